@@ -1,12 +1,12 @@
-//! Whether a long capture keeps its memory and accounts for every packet.
+//! Checks that a long capture has constant memory and accounts for every packet.
 //!
 //! `cargo bench -p wirestamp --bench soak -- [--seconds 600] [--rate 200000]`
 //!
 //! `wirestamp capture` writes what arrives at one end of a cable to a set of three files of 200 MB
-//! in the temporary folder (`TMPDIR`); the kernel makes frames of 60 bytes for nobody at the other
+//! in the temporary folder (`TMPDIR`); the kernel makes frames of 60 bytes without a receiver at the other
 //! end. The process's resident memory (`VmRSS` of proc_pid_status(5)) is printed every five
-//! seconds, as CSV. Fails if the rate is not reached, memory grows after the first minute, or a
-//! packet is in no account. Needs root.
+//! seconds, as CSV. Fails if the rate is not reached, memory grows after the first minute, or the
+//! packet ledger does not balance. Needs root.
 
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -24,15 +24,15 @@ use wirestamp_lab::Netns;
 use wirestamp_traffic::live::{Direction, Limit, LiveFrames, LiveReport, Pace, Template, outgoing};
 use wirestamp_traffic::{MacAddress, ServiceClock};
 
-/// Between two looks at the memory.
+/// Interval of memory readings.
 const PERIOD: Duration = Duration::from_secs(5);
-/// The time after which memory has to stay as it is; half of a run that is shorter than twice that.
-const SETTLED: Duration = Duration::from_secs(60);
-/// By how much it may grow all the same: so many KiB, or one part in so many, whichever is more.
+/// Warm-up time, after which memory must stay constant; half of a run if that is shorter.
+const WARM_UP: Duration = Duration::from_secs(60);
+/// Tolerated growth: in KiB, or as a fraction, whichever is more.
 const MARGIN_KIB: u64 = 1024;
-const MARGIN_PART: u64 = 50;
+const MARGIN_FRACTION: u64 = 50;
 
-const NOBODY: MacAddress = MacAddress([2, 0, 0, 0, 0, 0x99]);
+const UNUSED_MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 0x99]);
 const PORT: u16 = 5004;
 const FRAME_BYTES: u16 = 60;
 
@@ -121,7 +121,7 @@ fn send(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<LiveReport> 
     let clock = ClockService::start(Counter::select())?;
     let [from, to] = [1, 2].map(|last| Ipv4Addr::new(192, 0, 2, last));
     let to = SocketAddr::from((to, PORT));
-    let [source, destination] = outgoing("near", to, Some(from.into()), PORT, Some(NOBODY))?;
+    let [source, destination] = outgoing("near", to, Some(from.into()), PORT, Some(UNUSED_MAC))?;
     let template = Template { source, destination, frame_bytes: FRAME_BYTES, flows: 8, stream: 1 };
     let mut live = LiveFrames::open("near", template, Direction::Transmit)?;
     let duration = i64::try_from(arguments.duration.as_nanos())?;
@@ -165,7 +165,7 @@ fn finish(capture: Child) -> anyhow::Result<Value> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// Whether so many were sent as should have been, but for one in a hundred.
+/// Whether at least 99 % of the intended packets were sent.
 fn rate_was_reached(report: &LiveReport, arguments: &Arguments) -> bool {
     let LiveReport { sent, overslept, .. } = report;
     let asked = arguments.rate.saturating_mul(arguments.duration.as_secs());
@@ -189,12 +189,12 @@ fn sent_is_accounted(report: &LiveReport, summary: &Value) -> anyhow::Result<boo
 
 /// Whether memory stayed as it was when the capture had settled.
 fn memory_is_flat(memory: &[(Duration, u64)], duration: Duration) -> bool {
-    let settled = SETTLED.min(duration / 2);
+    let settled = WARM_UP.min(duration / 2);
     let after: Vec<u64> =
         memory.iter().filter(|(at, _)| *at >= settled).map(|&(_, kib)| kib).collect();
     let (Some(&then), Some(&most)) = (after.first(), after.iter().max()) else { return false };
     let growth = most - then;
-    let flat = growth <= MARGIN_KIB.max(then / MARGIN_PART);
+    let flat = growth <= MARGIN_KIB.max(then / MARGIN_FRACTION);
     println!(
         "memory after {} s: {then} KiB, at most {growth} KiB more since: {}",
         settled.as_secs(),

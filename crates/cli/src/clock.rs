@@ -8,12 +8,13 @@ use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 use wirestamp_clock::{
-    ClockService, ClockSources, ClockStatus, Counter, Span, Survey, SyncStatus, VmClock, survey,
-    utc_error,
+    ClockService, ClockSources, ClockStatus, Counter, Phc, Span, Survey, SyncStatus, VmClock,
+    survey, utc_error,
 };
 
 use crate::interrupt::stop_on_signal;
 use crate::output::{Output, time};
+use crate::parse::seconds;
 use crate::table::table;
 
 #[derive(Args)]
@@ -159,32 +160,21 @@ fn utc_text(statuses: &[SyncStatus]) -> String {
     format!("The system clock {verdict}:\n{lines}")
 }
 
-/// The seconds of 365 days.
-const YEAR: f64 = 31_536_000.0;
-
-/// Parses a duration in seconds: above 0 and below a year.
-pub(crate) fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if seconds > 0.0 && seconds < YEAR => Ok(seconds),
-        Ok(seconds) if seconds >= YEAR => Err("expected less than 31536000 seconds, a year".into()),
-        _ => Err("expected a number of seconds above 0, such as 2.5".into()),
+/// Starts the clock service; with the network card's clock of this number for hardware stamps
+/// ([`wirestamp_capture::capabilities::card_clock`]).
+pub(crate) fn start_service(card: Option<u32>) -> anyhow::Result<ClockService> {
+    let counter = Counter::select();
+    match card.map(Phc::open).transpose()? {
+        Some(nic) => {
+            ClockService::start_with_nic(counter, nic).context("cannot start the clock service")
+        }
+        None => ClockService::start(counter).context("cannot calibrate the counter"),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn rejected_seconds_name_the_exceeded_limit() {
-        assert_eq!(seconds("2.5"), Ok(2.5));
-        for (text, limit) in [("-1", "above 0"), ("0", "above 0"), ("nan", "above 0")] {
-            assert!(seconds(text).unwrap_err().contains(limit));
-        }
-        for text in ["1e30", "inf", "31536000"] {
-            assert!(seconds(text).unwrap_err().contains("a year"), "{text}");
-        }
-    }
 
     #[test]
     fn chosen_source_has_the_user_as_reason() {

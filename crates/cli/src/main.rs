@@ -8,7 +8,6 @@
 
 mod bottleneck;
 mod capture;
-mod check;
 mod clock;
 mod delay;
 mod demo;
@@ -21,11 +20,9 @@ mod layers;
 #[cfg_attr(not(feature = "mesh"), path = "meshless.rs")]
 mod mesh;
 mod metrics;
-mod namespace;
-mod numbers;
 mod output;
+mod parse;
 mod progress;
-mod quality;
 mod reflect;
 mod restamp;
 mod send;

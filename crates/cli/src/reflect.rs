@@ -10,9 +10,9 @@ use wirestamp_active::PORT;
 use wirestamp_active::reflector::{ReflectorCounts, Server};
 
 use crate::interrupt::stop_on_signal;
-use crate::namespace;
 use crate::output::{Output, plural};
 use crate::stamp::key::read_key;
+use crate::target::enter_namespace;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         [] => Server::bind(&own_addresses(), key),
         listen => Server::bind(listen, key),
     };
-    let server = namespace::enter(arguments.namespace.as_deref(), bind)??;
+    let server = enter_namespace(arguments.namespace.as_deref(), bind)??;
     let listening = server.addresses()?;
     let named: Vec<String> = listening.iter().map(SocketAddr::to_string).collect();
     output.remark(format!("reflecting at {}; Ctrl-C ends it", named.join(" and ")));

@@ -1,5 +1,12 @@
 //! Text tables: the first column left-aligned, the others right-aligned.
 
+use std::fmt::Write as _;
+
+use wirestamp_metrics::Quality;
+use wirestamp_report::Check;
+
+use crate::output::{mean, percent, time};
+
 /// Formats rows under a header; each column is as wide as its widest cell.
 pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let width = |column: usize| {
@@ -23,6 +30,47 @@ pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
         text.push_str(&line(&mut row.iter().map(String::as_str)));
     }
     text
+}
+
+/// A table of comparisons; the HTML report explains the source of each known value.
+pub(crate) fn checks(checks: &[Check]) -> String {
+    let rows: Vec<_> = checks.iter().map(check_row).collect();
+    table(&["is this true?", "measured", "known", ""], &rows)
+}
+
+fn check_row(check: &Check) -> Vec<String> {
+    let mut verdict = if check.holds { "yes" } else { "NO" }.to_owned();
+    if let Some(most) = check.within_percent {
+        let _ = write!(verdict, ", {} {most} %", if check.holds { "within" } else { "not within" });
+    }
+    vec![check.what.clone(), check.measured.clone(), check.truth.clone(), verdict]
+}
+
+/// The columns of [`quality_row`].
+pub(crate) const QUALITY_HEADER: [&str; 9] =
+    ["", "sent", "lost", "reordered", "duplicates", "mean delay", "p99", "IPDV p99", "clock error"];
+
+/// One row: counts, one-way delay, delay variation (IPDV), and the bound of the clock error.
+pub(crate) fn quality_row(
+    name: String,
+    quality: &Quality,
+    clock_error_ns: Option<i64>,
+) -> Vec<String> {
+    let counts = quality.counts();
+    let none = || "-".to_owned();
+    let delay = quality.delay().summary();
+    let variation = quality.variation().summary();
+    vec![
+        name,
+        counts.sent.to_string(),
+        format!("{} ({})", counts.lost, percent(counts.lost, counts.sent)),
+        counts.reordered.to_string(),
+        counts.duplicated.to_string(),
+        delay.map_or_else(none, |delay| mean(delay.mean)),
+        delay.map_or_else(none, |delay| time(delay.p99)),
+        variation.map_or_else(none, |variation| time(variation.p99)),
+        clock_error_ns.map_or_else(|| "unknown".into(), |error| format!("±{}", time(error))),
+    ]
 }
 
 #[cfg(test)]

@@ -2,10 +2,9 @@
 
 use std::str::FromStr;
 
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use wirestamp_capture::Error;
-
-use crate::namespace;
+use wirestamp_sys::netns::Netns;
 
 /// An interface argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +31,7 @@ impl FromStr for Target {
 impl Target {
     /// Runs `work` in the interface's namespace.
     pub(crate) fn enter<T: Send>(&self, work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
-        namespace::enter(self.namespace.as_deref(), work)
+        enter_namespace(self.namespace.as_deref(), work)
     }
 
     /// Runs a query about the interface in its namespace.
@@ -47,6 +46,19 @@ impl Target {
             ),
             (_, error) => error.into(),
         })
+    }
+}
+
+/// Runs `work` in the named namespace, or in the current one for none.
+pub(crate) fn enter_namespace<T: Send>(
+    name: Option<&str>,
+    work: impl FnOnce() -> T + Send,
+) -> anyhow::Result<T> {
+    match name {
+        None => Ok(work()),
+        Some(name) => Netns::open(name)?
+            .run(work)
+            .with_context(|| format!("cannot enter the namespace {name}")),
     }
 }
 

@@ -32,9 +32,9 @@ pub(crate) struct Ends<'a> {
     pub(crate) address: Ipv4Addr,
 }
 
-/// The delays that a sender tells of a test, in nanoseconds.
+/// The delays that a sender reports for a test, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Told {
+pub(crate) struct ReportedDelays {
     pub(crate) round_trip: Figures,
     pub(crate) there: Option<Figures>,
     pub(crate) back: Option<Figures>,
@@ -66,7 +66,7 @@ impl Contender {
     }
 
     /// Bytes of UDP payload of its packets: its own choice where it makes one, so that those which open and
-    /// close a session are told apart by their length.
+    /// close a session differ in length.
     pub(crate) const fn payload(self) -> u16 {
         match self {
             Self::Wirestamp => 116,
@@ -75,7 +75,7 @@ impl Contender {
         }
     }
 
-    /// Whether the round trip that it tells has the reflector's own time in it.
+    /// Whether its round-trip time contains the reflector's processing time.
     pub(crate) const fn counts_the_reflector(self) -> bool {
         matches!(self, Self::StampSuite)
     }
@@ -94,7 +94,7 @@ impl Contender {
         let (arguments, announcement) = match self {
             Self::Wirestamp => (format!("reflect --listen {address}"), "reflecting at"),
             Self::StampSuite => {
-                // It tells when an answer really left only if it counts answers.
+                // It reports the actual send time of an answer only if it counts answers.
                 let arguments =
                     format!("-i -S {address} --clock-synchronized --stateful-reflector");
                 (arguments, "Reflector listening on")
@@ -106,7 +106,7 @@ impl Contender {
         Tool::start(self.name(), &mut command, announcement, Duration::ZERO)
     }
 
-    /// Its sender of so many packets, an interval apart.
+    /// Its sender of this number of packets, with this interval.
     pub(crate) fn sender(self, ends: Ends<'_>, interval: Duration, packets: u32) -> Command {
         let (micros, payload) = (interval.as_micros(), self.payload());
         let (mut command, address) = (ends.sender.command(self.program()), ends.address);
@@ -129,7 +129,7 @@ impl Contender {
     }
 
     /// What its sender has printed at its end.
-    pub(crate) fn told(self, printed: &str) -> anyhow::Result<Told> {
+    pub(crate) fn reported(self, printed: &str) -> anyhow::Result<ReportedDelays> {
         let of = |document: &Value, path: &str, mean: &str, median: &str, unit: f64| {
             let figure = |name| document.pointer(&format!("{path}{name}"))?.as_f64();
             Some(Figures { mean: figure(mean)? * unit, median: figure(median)? * unit })
@@ -144,7 +144,7 @@ impl Contender {
                 let summary = printed.lines().find(|line| line.starts_with('{'));
                 let document: Value = serde_json::from_str(summary.context("no summary")?)?;
                 let one = |mean, median| of(&document, "/", mean, median, 1e6);
-                // When an answer really left, it tells with the next one, and of that the mean alone.
+                // The actual send time of an answer is reported with the next one, and only as a mean.
                 let back = document.pointer("/measurements/follow_up/reverse_delay/avg_ms");
                 let back = back.and_then(Value::as_f64).map(|mean| mean * 1e6);
                 [
@@ -161,7 +161,7 @@ impl Contender {
         };
         let [round_trip, there, back] = found;
         let round_trip = round_trip.with_context(|| format!("no round trip in {printed:.300}"))?;
-        Ok(Told { round_trip, there, back })
+        Ok(ReportedDelays { round_trip, there, back })
     }
 }
 

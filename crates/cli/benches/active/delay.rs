@@ -7,7 +7,7 @@ use serde::Serialize;
 use wirestamp_lab::{Impairments, PathLab, SINK_V4};
 use wirestamp_studies::tester::Spinner;
 
-use crate::contenders::{Contender, Ends, Figures, Told};
+use crate::contenders::{Contender, Ends, Figures, ReportedDelays};
 use crate::extent::Extent;
 use crate::spread::{Spread, real};
 use crate::truth::{Truth, Witnesses};
@@ -18,7 +18,7 @@ const INTERVAL: Duration = Duration::from_millis(1);
 const RATE: u64 = 1_000_000_000;
 const QUEUE: u32 = 1_000_000;
 
-/// One test: told less true, in nanoseconds.
+/// One test: reported minus true, in nanoseconds.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
     contender: Contender,
@@ -63,28 +63,34 @@ fn test(lab: &PathLab, extent: &Extent, contender: Contender) -> anyhow::Result<
     let cpu = reflector.cpu_seconds()? - before;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{}", said.trim());
-    let told = contender.told(&String::from_utf8_lossy(&output.stdout))?;
+    let reported = contender.reported(&String::from_utf8_lossy(&output.stdout))?;
     let truth = witnesses.end(contender, extent.packets)?;
-    Row::of(contender, told, &truth, cpu)
+    Row::of(contender, reported, &truth, cpu)
 }
 
 impl Row {
-    fn of(contender: Contender, told: Told, truth: &Truth, cpu: f64) -> anyhow::Result<Self> {
+    fn of(
+        contender: Contender,
+        reported: ReportedDelays,
+        truth: &Truth,
+        cpu: f64,
+    ) -> anyhow::Result<Self> {
         let [trip, there, back] = [truth.round_trip(contender)?, truth.there()?, truth.back()?];
-        let mean = |told: Option<Figures>, truth: Figures| Some(told?.mean - truth.mean);
-        let median = |told: Option<Figures>, truth: Figures| Some(told?.median - truth.median);
+        let mean = |reported: Option<Figures>, truth: Figures| Some(reported?.mean - truth.mean);
+        let median =
+            |reported: Option<Figures>, truth: Figures| Some(reported?.median - truth.median);
         Ok(Self {
             contender,
             busy: false,
             repetition: 0,
             packets: truth.packets(),
             payload_bytes: contender.payload(),
-            round_trip_mean_error_ns: told.round_trip.mean - trip.mean,
-            round_trip_median_error_ns: told.round_trip.median - trip.median,
-            there_mean_error_ns: mean(told.there, there),
-            there_median_error_ns: median(told.there, there),
-            back_mean_error_ns: mean(told.back, back),
-            back_median_error_ns: median(told.back, back),
+            round_trip_mean_error_ns: reported.round_trip.mean - trip.mean,
+            round_trip_median_error_ns: reported.round_trip.median - trip.median,
+            there_mean_error_ns: mean(reported.there, there),
+            there_median_error_ns: median(reported.there, there),
+            back_mean_error_ns: mean(reported.back, back),
+            back_median_error_ns: median(reported.back, back),
             true_round_trip_mean_ns: trip.mean,
             reflector_cpu_ns: cpu * 1e9 / real(truth.packets() as u64),
         })
@@ -94,7 +100,9 @@ impl Row {
 pub(crate) fn print(rows: &[Row]) {
     for busy in [false, true] {
         let load = if busy { "a busy program on each core" } else { "cores otherwise idle" };
-        println!("\nerror of the delay in µs, told less true, 1,000 packets a second, {load}:");
+        println!(
+            "\nerror of the delay in µs, reported minus true, 1,000 packets a second, {load}:"
+        );
         let heads = ["round trip, mean", "median", "there, mean", "back, mean"];
         println!(
             "{:<12} {:>26} {:>26} {:>26} {:>26} {:>24}",

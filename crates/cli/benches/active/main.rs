@@ -1,21 +1,21 @@
-//! STAMP of ours beside stamp-suite and irtt, side by side in one run: by how much the delays that they tell
-//! are off, and what their reflectors and senders can do.
+//! Our STAMP, stamp-suite and irtt side by side in one run: the error of reported delays, and the max rates of
+//! reflectors and senders.
 //!
 //! `cargo bench -p wirestamp --bench active -- [--quick] [--json]` needs root, two cores, and what
-//! `tools/setup-active` brings.
+//! `tools/setup-active` installs.
 //!
-//! All is one machine with one clock. Delays are those of a path through a router to another namespace. What is
-//! true is told by four of our captures, at the router and at the ends, with the kernel's stamps: each packet is
-//! stamped where it came in, behind the cable of its sender, which takes some tenths of a microsecond, and at the
-//! other end. Rates are measured over a cable. Everybody is set up as their manuals say for the best stamps:
-//! stamp-suite is built with the kernel's, irtt's server has no least interval.
+//! Everything runs on one machine with one clock. Delays are those of a path through a router to another namespace.
+//! Four captures with kernel stamps, at the router and at the ends, are the reference: each packet is stamped where it
+//! was received, behind its sender's cable (some tenths of a microsecond), and at the other end. Rates are measured
+//! over a cable. Each program is set up for the best stamps by its manual: stamp-suite is built with kernel stamps,
+//! irtt's server has no min interval.
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `contenders.rs` | who is compared: commands, and what they print |
-//! | `delay.rs`, `truth.rs` | delays that are told, against the captures |
-//! | `rate.rs`, `flood.rs` | what reflectors answer and senders send |
-//! | `spread.rs` | numbers of several repetitions |
+//! | `contenders.rs` | the compared programs: commands and output formats |
+//! | `delay.rs`, `truth.rs` | reported delays, against the captures |
+//! | `rate.rs`, `flood.rs` | rates of reflectors and senders |
+//! | `spread.rs` | statistics of several repetitions |
 
 #![forbid(unsafe_code)]
 
@@ -36,16 +36,16 @@ use extent::Extent;
 
 #[derive(Parser)]
 struct Arguments {
-    /// Two repetitions of a second each, to see that it works
+    /// Two repetitions of a second each, as a quick check
     #[arg(long)]
     quick: bool,
-    /// How often each measurement is repeated
+    /// Repetitions of each measurement
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     repetitions: u32,
     /// Print one document of JSON instead of tables
     #[arg(long)]
     json: bool,
-    /// What cargo says to a benchmark
+    /// Passed by cargo to benchmarks
     #[arg(long, hide = true)]
     bench: bool,
 }
@@ -72,7 +72,7 @@ fn main() -> anyhow::Result<()> {
         });
         println!("{document:#}");
     } else {
-        println!("{cores} cores, {} repetitions: the median (least..greatest)", extent.repetitions);
+        println!("{cores} cores, {} repetitions: the median (min..max)", extent.repetitions);
         delay::print(&delays);
         rate::print(&rates);
     }

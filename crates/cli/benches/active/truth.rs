@@ -61,7 +61,7 @@ impl Witnesses {
         Ok(Self { folder, captures })
     }
 
-    /// What they have seen of a test of so many packets.
+    /// The reference delays of a test of this number of packets.
     pub(crate) fn end(self, contender: Contender, packets: u32) -> anyhow::Result<Truth> {
         let Self { folder, captures } = self;
         for capture in captures {

@@ -1,7 +1,7 @@
-//! `wirestamp flows` beside `capinfos -M` and `tshark -qz rtp,streams` on one capture of a gigabyte.
+//! `wirestamp flows`, `capinfos -M` and `tshark -qz rtp,streams` on the same capture of 1 GB.
 //!
 //! `cargo bench -p wirestamp --bench flows -- --megabytes 1000 --rounds 5` writes the capture into a
-//! temporary folder, reads it once so that it is in memory, and lets the three take turns.
+//! temporary folder, reads it once into the page cache, and runs the three in turn.
 
 #![forbid(unsafe_code)]
 
@@ -19,15 +19,15 @@ struct Arguments {
     /// The size of the capture
     #[arg(long, default_value_t = 1000)]
     megabytes: u64,
-    /// How often each program reads it
+    /// Repetitions of each program
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
     rounds: u64,
-    /// What cargo says to a benchmark
+    /// Passed by cargo to benchmarks
     #[arg(long, hide = true)]
     bench: bool,
 }
 
-/// Those that take turns, ours first.
+/// The compared programs, ours first.
 const PROGRAMS: [(&str, &[&str]); 3] = [
     (env!("CARGO_BIN_EXE_wirestamp"), &["flows", "--json", "--quiet"]),
     ("capinfos", &["-M"]),

@@ -23,7 +23,7 @@ const UDP: u8 = 17;
 /// A frame and when it comes within its tick, in nanoseconds.
 type Frame = (i64, Vec<u8>);
 
-/// Writes a capture of about so many bytes; how many packets it has.
+/// Writes a capture of about this size in bytes; returns the number of packets.
 pub(crate) fn write(path: &Path, bytes: u64) -> anyhow::Result<u64> {
     let facts = Facts {
         interface: "made".into(),

@@ -11,7 +11,7 @@ use wirestamp_clock::{ClockService, Domain};
 use wirestamp_session::Recording;
 
 use crate::files::are_one;
-use crate::numbers::at_least_one;
+use crate::parse::at_least_one;
 use crate::usage::usage;
 
 /// The unit of -C, which is tcpdump's.

@@ -1,6 +1,5 @@
 //! `wirestamp capture`.
 
-pub(crate) mod clock;
 mod destination;
 mod list;
 mod present;
@@ -18,11 +17,11 @@ use wirestamp_capture::{Capture, Config, Cores, Facts, Limit, Method, StampSourc
 use wirestamp_clock::ClockService;
 
 use self::destination::Destination;
-use crate::clock::seconds;
+use crate::clock;
 use crate::interrupt::stop_on_signal;
 use crate::metrics::{self, Endpoint};
-use crate::numbers::at_least_one;
 use crate::output::{Output, time};
+use crate::parse::{at_least_one, seconds};
 use crate::target::Target;
 use crate::usage::usage;
 use tune::Tune;
@@ -121,7 +120,8 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         Some(Tune::Apply) | None => {}
     }
     let pair = pair(config.method, config.stamp)?;
-    let clock = Arc::new(clock::start(target.query(|| card_clock(pair, &target.interface))?)?);
+    let clock =
+        Arc::new(clock::start_service(target.query(|| card_clock(pair, &target.interface))?)?);
     let stop = stop_on_signal()?;
     let domain = pair.domain;
     destination.check(domain, output.json)?;

@@ -13,8 +13,8 @@ use wirestamp_session::PointState;
 
 use super::clocks;
 use crate::capture::Direction;
-use crate::clock::seconds;
 use crate::metrics::Endpoint;
+use crate::parse::seconds;
 use crate::usage::usage;
 
 /// Flows reported one by one; further flows are aggregated.
@@ -149,7 +149,7 @@ impl Arguments {
     }
 
     /// The initial state of a point.
-    pub(super) fn sight(&self) -> PointState {
+    pub(super) fn point_state(&self) -> PointState {
         PointState::new(self.sample.as_ref()).watching(FlowConfig::default())
     }
 }

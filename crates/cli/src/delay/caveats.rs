@@ -15,11 +15,11 @@ impl DelayResult {
         lines.extend(self.rated_codecs());
         lines.extend(self.clocks.notes());
         lines.extend(self.capture_losses());
-        if self.lost_beyond > 0 {
+        if self.lost_outside_capture > 0 {
             lines.push(format!(
                 "{} of the lost packets left A before the first or after the last packet observed at B: \
                  if B did not capture at that time, these are not network losses.",
-                self.lost_beyond
+                self.lost_outside_capture
             ));
         }
         lines.extend(self.negative_delays(total));
@@ -81,10 +81,10 @@ impl DelayResult {
         if unexpected > 0 {
             lines.push(format!("{unexpected} packets were observed at B only."));
         }
-        let given_up: u64 = self.sights.iter().map(PointState::given_up).sum();
-        if given_up > 0 {
+        let evicted: u64 = self.points.iter().map(PointState::given_up).sum();
+        if evicted > 0 {
             lines.push(format!(
-                "The flow table was full: {given_up} idle flows were evicted, and their RTP and TCP \
+                "The flow table was full: {evicted} idle flows were evicted, and their RTP and TCP \
                  round-trip results are not shown."
             ));
         }

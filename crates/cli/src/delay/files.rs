@@ -24,13 +24,13 @@ pub(super) fn compare_captures(
     points: [&Point; 2],
 ) -> anyhow::Result<DelayResult> {
     let filter = arguments.filter.as_deref().map(Filter::compile).transpose()?;
-    let sight = arguments.sight();
+    let point_state = arguments.point_state();
     let mut terms = Terms {
         correlation: arguments.correlation(),
         partial: arguments.partial,
         filter: filter.as_ref(),
         correction: Correction { offset: arguments.offset.unwrap_or(Span::ZERO), skew: None },
-        sight: Some(&sight),
+        sight: Some(&point_state),
     };
     let mut remarks = Vec::new();
     if arguments.align || arguments.remove_skew {
@@ -51,8 +51,11 @@ pub(super) fn compare_captures(
     if !arguments.align && nothing_matches(&flows) {
         suggest_offset(points, &terms)?;
     }
-    let lost_beyond = outside_capture.lost();
-    Ok(DelayResult { lost_beyond, ..findings(arguments, flows, found, terms.correction, remarks) })
+    let lost_outside_capture = outside_capture.lost();
+    Ok(DelayResult {
+        lost_outside_capture,
+        ..result(arguments, flows, found, terms.correction, remarks)
+    })
 }
 
 fn open(points: [&Point; 2]) -> anyhow::Result<[Reader; 2]> {
@@ -135,7 +138,7 @@ fn offset_argument(offset: Span) -> String {
     format!("{sign}{seconds}.{rest:09}")
 }
 
-fn findings(
+fn result(
     arguments: &Arguments,
     flows: FlowTable,
     mut found: Comparison,
@@ -160,8 +163,8 @@ fn findings(
         sampling: arguments.sample.clone(),
         media: RtpStreams::of_points(&mut found.sights),
         round_trips: RoundTrips::of_points(&mut found.sights),
-        sights: found.sights,
-        lost_beyond: 0,
+        points: found.sights,
+        lost_outside_capture: 0,
         capture_dropped: found.capture_lost,
         undated: found.undated,
         taps: Vec::new(),

@@ -125,7 +125,7 @@ impl DelayResult {
         };
         trust.extend(skew.map(|text| pair("Skew between the clocks", text)));
         let [a, b] = self.capture_dropped;
-        if a + b == 0 && self.lost_beyond == 0 {
+        if a + b == 0 && self.lost_outside_capture == 0 {
             let text = "The captures lost no packets: all losses here are network losses.";
             trust.push(pair("Captures", text.into()));
         }

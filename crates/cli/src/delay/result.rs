@@ -23,9 +23,9 @@ pub(super) struct DelayResult {
     /// Packet sampling; none if all packets were measured.
     pub(super) sampling: Option<Sampling>,
     /// Final states of A and B.
-    pub(super) sights: [PointState; 2],
+    pub(super) points: [PointState; 2],
     /// Lost packets that left A before the first or after the last packet observed at B.
-    pub(super) lost_beyond: u64,
+    pub(super) lost_outside_capture: u64,
     /// Packets lost by the captures themselves at each point; never network losses.
     pub(super) capture_dropped: [u64; 2],
     /// The part of `capture_dropped` whose time is unknown.
@@ -49,9 +49,9 @@ impl DelayResult {
         let rest = json!({
             "clock_error_reason": self.clocks.reason(),
             "sample_share": self.sampling.as_ref().map_or(1.0, Sampling::part),
-            "not_sampled": self.sights.each_ref().map(|sight| sight.not_chosen),
+            "not_sampled": self.points.each_ref().map(|point_state| point_state.not_chosen),
             "unidentified": self.unidentified(),
-            "lost_beyond_capture": self.lost_beyond,
+            "lost_beyond_capture": self.lost_outside_capture,
             "capture_dropped": self.capture_dropped,
             "capture_dropped_undated": self.undated,
             "taps": self.taps,
@@ -68,7 +68,7 @@ impl DelayResult {
 
     /// Packets of both points that could not be identified.
     pub(super) fn unidentified(&self) -> u64 {
-        self.sights.iter().map(|sight| sight.unidentified).sum()
+        self.points.iter().map(|point_state| point_state.unidentified).sum()
     }
 
     /// The JSON members about the clocks.

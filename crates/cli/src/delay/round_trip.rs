@@ -26,10 +26,10 @@ pub(super) struct RoundTrip([Option<TcpReport>; 2]);
 
 impl RoundTrips {
     /// The round-trip times measured at A and B.
-    pub(super) fn of_points(sights: &mut [PointState; 2]) -> Self {
+    pub(super) fn of_points(points: &mut [PointState; 2]) -> Self {
         let mut trips: HashMap<FlowKey, RoundTrip> = HashMap::new();
-        for (point, sight) in sights.iter_mut().enumerate() {
-            for report in sight.flows() {
+        for (point, point_state) in points.iter_mut().enumerate() {
+            for report in point_state.flows() {
                 if report.tcp.is_some_and(|tcp| tcp.rtt_ns.is_some()) {
                     trips.entry(report.flow()).or_default().0[point] = report.tcp;
                 }

@@ -34,9 +34,9 @@ pub(super) struct RatedCodec {
 
 impl RtpStreams {
     /// The streams of both points. A session description may have passed only one of them.
-    pub(super) fn of_points(sights: &mut [PointState; 2]) -> Self {
+    pub(super) fn of_points(points: &mut [PointState; 2]) -> Self {
         let mut media = Self::default();
-        for report in sights.iter_mut().flat_map(PointState::flows) {
+        for report in points.iter_mut().flat_map(PointState::flows) {
             if let Some(rtp) = &report.rtp {
                 media.add(report.flow(), Stream::of(rtp));
             }

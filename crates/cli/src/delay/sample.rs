@@ -11,7 +11,7 @@ impl DelayResult {
         let Some(sampling) = &self.sampling else { return Vec::new() };
         let counts = total.counts();
         let [a, b] = [(counts.sent, 0), (counts.received, 1)].map(|(chosen, point)| {
-            let all = chosen + self.sights[point].not_chosen;
+            let all = chosen + self.points[point].not_chosen;
             format!("{} of {}", count(chosen), count(all))
         });
         let mut lines = vec![

@@ -9,14 +9,13 @@ use super::result::DelayResult;
 use super::round_trip;
 use super::rtp::RatedCodec;
 use crate::output::{mean, percent, time};
-use crate::quality;
-use crate::table::table;
+use crate::table::{QUALITY_HEADER, quality_row, table};
 use crate::tap;
 
 /// Flows with their own row, unless `--verbose`.
 const ROWS: usize = 20;
 
-/// Columns of the mean and the p99 of the delay in [`quality::HEADER`].
+/// Columns of the mean and the p99 of the delay in [`QUALITY_HEADER`].
 const MEAN: usize = 5;
 const P99: usize = 6;
 
@@ -105,7 +104,7 @@ impl DelayResult {
     }
 
     fn qualities(&self, rows: &[Row<'_>]) -> String {
-        let mut header = quality::HEADER.to_vec();
+        let mut header = QUALITY_HEADER.to_vec();
         if self.clocks.aligned {
             (header[MEAN], header[P99]) = ("mean PDV", "PDV p99");
         }
@@ -124,7 +123,7 @@ impl DelayResult {
     }
 
     fn quality_row(&self, name: &str, quality: &Quality) -> Vec<String> {
-        let mut row = quality::row(name.to_owned(), quality, self.clocks.max_error(quality));
+        let mut row = quality_row(name.to_owned(), quality, self.clocks.max_error(quality));
         if let Some(delay) = quality.delay().summary().filter(|_| self.clocks.aligned) {
             let variation = delay.above_minimum();
             (row[MEAN], row[P99]) = (mean(variation.mean), time(variation.p99));

@@ -18,13 +18,11 @@ use std::time::Duration;
 use clap::Args;
 use wirestamp_metrics::Quality;
 
-use crate::check::checks;
-use crate::clock::seconds;
 use crate::interrupt::stop_on_signal;
 use crate::output::{Output, mean};
+use crate::parse::seconds;
 use crate::progress::{per_mille, progress_bar};
-use crate::quality;
-use crate::table::table;
+use crate::table::{QUALITY_HEADER, checks, quality_row, table};
 use crate::tap;
 use measure::measure;
 use result::{DemoResult, Options, Progress};
@@ -65,13 +63,13 @@ fn text(result: &DemoResult) -> String {
     let rows: Vec<_> = result
         .streams
         .iter()
-        .map(|found| quality::row(found.name.into(), &found.quality, error(&found.quality)))
+        .map(|found| quality_row(found.name.into(), &found.quality, error(&found.quality)))
         .collect();
     let mut text = String::new();
     if result.interrupted {
         text.push_str("Interrupted: these are the figures of the part that ran.\n\n");
     }
-    text.push_str(&table(&quality::HEADER, &rows));
+    text.push_str(&table(&QUALITY_HEADER, &rows));
     text.push('\n');
     for tap in &result.taps {
         let _ = writeln!(text, "{}", tap::line(tap));

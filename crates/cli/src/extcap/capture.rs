@@ -16,7 +16,8 @@ use wirestamp_capture::{Capture, Config, Error, Facts, Stop, pair};
 use wirestamp_session::Recording;
 
 use super::request::Request;
-use crate::capture::{Arguments, clock};
+use crate::capture::Arguments;
+use crate::clock;
 use crate::interrupt::stop_on_signal;
 use crate::usage::usage;
 
@@ -32,7 +33,7 @@ pub(super) fn run(interface: &str, fifo: &Path, request: &Request) -> anyhow::Re
     let pipe: &'static File = Box::leak(Box::new(open(fifo)?));
     let config = config(interface, request)?;
     let pair = pair(config.method, config.stamp)?;
-    let (clock, domain) = (clock::start(card_clock(pair, interface)?)?, pair.domain);
+    let (clock, domain) = (clock::start_service(card_clock(pair, interface)?)?, pair.domain);
     let capture = Capture::open(config, &clock)?;
     let facts = capture.facts().clone();
     facts.notes.iter().for_each(|note| eprintln!("wirestamp: {note}"));

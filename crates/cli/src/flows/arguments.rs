@@ -9,9 +9,9 @@ use wirestamp_clock::Span;
 use wirestamp_metrics::flow::FlowConfig;
 
 use crate::capture::Direction;
-use crate::clock::seconds;
 use crate::metrics::Endpoint;
 use crate::output::Output;
+use crate::parse::seconds;
 use crate::target::Target;
 use crate::usage::usage;
 

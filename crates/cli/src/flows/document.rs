@@ -28,7 +28,8 @@ pub(super) struct Document {
     /// One-way delay assumed for rating voice.
     pub(super) assumed_delay_ms: i64,
     pub(super) assumed_jitter_buffer_ms: i64,
-    pub(super) given_up: EvictedFlows,
+    #[serde(rename = "given_up")]
+    pub(super) evicted: EvictedFlows,
     /// Worst first.
     pub(super) flows: Vec<FlowReport>,
     /// The capture, if it was not a file.
@@ -63,7 +64,7 @@ impl Document {
             clock_error_ns: None,
             assumed_delay_ms: millis(config.delay),
             assumed_jitter_buffer_ms: millis(config.buffer),
-            given_up: *monitor.evicted(),
+            evicted: *monitor.evicted(),
             flows: reports,
             tap: None,
             remarks: Vec::new(),

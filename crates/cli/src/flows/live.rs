@@ -14,7 +14,8 @@ use wirestamp_session::{Recording, TapReport};
 use super::arguments::Arguments;
 use super::document::{Document, Tap};
 use super::screen::{self, Data};
-use crate::capture::{Direction, clock, show_calibration};
+use crate::capture::{Direction, show_calibration};
+use crate::clock;
 use crate::interrupt::stop_on_signal;
 use crate::metrics;
 use crate::output::Output;
@@ -27,7 +28,8 @@ pub(super) fn run(
 ) -> anyhow::Result<Document> {
     let (method, stamp) = arguments.live.pair()?;
     let pair = pair(method, stamp)?;
-    let clock = Arc::new(clock::start(target.enter(|| card_clock(pair, &target.interface))??)?);
+    let clock =
+        Arc::new(clock::start_service(target.enter(|| card_clock(pair, &target.interface))??)?);
     let stop = stop_on_signal()?;
     let capture = open(target, arguments, &clock)?;
     capture.facts().notes.iter().for_each(|note| output.remark(note));

@@ -104,12 +104,12 @@ fn caveats(document: &Document) -> String {
             plural(document.out_of_order, "packet is", "packets are")
         );
     }
-    if document.given_up.flows > 0 {
+    if document.evicted.flows > 0 {
         let _ = writeln!(
             text,
             "{} with {} evicted (--max-flows).",
-            plural(document.given_up.flows, "idle flow", "idle flows"),
-            plural(document.given_up.packets, "packet", "packets")
+            plural(document.evicted.flows, "idle flow", "idle flows"),
+            plural(document.evicted.packets, "packet", "packets")
         );
     }
     if document.not_ip > 0 {

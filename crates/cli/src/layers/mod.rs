@@ -17,10 +17,10 @@ use wirestamp_report::layers::html;
 
 use self::csv::Csv;
 use self::statistics::LayerStatistics;
-use crate::clock::seconds;
 use crate::files::check_outputs;
 use crate::interrupt::stop_on_signal;
 use crate::output::Output;
+use crate::parse::seconds;
 use crate::target::Target;
 
 pub(crate) use present::Document;

@@ -101,7 +101,7 @@ const fn count(name: &'static str, help: &'static str, of: fn(&Counts) -> u64) -
     Count { name, help, point: None, of }
 }
 
-const GIVEN_UP: Count = count(
+const UNDETERMINED: Count = count(
     "wirestamp_delay_given_up_packets_total",
     "Packets with an undetermined outcome.",
     |counts| counts.undetermined_sent,
@@ -140,8 +140,8 @@ const COUNTS: [Count; 10] = [
         "Packets at A that are identical to an earlier one.",
         |counts| counts.identical,
     ),
-    Count { point: Some("a"), ..GIVEN_UP },
-    Count { point: Some("b"), of: |counts| counts.undetermined_received, ..GIVEN_UP },
+    Count { point: Some("a"), ..UNDETERMINED },
+    Count { point: Some("b"), of: |counts| counts.undetermined_received, ..UNDETERMINED },
 ];
 
 impl LiveDelay {

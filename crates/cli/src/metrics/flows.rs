@@ -45,7 +45,7 @@ pub(crate) fn serve(
 /// The flows at one time.
 struct FlowSnapshot {
     kept: usize,
-    given_up: u64,
+    evicted: u64,
     worst: Vec<FlowReport>,
 }
 
@@ -55,7 +55,7 @@ impl FlowSnapshot {
         let kept = worst.len();
         worst.sort_unstable_by(FlowReport::worst_first);
         worst.truncate(MAX_FLOWS);
-        Self { kept, given_up: flows.lock().monitor.evicted().flows, worst }
+        Self { kept, evicted: flows.lock().monitor.evicted().flows, worst }
     }
 
     fn collect(&self, families: &mut Families) {
@@ -65,7 +65,7 @@ impl FlowSnapshot {
             "wirestamp_flows_given_up_total",
             "Flows evicted for new ones.",
             &[],
-            self.given_up,
+            self.evicted,
         );
         self.worst.iter().for_each(|report| flow(families, report, &labels(report)));
     }

@@ -9,8 +9,7 @@ use wirestamp_clock::Span;
 use wirestamp_traffic::{MacAddress, SendMethod, Speed};
 
 use super::live::LiveArguments;
-use crate::clock::seconds;
-use crate::numbers::at_least_one;
+use crate::parse::{at_least_one, interval, seconds};
 use crate::target::Target;
 
 /// The additional method that is not in [`SendMethod`].
@@ -115,33 +114,4 @@ pub(crate) struct Arguments {
 fn methods() -> PossibleValuesParser {
     let names = SendMethod::ALL.into_iter().map(SendMethod::name);
     PossibleValuesParser::new(names.chain([LIVE]))
-}
-
-/// Parses `20ms`, `50us`, `1500ns`, `2s`.
-pub(crate) fn interval(text: &str) -> Result<Span, String> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let scale = match unit {
-        "ns" => 1,
-        "us" | "µs" => 1_000,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        _ => return Err("expected a whole number and a unit, such as 20ms, 50us or 1500ns".into()),
-    };
-    let number = number.parse::<i64>().map_err(|_| "expected a whole number before the unit")?;
-    number.checked_mul(scale).map(Span::from_nanos).ok_or_else(|| "the time is too long".into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_interval_has_a_unit() {
-        assert_eq!(interval("20ms"), Ok(Span::from_millis(20)));
-        assert_eq!(interval("1367992ns"), Ok(Span::from_nanos(1_367_992)));
-        assert!(interval("20").is_err());
-        assert!(interval("ms").is_err());
-        assert!(interval("99999999999s").is_err());
-    }
 }

@@ -10,14 +10,15 @@ mod stamps;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context, anyhow, bail};
-use wirestamp_clock::{ClockService, Counter};
+use anyhow::{anyhow, bail};
+use wirestamp_clock::ClockService;
 use wirestamp_metrics::Distribution;
 use wirestamp_traffic::live::Limit;
 use wirestamp_traffic::{
     Replay, ReplayOptions, SendOptions, Sender, SentPacket, ServiceClock, Stream, UnavailableStamps,
 };
 
+use crate::clock;
 use crate::files::check_outputs;
 use crate::interrupt::stop_on_signal;
 use crate::output::Output;
@@ -28,14 +29,14 @@ use log::Log;
 use present::{Document, ReplaySummary, Traffic, text};
 use stamps::TransmitStamps;
 
-pub(crate) use arguments::{Arguments, interval};
+pub(crate) use arguments::Arguments;
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
     let job = arguments.job()?;
     let replayed = arguments.replay.as_deref();
     check_outputs(&[("--log", arguments.log.as_deref())], replayed.as_slice())?;
     let log = arguments.log.as_deref().map(Log::create).transpose()?;
-    let clock = ClockService::start(Counter::select()).context("cannot calibrate the counter")?;
+    let clock = clock::start_service(None)?;
     let stop = stop_on_signal()?;
     let mut statistics = SendStatistics { pacing: Distribution::new(), stamps: None, log };
     let sending =

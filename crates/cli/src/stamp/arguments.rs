@@ -11,9 +11,7 @@ use wirestamp_active::sender::{PacketFormat, PacketSchedule, SIZES, TestConfig};
 use wirestamp_clock::Span;
 
 use super::key::read_key;
-use crate::clock::seconds;
-use crate::numbers::at_least_one;
-use crate::send::interval;
+use crate::parse::{at_least_one, interval, seconds};
 use crate::usage::usage;
 
 #[derive(Args)]

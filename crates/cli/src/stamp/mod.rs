@@ -11,8 +11,8 @@ use wirestamp_clock::Span;
 use wirestamp_metrics::ReplyKind;
 
 use crate::interrupt::stop_on_signal;
-use crate::namespace;
 use crate::output::{Output, time};
+use crate::target::enter_namespace;
 use present::{Document, text};
 
 pub(crate) use arguments::Arguments;
@@ -23,7 +23,7 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
     let stop = stop_on_signal()?;
     let (to, schedule) = (test.to, test.schedule);
     let is_endless = test.packets.is_none() && test.lasting.is_none();
-    let sender = namespace::enter(name.as_deref(), || Sender::open(test))??;
+    let sender = enter_namespace(name.as_deref(), || Sender::open(test))??;
     output.remark(format!(
         "testing the path to {to} and back{}",
         if is_endless { "; Ctrl-C ends it" } else { "" }

@@ -1,9 +1,9 @@
-//! The commands, used right and used wrong.
+//! Commands with valid and invalid arguments.
 
 use std::fs;
 use std::process::Stdio;
 
-use crate::common::{Traces, is_root, json, run, stderr, tool, wirestamp};
+use crate::common::{Leftovers, is_root, json, run, stderr, tool, wirestamp};
 use serde_json::Value;
 
 const DISTRIBUTION: [&str; 9] =
@@ -16,7 +16,7 @@ fn assert_keys(document: &Value, keys: &[&str]) {
 }
 
 #[test]
-fn clock_shows_every_source_and_the_choice() {
+fn clock_lists_sources_and_the_selected_one() {
     let found = json(&["clock", "--duration", "0.3", "--json"]);
     assert_keys(&found, &["selected", "sources", "rate_error_ppm", "error_ns"]);
     let keys = ["name", "available", "reason", "frequency_hz", "granularity_ns", "cost_ns"];
@@ -31,7 +31,7 @@ fn clock_shows_every_source_and_the_choice() {
 
 #[test]
 #[cfg(feature = "studies")]
-fn the_study_of_timers_stands_beside_the_papers_numbers() {
+fn timers_study_reports_the_papers_numbers() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("new").to_str().unwrap().to_owned();
     let found = json(&["study", "timers", "--rounds", "2", "--json", "-o", &path]);
@@ -58,7 +58,7 @@ fn the_study_of_timers_stands_beside_the_papers_numbers() {
     assert!(text.contains("598.72 ± 76.015") && text.contains("Linux"), "{text}");
 }
 
-/// Builds a named bed and takes it down again, also when the test fails.
+/// A named test bed, removed on drop.
 struct Bed;
 
 impl Bed {
@@ -75,22 +75,22 @@ impl Drop for Bed {
     }
 }
 
-/// Starts a command and waits until it says that it listens.
+/// Starts a command and waits until it is running.
 fn listening(arguments: &[&str]) -> std::process::Child {
     let mut child =
         wirestamp(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let said = std::io::BufReader::new(child.stderr.as_mut().unwrap());
-    let mut lines = std::io::BufRead::lines(said).map(Result::unwrap);
+    let message = std::io::BufReader::new(child.stderr.as_mut().unwrap());
+    let mut lines = std::io::BufRead::lines(message).map(Result::unwrap);
     assert!(lines.any(|line| line.contains("Ctrl-C")), "it ended before it listened");
     child
 }
 
 #[test]
-fn send_capture_and_delay_agree_across_a_bed() {
+fn send_capture_and_delay_agree_across_a_test_bed() {
     if !is_root() {
         return;
     }
-    let before = Traces::now();
+    let before = Leftovers::now();
     let bed = Bed::up();
     let delay = listening(&["delay", "tap-a@wirestamp-router", "tap-b@wirestamp-sink", "--json"]);
     let capture = ["capture", "-i", "tap-b@wirestamp-sink", "--method", "xdp-pass"];
@@ -119,11 +119,11 @@ fn send_capture_and_delay_agree_across_a_bed() {
     assert_eq!(found["flows"].as_array().unwrap().len(), 1);
     assert!(found["clock_error_ns"].as_i64() > Some(0), "{found:#}");
     drop(bed);
-    assert_eq!(Traces::now(), before);
+    assert_eq!(Leftovers::now(), before);
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_in_one_line_with_a_way_on() {
+fn invalid_arguments_are_rejected_with_a_next_step() {
     let cases: &[(&[&str], i32, &str)] = &[
         (&["capture", "-i", "no-such-if"], 1, "ip link"),
         (&["capture", "-i", "lo", "--stamp", "xdp"], 2, "it has kernel, raw, hardware"),
@@ -168,25 +168,25 @@ fn what_makes_no_sense_is_refused_in_one_line_with_a_way_on() {
     ];
     for &(arguments, code, hint) in cases {
         let output = run(arguments);
-        let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
-        assert!(said.contains(hint), "{arguments:?}: {said}");
-        assert!(!said.contains("panicked"), "{said}");
-        assert!(!says_twice(&said), "{arguments:?}: {said}");
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {message}");
+        assert!(message.contains(hint), "{arguments:?}: {message}");
+        assert!(!message.contains("panicked"), "{message}");
+        assert!(!is_repeated(&message), "{arguments:?}: {message}");
         if code == 1 {
-            assert_eq!(said.lines().count(), 1, "{arguments:?}: {said}");
+            assert_eq!(message.lines().count(), 1, "{arguments:?}: {message}");
         }
     }
 }
 
-/// Whether a reason stands in a line more than once.
-fn says_twice(line: &str) -> bool {
+/// Whether a line contains a cause more than once.
+fn is_repeated(line: &str) -> bool {
     let parts: Vec<_> = line.split([':', ';']).map(str::trim).filter(|p| p.len() > 8).collect();
     parts.iter().enumerate().any(|(i, part)| parts[..i].contains(part))
 }
 
 #[test]
-fn what_is_read_is_not_overwritten_nor_one_output_by_another() {
+fn outputs_never_overwrite_inputs_or_each_other() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let [input, new, nowhere] = ["in.pcap", "new", "no/such"].map(path);
@@ -209,9 +209,9 @@ fn what_is_read_is_not_overwritten_nor_one_output_by_another() {
     ];
     for (arguments, hint) in cases {
         let output = run(arguments);
-        let said = stderr(&output);
-        assert!(!output.status.success() && said.contains(hint), "{arguments:?}: {said}");
-        assert_eq!(said.lines().count(), 1, "{arguments:?}: {said}");
+        let message = stderr(&output);
+        assert!(!output.status.success() && message.contains(hint), "{arguments:?}: {message}");
+        assert_eq!(message.lines().count(), 1, "{arguments:?}: {message}");
     }
     assert_eq!(fs::read(&input).unwrap(), classic_capture(20));
     assert!(!fs::exists(&new).unwrap());
@@ -221,7 +221,7 @@ fn what_is_read_is_not_overwritten_nor_one_output_by_another() {
 }
 
 #[test]
-fn garbage_and_truncated_files_are_refused_and_partial_uses_what_is_whole() {
+fn damaged_files_need_partial() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let [empty, garbage, whole, cut] = ["empty", "garbage", "whole", "cut"].map(path);
@@ -241,14 +241,14 @@ fn garbage_and_truncated_files_are_refused_and_partial_uses_what_is_whole() {
     ];
     for (file, hint) in refused {
         let output = run(&["delay", &whole, file]);
-        let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains(hint) && said.contains(file.as_str()), "{said}");
-        assert_eq!(said.lines().count(), 1, "{said}");
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{message}");
+        assert!(message.contains(hint) && message.contains(file.as_str()), "{message}");
+        assert_eq!(message.lines().count(), 1, "{message}");
     }
     let replayed = run(&["send", "-i", "lo", "--replay", &cut]);
-    let said = stderr(&replayed);
-    assert!(said.contains("damaged after") && !said.contains("--partial"), "{said}");
+    let message = stderr(&replayed);
+    assert!(message.contains("damaged after") && !message.contains("--partial"), "{message}");
     let found = json(&["delay", &whole, &cut, "--partial", "--json"]);
     assert_eq!(found["matched"].as_u64().unwrap() + found["lost"].as_u64().unwrap(), 20);
     assert!(found["matched"].as_u64() > Some(0), "{found:#}");
@@ -276,7 +276,7 @@ fn classic_capture(count: u32) -> Vec<u8> {
 }
 
 #[test]
-fn a_full_disk_ends_the_capture_with_a_readable_file() {
+fn full_disk_leaves_a_readable_capture_file() {
     if !is_root() {
         return;
     }
@@ -285,7 +285,7 @@ fn a_full_disk_ends_the_capture_with_a_readable_file() {
         mount -t tmpfs -o size=64k tmpfs "$1"
         "$0" send -q -i out@wirestamp-source --to 10.77.2.2 --pattern free --size 1400 \
             --interval 100us -c 5000 > /dev/null &
-        "$0" capture -q -i tap-b@wirestamp-sink -w "$1/full.pcapng" 2> "$2/said" > "$2/summary"
+        "$0" capture -q -i tap-b@wirestamp-sink -w "$1/full.pcapng" 2> "$2/message" > "$2/summary"
         echo $? > "$2/code"
         kill $!
         wait $!
@@ -299,9 +299,9 @@ fn a_full_disk_ends_the_capture_with_a_readable_file() {
     run(&["lab", "run", "--rate", "1000", "unshare", "-m", "sh", "-c", script, binary, disk, path]);
     let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
     assert_eq!(read("code").trim(), "1");
-    let said = read("said");
-    assert!(said.contains("No space left") && said.contains("free some space"), "{said}");
-    assert_eq!(said.lines().count(), 1, "{said}");
+    let message = read("message");
+    assert!(message.contains("No space left") && message.contains("free some space"), "{message}");
+    assert_eq!(message.lines().count(), 1, "{message}");
     let file = format!("{path}/full.pcapng");
     let lengths = tool("tshark", &["-r", &file, "-T", "fields", "-e", "frame.len"]);
     let lengths: Vec<u64> = lengths.lines().map(|length| length.parse().unwrap()).collect();
@@ -313,7 +313,7 @@ fn a_full_disk_ends_the_capture_with_a_readable_file() {
 }
 
 #[test]
-fn help_is_there_for_every_command() {
+fn every_command_has_help() {
     for command in
         ["clock", "capture", "send", "delay", "flows", "layers", "lab", "demo", "study", "pki"]
     {

@@ -1,4 +1,4 @@
-//! The built binary, and what may be left behind by it.
+//! Running the built binary, and checks for leftovers.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// Whether the test can run; says so if not.
+/// Whether the test can run; prints a note if not.
 pub(crate) fn is_root() -> bool {
     let root = fs::read_to_string("/proc/self/status")
         .is_ok_and(|status| status.lines().any(|line| line.starts_with("Uid:\t0\t")));
@@ -23,42 +23,42 @@ pub(crate) fn wirestamp(arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs it to its end.
+/// Runs the binary to its end.
 pub(crate) fn run(arguments: &[&str]) -> Output {
     wirestamp(arguments).output().unwrap()
 }
 
-/// Runs it to an end that has to be good, and reads its JSON.
+/// Runs the binary, which must succeed, and parses its JSON.
 pub(crate) fn json(arguments: &[&str]) -> Value {
     let output = run(arguments);
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{arguments:?}: {}{said}", stderr(&output));
-    serde_json::from_str(&said).unwrap()
+    let message = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{arguments:?}: {}{message}", stderr(&output));
+    serde_json::from_str(&message).unwrap()
 }
 
-/// Runs another program to an end that has to be good, and gives back what it printed.
+/// Runs another program, which must succeed, and returns its output.
 pub(crate) fn tool(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().unwrap();
     assert!(output.status.success(), "{program} {arguments:?}: {}", stderr(&output));
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What it said on standard error.
+/// The standard error of a run.
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// What a run may leave behind: network namespaces with a process in them, their names, pinned BPF
-/// objects, and processes. Compared before and after.
+/// Possible leftovers of a run: network namespaces with a process, named namespaces, pinned BPF objects,
+/// processes. Compared before and after.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Traces {
+pub(crate) struct Leftovers {
     namespaces: Vec<String>,
     names: Vec<String>,
     pinned: Vec<String>,
     processes: Vec<String>,
 }
 
-impl Traces {
+impl Leftovers {
     pub(crate) fn now() -> Self {
         let mut namespaces = Vec::new();
         let mut processes = Vec::new();

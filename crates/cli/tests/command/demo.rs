@@ -1,17 +1,17 @@
-//! The demo is true, its files are read alike by everybody, and it leaves nothing behind.
+//! The demo: correct results, files that all tools read alike, nothing left behind.
 
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::common::{Traces, is_root, json, run, stderr, tool, wirestamp};
+use crate::common::{Leftovers, is_root, json, run, stderr, tool, wirestamp};
 
 #[test]
-fn everything_the_demo_reports_agrees_with_the_truth() {
+fn demo_results_agree_with_known_values() {
     if !is_root() {
         return;
     }
-    let before = Traces::now();
+    let before = Leftovers::now();
     for version in [&[][..], &["--ipv6"]] {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().to_str().unwrap();
@@ -34,13 +34,13 @@ fn everything_the_demo_reports_agrees_with_the_truth() {
         let burst = &found["streams"][2];
         assert!(burst["lost"].as_u64() > Some(0), "nothing was lost: {burst:#}");
         assert!(burst["clock_error_ns"].as_i64() > Some(0));
-        same_to_everybody(folder, &found);
+        assert_tools_agree(folder, &found);
     }
-    assert_eq!(Traces::now(), before);
+    assert_eq!(Leftovers::now(), before);
 }
 
 /// tcpdump and tshark find the same packets at the same nanoseconds, `delay` the same quality.
-fn same_to_everybody(folder: &str, found: &Value) {
+fn assert_tools_agree(folder: &str, found: &Value) {
     let [a, b] = ["a", "b"].map(|tap| format!("{folder}/tap-{tap}.pcapng"));
     for (tap, file) in [&a, &b].into_iter().enumerate() {
         let tshark = tool("tshark", &["-r", file, "-T", "fields", "-e", "frame.time_epoch"]);
@@ -66,11 +66,11 @@ fn same_to_everybody(folder: &str, found: &Value) {
 }
 
 #[test]
-fn killed_in_mid_run_it_leaves_nothing_and_the_next_run_works() {
+fn killed_demo_leaves_nothing_behind() {
     if !is_root() {
         return;
     }
-    let before = Traces::now();
+    let before = Leftovers::now();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
     for signal in ["INT", "KILL"] {
@@ -80,14 +80,14 @@ fn killed_in_mid_run_it_leaves_nothing_and_the_next_run_works() {
             .spawn()
             .unwrap();
         while file_length(&format!("{path}/tap-b.pcapng")) < 10_000 {
-            assert_eq!(demo.try_wait().unwrap(), None, "it ended by itself");
+            assert_eq!(demo.try_wait().unwrap(), None, "the demo ended early");
             std::thread::yield_now();
         }
         tool("kill", &[&format!("-{signal}"), &demo.id().to_string()]);
         let status = demo.wait().unwrap();
         assert_eq!(status.success(), signal == "INT", "{signal}: {status}");
         // The kernel takes namespaces down in the background.
-        while Traces::now() != before {
+        while Leftovers::now() != before {
             std::thread::yield_now();
         }
         let read = tool("tshark", &["-r", &format!("{path}/tap-b.pcapng"), "-c", "5"]);
@@ -96,11 +96,11 @@ fn killed_in_mid_run_it_leaves_nothing_and_the_next_run_works() {
     }
     let next = run(&["demo", "--duration", "2", "-o", path]);
     assert!(next.status.success(), "{}", String::from_utf8_lossy(&next.stdout));
-    assert_eq!(Traces::now(), before);
+    assert_eq!(Leftovers::now(), before);
 }
 
 #[test]
-fn a_demo_that_fails_leaves_nothing_of_its_witness() {
+fn failed_demo_leaves_no_tcpdump() {
     if !is_root() {
         return;
     }
@@ -119,7 +119,7 @@ fn file_length(path: &str) -> u64 {
 }
 
 #[test]
-fn without_privileges_it_says_what_it_needs_and_how_to_grant_it() {
+fn missing_privileges_are_named_with_a_next_step() {
     if !is_root() {
         return;
     }
@@ -134,15 +134,15 @@ fn without_privileges_it_says_what_it_needs_and_how_to_grant_it() {
         let mut command = Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]);
         let output = command.arg(&binary).args(arguments).current_dir("/").output().unwrap();
-        let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
-        assert!(said.contains("sudo") && said.contains("setcap"), "{said}");
-        assert_eq!(said.lines().count(), 1, "{said}");
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {message}");
+        assert!(message.contains("sudo") && message.contains("setcap"), "{message}");
+        assert_eq!(message.lines().count(), 1, "{message}");
     }
 }
 
 #[test]
-fn an_xdp_program_goes_with_the_capture_that_was_killed() {
+fn killed_capture_leaves_no_xdp_program() {
     if !is_root() {
         return;
     }
@@ -162,11 +162,11 @@ fn an_xdp_program_goes_with_the_capture_that_was_killed() {
 }
 
 #[test]
-fn a_tc_program_goes_with_the_capture_that_was_killed() {
+fn killed_capture_leaves_no_tc_program() {
     if !is_root() {
         return;
     }
-    // A link's descriptor tells what it attaches, and where: 46 is BPF_TCX_INGRESS of linux/bpf.h.
+    // A link's descriptor contains what it attaches, and where: 46 is BPF_TCX_INGRESS of linux/bpf.h.
     let script = r#"
         "$0" -q capture -i tap-b@wirestamp-sink --method tc-pass -w - > /dev/null &
         until link=$(grep -ls '^attach_type:.46' /proc/$!/fdinfo/*); do :; done
@@ -178,7 +178,7 @@ fn a_tc_program_goes_with_the_capture_that_was_killed() {
         echo gone
     "#;
     let output = run(&["lab", "run", "sh", "-c", script, env!("CARGO_BIN_EXE_wirestamp")]);
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains("sched_cls  name tc_stamped_by_k"), "{said}{}", stderr(&output));
-    assert!(said.ends_with("gone\n"), "{said}{}", stderr(&output));
+    let message = String::from_utf8_lossy(&output.stdout);
+    assert!(message.contains("sched_cls  name tc_stamped_by_k"), "{message}{}", stderr(&output));
+    assert!(message.ends_with("gone\n"), "{message}{}", stderr(&output));
 }

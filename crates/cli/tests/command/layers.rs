@@ -1,11 +1,11 @@
-//! `wirestamp layers` as people and scripts run it.
+//! The command `wirestamp layers`.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
 use std::process::{Child, Command, Output, Stdio};
 
-use crate::common::{Traces, is_root, json, run, stderr, tool};
+use crate::common::{Leftovers, is_root, json, run, stderr, tool};
 use serde_json::Value;
 use wirestamp_lab::{Impairments, Netns, PathLab, SINK_V4, SOURCE_INTERFACE, TAP_B};
 
@@ -25,14 +25,14 @@ fn started(lab: &PathLab, arguments: &[&str]) -> Child {
     started_in(lab.sink(), &arguments, "following what tap-b receives")
 }
 
-/// A run that has said that it began.
+/// A run that has printed that it began.
 fn started_in(netns: &Netns, arguments: &[&str], begun: &str) -> Child {
     let mut command = netns.command(env!("CARGO_BIN_EXE_wirestamp"));
     let mut child =
         command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let said = BufReader::new(child.stderr.as_mut().unwrap()).lines();
-    let mut said = said.map_while(Result::ok);
-    assert!(said.any(|line| line.starts_with(begun)));
+    let printed = BufReader::new(child.stderr.as_mut().unwrap()).lines();
+    let mut printed = printed.map_while(Result::ok);
+    assert!(printed.any(|line| line.starts_with(begun)));
     child
 }
 
@@ -68,7 +68,7 @@ fn finished(child: Child) -> Output {
 }
 
 #[test]
-fn the_figures_the_rows_and_the_page_are_of_the_same_packets() {
+fn summary_csv_and_report_agree() {
     if !is_root() {
         return;
     }
@@ -97,7 +97,7 @@ fn the_figures_the_rows_and_the_page_are_of_the_same_packets() {
 }
 
 #[test]
-fn packets_that_are_sent_have_layers_of_their_own() {
+fn sent_packets_have_their_own_layers() {
     if !is_root() {
         return;
     }
@@ -124,7 +124,7 @@ fn packets_that_are_sent_have_layers_of_their_own() {
 }
 
 #[test]
-fn a_delay_is_told_with_the_layers_behind_its_second_point() {
+fn delay_reports_layers_behind_point_b() {
     if !is_root() {
         return;
     }
@@ -151,7 +151,7 @@ fn a_delay_is_told_with_the_layers_behind_its_second_point() {
 }
 
 #[test]
-fn a_delay_of_what_has_no_layers_here_is_refused_in_a_sentence() {
+fn delay_layers_reject_files_and_xdp() {
     if !is_root() {
         return;
     }
@@ -161,35 +161,35 @@ fn a_delay_of_what_has_no_layers_here_is_refused_in_a_sentence() {
         (&["lo", "lo", "--method", "xdp"], "use xdp-pass"),
     ] {
         let output = run(&[&["delay", "--layers"], arguments].concat());
-        let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
-        assert!(said.contains(why), "{said}");
+        let printed = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {printed}");
+        assert!(printed.contains(why), "{printed}");
     }
 }
 
 #[test]
-fn a_drop_is_named_an_interrupt_ends_it_and_nothing_stays_behind() {
+fn dropped_packet_has_its_reason() {
     if !is_root() {
         return;
     }
-    let before = Traces::now();
+    let before = Leftovers::now();
     let lab = lab();
     let child = started(&lab, &["udp"]);
-    // Nobody listens, of which an ICMP message tells; it comes when the packet has been dropped.
+    // No socket listens; the ICMP error arrives after the packet was dropped.
     let socket = lab.source().run(|| UdpSocket::bind("0.0.0.0:0")).unwrap().unwrap();
     socket.connect((SINK_V4, PORT)).unwrap();
     socket.send(&[0; 200]).unwrap();
     assert!(socket.recv(&mut [0; 300]).is_err());
     tool("kill", &["-INT", &child.id().to_string()]);
-    let said = String::from_utf8(finished(child).stdout).unwrap();
-    assert!(said.contains("1 were dropped after stack: NO_SOCKET"), "{said}");
-    assert!(said.contains("CLOCK_MONOTONIC"), "{said}");
+    let printed = String::from_utf8(finished(child).stdout).unwrap();
+    assert!(printed.contains("1 were dropped after stack: NO_SOCKET"), "{printed}");
+    assert!(printed.contains("CLOCK_MONOTONIC"), "{printed}");
     drop(lab);
-    assert_eq!(Traces::now(), before);
+    assert_eq!(Leftovers::now(), before);
 }
 
 #[test]
-fn without_packets_there_is_a_result_and_without_an_interface_or_sense_an_error() {
+fn no_packets_is_a_result_no_interface_an_error() {
     if !is_root() {
         return;
     }
@@ -206,7 +206,7 @@ fn without_packets_there_is_a_result_and_without_an_interface_or_sense_an_error(
 }
 
 #[test]
-fn without_privileges_it_says_which_it_needs() {
+fn missing_privileges_are_named() {
     if !is_root() {
         return;
     }
@@ -218,9 +218,9 @@ fn without_privileges_it_says_which_it_needs() {
         let mut command = Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]);
         let output = command.arg(&binary).args(arguments).current_dir("/").output().unwrap();
-        let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains("sudo") && said.contains("cap_perfmon"), "{said}");
-        assert_eq!(said.lines().count(), 1, "{said}");
+        let printed = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{printed}");
+        assert!(printed.contains("sudo") && printed.contains("cap_perfmon"), "{printed}");
+        assert_eq!(printed.lines().count(), 1, "{printed}");
     }
 }

@@ -1,4 +1,4 @@
-//! The built binary, as people and scripts run it: on real packets in namespaces, and beside other programs.
+//! Tests of the built binary on real packets in namespaces, and against other programs.
 //!
 //! All in one program, because linking one for each subject took longer than running most of them;
 //! `cargo test -p wirestamp --features mesh,studies --test command delay::` runs one subject.
@@ -10,13 +10,13 @@ mod common;
 mod contract;
 mod delay;
 mod demo;
+mod exporter;
 mod flows;
 mod layers;
 #[cfg(feature = "mesh")]
 mod mesh;
 mod real_rtp;
 mod restamp;
-mod scraping;
 mod send;
 mod stamp;
 #[cfg(feature = "studies")]

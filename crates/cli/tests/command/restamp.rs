@@ -1,10 +1,10 @@
-//! A capture of real packets, stamped again with the anchors kept beside it.
+//! Restamping a capture of real packets with its anchors.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{Traces, is_root, json, run, stderr, tool, wirestamp};
+use crate::common::{Leftovers, is_root, json, run, stderr, tool, wirestamp};
 use serde_json::Value;
 use wirestamp_capture::file::{Provenance, Reader, Writer};
 use wirestamp_capture::{CapturedPacket, Facts, Ledger, Sink as _};
@@ -31,7 +31,7 @@ fn capture(folder: &Path, source: &str) -> Value {
     serde_json::from_slice(&fs::read(folder.join("summary")).unwrap()).unwrap()
 }
 
-/// What tshark finds: for each packet the time and our comment.
+/// Each packet's time and our comment, read by tshark.
 fn packets(file: &str) -> Vec<(i64, Value)> {
     let fields = ["-T", "fields", "-e", "frame.time_epoch", "-e", "frame.comment"];
     let text = tool("tshark", &[&["-r", file][..], &fields].concat());
@@ -64,11 +64,11 @@ fn worst_anchor(file: &str) -> i64 {
 }
 
 #[test]
-fn every_packet_gets_a_time_within_the_bounds_and_a_bound_that_is_as_good() {
+fn new_times_keep_the_error_bounds() {
     if !is_root() {
         return;
     }
-    let before = Traces::now();
+    let before = Leftovers::now();
     for source in ["--stamp=raw", "--method=xdp-pass", "--method=tc-pass"] {
         let folder = tempfile::tempdir().unwrap();
         let summary = capture(folder.path(), source);
@@ -86,10 +86,10 @@ fn every_packet_gets_a_time_within_the_bounds_and_a_bound_that_is_as_good() {
         assert_eq!(found["anchors"], summary["anchors"]["written"]);
         assert_eq!((&summary["anchors"]["gaps"], &found["outside"]), (&0.into(), &0.into()));
         let mut reader = Reader::open(Path::new(&again)).unwrap();
-        for ((old, said), (new, says)) in old.iter().zip(&new) {
-            assert_eq!((&said["raw"], &said["clock"]), (&says["raw"], &says["clock"]));
+        for ((old, message), (new, says)) in old.iter().zip(&new) {
+            assert_eq!((&message["raw"], &message["clock"]), (&says["raw"], &says["clock"]));
             let moved = (new - old).abs();
-            assert!(moved <= error(said) + error(says), "{said} moved by {moved} ns: {says}");
+            assert!(moved <= error(message) + error(says), "{message} moved by {moved} ns: {says}");
             assert_eq!(reader.next_packet().unwrap().unwrap().time.as_nanos(), *new);
         }
         assert!(reader.next_packet().unwrap().is_none());
@@ -102,13 +102,13 @@ fn every_packet_gets_a_time_within_the_bounds_and_a_bound_that_is_as_good() {
             assert!(new <= limit, "{source}: {new} ns after {old} ns, {found:#}");
         }
         assert_eq!(found["error_after_ns"]["max"], errors(&new)[1]);
-        survives_other_tools(&capture, &anchors, &path("cut.pcapng"));
+        assert_restampable_after_other_tools(&capture, &anchors, &path("cut.pcapng"));
     }
-    assert_eq!(Traces::now(), before);
+    assert_eq!(Leftovers::now(), before);
 }
 
-/// What editcap and mergecap leave of a capture can still be restamped.
-fn survives_other_tools(capture: &str, anchors: &str, cut: &str) {
+/// Checks that captures edited by editcap and mergecap can be restamped.
+fn assert_restampable_after_other_tools(capture: &str, anchors: &str, cut: &str) {
     let merged = format!("{cut}.merged");
     tool("editcap", &["-r", capture, cut, "1-100"]);
     tool("mergecap", &["-w", &merged, cut, capture]);
@@ -120,7 +120,7 @@ fn survives_other_tools(capture: &str, anchors: &str, cut: &str) {
 }
 
 #[test]
-fn what_does_not_fit_together_is_told_in_one_line() {
+fn mismatched_files_are_rejected_with_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let [text, none, out] = ["text", "none", "out.pcapng"].map(path);
@@ -140,17 +140,20 @@ fn what_does_not_fit_together_is_told_in_one_line() {
     ];
     for (arguments, code, hint) in cases {
         let output = run(&arguments);
-        let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
-        assert!(said.contains(hint) && !said.contains("panicked"), "{arguments:?}: {said}");
-        assert!(code == 2 || said.lines().count() == 1, "{arguments:?}: {said}");
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {message}");
+        assert!(
+            message.contains(hint) && !message.contains("panicked"),
+            "{arguments:?}: {message}"
+        );
+        assert!(code == 2 || message.lines().count() == 1, "{arguments:?}: {message}");
     }
     assert!(!Path::new(&out).exists());
     assert_eq!(fs::read_to_string(&text).unwrap(), "to whom it may concern\n");
 }
 
 #[test]
-fn its_help_fits_on_a_terminal() {
+fn restamp_help_fits_on_a_terminal() {
     let output = run(&["restamp", "--help"]);
     assert!(output.status.success());
     let text = String::from_utf8(output.stdout).unwrap();
@@ -195,7 +198,7 @@ fn small_capture(folder: &Path, boot_id: &str) {
 }
 
 #[test]
-fn a_file_that_has_no_room_leaves_what_was_there_before() {
+fn full_disk_keeps_the_existing_file() {
     let folder = tempfile::tempdir().unwrap();
     small_capture(folder.path(), "b");
     let again = folder.path().join("again");
@@ -209,9 +212,9 @@ fn a_file_that_has_no_room_leaves_what_was_there_before() {
         command.current_dir(&folder).output().unwrap()
     };
     let output = limited("2");
-    let said = stderr(&output);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("no room for again") && said.lines().count() == 1, "{said}");
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("no room for again") && message.lines().count() == 1, "{message}");
     assert_eq!(fs::read(&again).unwrap(), b"before");
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 3);
 
@@ -222,7 +225,7 @@ fn a_file_that_has_no_room_leaves_what_was_there_before() {
 }
 
 #[test]
-fn what_is_said_of_the_distance_does_not_depend_on_its_direction() {
+fn moved_distance_is_independent_of_direction() {
     let folder = tempfile::tempdir().unwrap();
     small_capture(folder.path(), "");
     let arguments = ["restamp", "capture", "--anchors", "anchors", "-w", "again"];
@@ -235,15 +238,15 @@ fn what_is_said_of_the_distance_does_not_depend_on_its_direction() {
 }
 
 #[test]
-fn anchors_never_take_the_place_of_the_packets() {
+fn anchors_never_overwrite_packets() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("x"), "before").unwrap();
     let refused = |file: &str, other: &str| {
         let capture = ["capture", "-i", "lo", "--stamp=raw", "-c1", "-w", file, "--anchors", other];
         let output = wirestamp(&capture).current_dir(&folder).output().unwrap();
-        let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.contains("use two files"), "{said}");
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(message.contains("use two files"), "{message}");
     };
     refused("x", "./x");
     assert_eq!(fs::read(folder.path().join("x")).unwrap(), b"before");
@@ -262,7 +265,7 @@ const LITTLE_ROOM: &str = r#"
         trap '' XFSZ
         ulimit -f 4
         "$0" capture -q -i tap-b@wirestamp-sink --stamp raw -w - --anchors "$1/anchors" \
-            --duration 3 2> "$1/said"
+            --duration 3 2> "$1/message"
         echo $? > "$1/code"
     ) | cat > "$1/capture.pcapng"
     kill $!
@@ -271,24 +274,24 @@ const LITTLE_ROOM: &str = r#"
 "#;
 
 #[test]
-fn anchors_without_room_end_with_a_whole_line_and_the_packets_go_on() {
+fn full_anchor_disk_does_not_stop_the_capture() {
     if !is_root() {
         return;
     }
-    let before = Traces::now();
+    let before = Leftovers::now();
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let [binary, place] = [env!("CARGO_BIN_EXE_wirestamp"), folder.path().to_str().unwrap()];
     let output = run(&["lab", "run", "--rate", "1000", "sh", "-c", LITTLE_ROOM, binary, place]);
     assert!(output.status.success(), "{}", stderr(&output));
-    let [said, code, anchors] =
-        ["said", "code", "anchors"].map(|name| fs::read_to_string(path(name)).unwrap());
+    let [message, code, anchors] =
+        ["message", "code", "anchors"].map(|name| fs::read_to_string(path(name)).unwrap());
     assert_eq!(code, "1\n");
     let kept = anchors.lines().count() - 1;
-    assert!(anchors.ends_with('\n') && said.lines().count() == 1, "{said}{anchors}");
-    assert!(said.contains(&format!("after {kept} anchors: ")), "{said}{anchors}");
+    assert!(anchors.ends_with('\n') && message.lines().count() == 1, "{message}{anchors}");
+    assert!(message.contains(&format!("after {kept} anchors: ")), "{message}{anchors}");
     let [capture, anchors] = ["capture.pcapng", "anchors"].map(path);
     let found = json(&["restamp", &capture, "--anchors", &anchors, "-w", "/dev/null", "--json"]);
     assert!(found["packets"].as_u64() >= Some(2_000), "{found:#}");
-    assert_eq!(Traces::now(), before);
+    assert_eq!(Leftovers::now(), before);
 }

@@ -1,15 +1,15 @@
-//! `capture --tune` on veth pairs in namespaces of the tests' own.
+//! `capture --tune` on veth pairs in the tests' own namespaces.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::common::{Traces, is_root, json, run, stderr, tool};
+use crate::common::{Leftovers, is_root, json, run, stderr, tool};
 use serde_json::Value;
 use wirestamp_lab::Netns;
 
-/// What makes a veth pair with NAPI, which veth has with GRO.
+/// Commands for a veth pair with NAPI, which veth has with GRO.
 fn making(interface: &str) -> [String; 4] {
     [
         format!("ip link add {interface} type veth peer name peer"),
@@ -68,8 +68,8 @@ impl Pair {
     fn tuned(&self) -> Child {
         let mut command = self.capture(&["--method", "xdp-pass", "--realtime", "--tune=apply"]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let said = BufReader::new(child.stderr.as_mut().unwrap());
-        let mut lines = said.lines().map_while(Result::ok);
+        let message = BufReader::new(child.stderr.as_mut().unwrap());
+        let mut lines = message.lines().map_while(Result::ok);
         assert!(lines.any(|line| line.contains("Ctrl-C")), "it does not capture");
         child
     }
@@ -100,7 +100,7 @@ impl Pair {
     }
 }
 
-/// What a capture printed that was asked to end.
+/// The output of a capture after SIGINT.
 fn end(child: Child) -> Value {
     tool("kill", &["-INT", &child.id().to_string()]);
     let output = child.wait_with_output().unwrap();
@@ -120,7 +120,7 @@ fn change<'a>(report: &'a Value, place: &str) -> &'a Value {
 }
 
 #[test]
-fn napi_is_threaded_and_pinned_while_it_captures_and_not_after() {
+fn napi_is_tuned_only_during_the_capture() {
     if !is_root() {
         return;
     }
@@ -149,7 +149,7 @@ fn napi_is_threaded_and_pinned_while_it_captures_and_not_after() {
 }
 
 #[test]
-fn what_a_killed_capture_had_changed_is_put_back_on_request_and_by_the_next() {
+fn killed_captures_settings_are_restored_later() {
     if !is_root() {
         return;
     }
@@ -170,7 +170,7 @@ fn what_a_killed_capture_had_changed_is_put_back_on_request_and_by_the_next() {
 }
 
 #[test]
-fn gro_is_off_for_a_ring_and_on_again_after_a_capture_that_failed() {
+fn failed_capture_restores_gro() {
     if !is_root() {
         return;
     }
@@ -186,7 +186,7 @@ fn gro_is_off_for_a_ring_and_on_again_after_a_capture_that_failed() {
 }
 
 #[test]
-fn show_lists_every_setting_and_changes_none() {
+fn show_lists_settings_without_changes() {
     if !is_root() {
         return;
     }
@@ -207,7 +207,7 @@ fn show_lists_every_setting_and_changes_none() {
 }
 
 #[test]
-fn what_cannot_be_tuned_is_refused_with_a_way_on() {
+fn untunable_interface_is_rejected_with_a_next_step() {
     let cases: [(&[&str], i32, &str); 4] = [
         (&["-i", "lo", "--tune=maybe"], 2, "show, apply, restore"),
         (&["--tune"], 2, "--interface"),
@@ -221,7 +221,7 @@ fn what_cannot_be_tuned_is_refused_with_a_way_on() {
     }
 }
 
-/// A namespace with a name, for as long as this lives.
+/// A named namespace, removed on drop.
 struct Named(String);
 
 impl Named {
@@ -243,11 +243,11 @@ impl Drop for Named {
 }
 
 #[test]
-fn an_interface_of_another_namespace_is_tuned_from_here() {
+fn interface_in_another_namespace_is_tuned() {
     if !is_root() {
         return;
     }
-    let before = Traces::now();
+    let before = Leftovers::now();
     let named = Named::new();
     making("wstunee").iter().for_each(|command| drop(named.shell(command)));
     let target = format!("wstunee@{}", named.0);
@@ -263,5 +263,5 @@ fn an_interface_of_another_namespace_is_tuned_from_here() {
     assert_eq!(deferral["restored"], true);
     assert_eq!(named.shell("cat /sys/class/net/wstunee/napi_defer_hard_irqs"), "2\n");
     drop(named);
-    assert_eq!(Traces::now(), before);
+    assert_eq!(Leftovers::now(), before);
 }

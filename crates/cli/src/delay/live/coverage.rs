@@ -43,7 +43,7 @@ impl Coverage {
 
     /// The outcome; undetermined if the packet may have passed the other point while that did not
     /// capture.
-    pub(super) fn judge(&self, outcome: Outcome) -> Outcome {
+    pub(super) fn exclude_uncaptured(&self, outcome: Outcome) -> Outcome {
         outcome.where_captured(&self.rule, |point, from, until| self.of(point).covers(from, until))
     }
 }
@@ -87,7 +87,7 @@ mod tests {
 
     fn is_excluded(coverage: &Coverage, outcome: Outcome) -> bool {
         matches!(
-            coverage.judge(outcome),
+            coverage.exclude_uncaptured(outcome),
             Outcome::Undetermined { reason: UndeterminedReason::NotCaptured, .. }
         )
     }

@@ -17,11 +17,12 @@ use wirestamp_session::{PairSession, Recording, TapReport};
 pub(super) use self::one_interface::{with_file, with_pipe};
 
 use self::coverage::{Coverage, now};
-use self::session::{announce, no_packets_hint, open, result, start_clock};
+use self::session::{announce, no_packets_hint, open, result};
 use super::arguments::{Arguments, flow_table};
 use super::clocks::{ClockError, Clocks};
 use super::layers;
 use super::result::DelayResult;
+use crate::clock;
 use crate::interrupt::stop_on_signal;
 use crate::metrics::delay::Exported;
 use crate::output::Output;
@@ -38,7 +39,7 @@ pub(super) fn interfaces(arguments: &Arguments, output: Output) -> anyhow::Resul
              `wirestamp capture`, and compare the files",
         ));
     }
-    let clock = Arc::new(start_clock()?);
+    let clock = Arc::new(clock::start_service(None)?);
     let stop = stop_on_signal()?;
     let mut cores = Cores::choose(2).into_iter();
     let followed = layers::open(arguments, method, &clock, output)?;
@@ -54,24 +55,24 @@ pub(super) fn interfaces(arguments: &Arguments, output: Output) -> anyhow::Resul
     let recordings =
         exported.figures().map(|figures| Recording::new(&clock, domain, None).show_in(figures));
     let mut flows = flow_table();
-    let meeting = PairSession::new(arguments.correlation(), |outcome| {
-        let outcome = coverage.judge(outcome);
+    let session = PairSession::new(arguments.correlation(), |outcome| {
+        let outcome = coverage.exclude_uncaptured(outcome);
         flows.record(&outcome);
         exported.record(&outcome);
     })
-    .seeing(&arguments.sight());
+    .seeing(&arguments.point_state());
     let end = || {
         stop.wait(arguments.live.duration().unwrap_or(Duration::MAX));
         coverage.ends(Point::A, now(&clock));
     };
     let timeout = arguments.timeout();
-    let measure = || run_captures([a, b], recordings, &meeting, timeout, &stop, end);
+    let measure = || run_captures([a, b], recordings, &session, timeout, &stop, end);
     let (taps, layers) = layers::during(followed, &stop, measure);
-    let sights = meeting.finish();
+    let points = session.finish();
     let [a, b] = taps?;
     let taps = [a?, b?];
     let error = clock_error(&taps, domain);
-    let mut measured = result(arguments, flows, (taps.into(), sights), Clocks::of_one_host(error));
+    let mut measured = result(arguments, flows, (taps.into(), points), Clocks::of_one_host(error));
     measured.layers = layers?;
     if let Some(remark) = no_packets_hint(arguments, &measured.flows, &arguments.a) {
         measured.remarks.push(remark);
@@ -96,16 +97,16 @@ fn reject_file_options(arguments: &Arguments) -> anyhow::Result<()> {
 fn run_captures<R: FnMut(Outcome) + Send>(
     [a, b]: [Capture; 2],
     [of_a, of_b]: [Recording<'_>; 2],
-    meeting: &PairSession<R>,
+    session: &PairSession<R>,
     timeout: Duration,
     failed: &Stop,
     end: impl FnOnce(),
 ) -> anyhow::Result<[Result<TapReport, Error>; 2]> {
-    let stops = [Stop::new(), Stop::new()].map(|stop| stop.context("cannot make the stop event"));
+    let stops = [Stop::new(), Stop::new()].map(|stop| stop.context("cannot create the stop event"));
     let [stop_a, stop_b] = stops;
     let (stop_a, stop_b) = (stop_a?, stop_b?);
     let run = |point, capture, recording, stop: &Stop| {
-        let report = meeting.attend(point, capture, recording, stop);
+        let report = session.attend(point, capture, recording, stop);
         // If one fails, the other must not wait for Ctrl-C.
         [failed, &stop_a, &stop_b].into_iter().filter(|_| report.is_err()).for_each(Stop::request);
         report

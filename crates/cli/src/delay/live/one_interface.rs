@@ -16,13 +16,14 @@ use super::super::clocks::{ClockError, Clocks, ONE_CLOCK, TOO_FEW};
 use super::super::result::DelayResult;
 use super::super::{files, point};
 use super::coverage::{Coverage, now};
-use super::session::{announce, no_packets_hint, open, result, start_clock};
+use super::session::{announce, no_packets_hint, open, result};
+use crate::clock;
 use crate::interrupt::stop_on_signal;
 use crate::output::Output;
 use crate::usage::usage;
 
 /// Measures live between a pipe, which is point `of_pipe`, and an interface.
-pub(in crate::delay) fn with_pipe(
+pub(in super::super) fn with_pipe(
     arguments: &Arguments,
     of_pipe: Point,
     pipe: &Path,
@@ -34,16 +35,16 @@ pub(in crate::delay) fn with_pipe(
         ));
     }
     let filter = arguments.filter.as_deref().map(Filter::compile).transpose()?;
-    let sight = arguments.sight();
+    let point_state = arguments.point_state();
     let terms = Terms {
         correlation: arguments.correlation(),
         partial: true,
         filter: filter.as_ref(),
         correction: Correction { offset: arguments.offset.unwrap_or(Span::ZERO), skew: None },
-        sight: Some(&sight),
+        sight: Some(&point_state),
     };
     let (name, domain) = interface(arguments, of_pipe)?;
-    let clock = start_clock()?;
+    let clock = clock::start_service(None)?;
     let stop = stop_on_signal()?;
     let cores = Cores::choose(1).into_iter().next();
     let capture = open(arguments, name, cores, arguments.live.limit(), &clock)?;
@@ -51,17 +52,17 @@ pub(in crate::delay) fn with_pipe(
     coverage.begins(other(of_pipe), now(&clock));
     announce([&capture], &clock, output);
     let (mut flows, mut skew) = (flow_table(), ClockSkew::default());
-    let meeting = PairSession::new(terms.correlation, |outcome: Outcome| {
-        let outcome = coverage.judge(outcome);
+    let session = PairSession::new(terms.correlation, |outcome: Outcome| {
+        let outcome = coverage.exclude_uncaptured(outcome);
         if let Outcome::Matched { sent, delay, .. } = &outcome {
             skew.record(sent.stamp.utc, *delay);
         }
         flows.record(&outcome);
     })
-    .seeing(&sight);
+    .seeing(&point_state);
     let here = LiveCapture { capture, domain, clock: &clock };
-    let (tap, read) = run_both(here, of_pipe, pipe, &meeting, &terms, &stop);
-    let sights = meeting.finish();
+    let (tap, read) = run_both(here, of_pipe, pipe, &session, &terms, &stop);
+    let points = session.finish();
     let (tap, read) = (tap?, read?);
     let remarks = read.damage.iter().cloned().chain(no_packets_hint(arguments, &flows, name));
     let remarks = remarks.collect();
@@ -73,7 +74,7 @@ pub(in crate::delay) fn with_pipe(
         aligned: false,
     };
     Ok(with_pipe_report(
-        result(arguments, flows, (vec![tap], sights), clocks),
+        result(arguments, flows, (vec![tap], points), clocks),
         &read,
         of_pipe,
         remarks,
@@ -133,7 +134,7 @@ fn run_both<R: FnMut(Outcome) + Send>(
     here: LiveCapture<'_>,
     of_pipe: Point,
     pipe: &Path,
-    meeting: &PairSession<R>,
+    session: &PairSession<R>,
     terms: &Terms<'_>,
     stop: &Stop,
 ) -> (Result<TapReport, Error>, Result<PipeReport, Error>) {
@@ -147,12 +148,12 @@ fn run_both<R: FnMut(Outcome) + Send>(
     thread::scope(|scope| {
         let tap = scope.spawn(|| {
             let recording = Recording::new(here.clock, here.domain, None);
-            let report = meeting.attend(other(of_pipe), here.capture, recording, stop);
+            let report = session.attend(other(of_pipe), here.capture, recording, stop);
             end(report.is_err());
             report
         });
         let read = Reader::follow(pipe, stop)
-            .and_then(|reader| meeting.attend_pipe(of_pipe, reader, terms, stop));
+            .and_then(|reader| session.attend_pipe(of_pipe, reader, terms, stop));
         end(read.is_err());
         (tap.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), read)
     })
@@ -160,7 +161,7 @@ fn run_both<R: FnMut(Outcome) + Send>(
 
 /// Measures between a file, which is point `of_file`, and an interface: captures into a temporary
 /// file, then compares both files.
-pub(in crate::delay) fn with_file(
+pub(in super::super) fn with_file(
     arguments: &Arguments,
     of_file: Point,
     file: &point::Point,
@@ -171,7 +172,7 @@ pub(in crate::delay) fn with_file(
         Reader::open(path)?;
     }
     let (name, domain) = interface(arguments, of_file)?;
-    let clock = start_clock()?;
+    let clock = clock::start_service(None)?;
     let stop = stop_on_signal()?;
     let cores = Cores::choose(1).into_iter().next();
     let capture = open(arguments, name, cores, arguments.live.limit(), &clock)?;

@@ -1,8 +1,8 @@
 //! The steps that measurements with one and with two interfaces share.
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use wirestamp_capture::{Capture, Config, Cores, Error, Limit};
-use wirestamp_clock::{ClockService, Counter};
+use wirestamp_clock::ClockService;
 use wirestamp_metrics::FlowTable;
 use wirestamp_session::{PointState, TapReport};
 
@@ -15,10 +15,6 @@ use crate::capture::{Direction, show_calibration};
 use crate::output::Output;
 use crate::target::Target;
 use crate::usage::usage;
-
-pub(super) fn start_clock() -> anyhow::Result<ClockService> {
-    ClockService::start(Counter::select()).context("cannot calibrate the counter")
-}
 
 /// Prints the notes of the open captures.
 pub(super) fn announce<'a>(
@@ -72,7 +68,7 @@ pub(super) fn no_packets_hint(
 pub(super) fn result(
     arguments: &Arguments,
     flows: FlowTable,
-    (taps, mut sights): (Vec<TapReport>, [PointState; 2]),
+    (taps, mut points): (Vec<TapReport>, [PointState; 2]),
     clocks: Clocks,
 ) -> DelayResult {
     DelayResult {
@@ -80,10 +76,10 @@ pub(super) fn result(
         clocks,
         codec: arguments.codec,
         sampling: arguments.sample.clone(),
-        media: RtpStreams::of_points(&mut sights),
-        round_trips: RoundTrips::of_points(&mut sights),
-        sights,
-        lost_beyond: 0,
+        media: RtpStreams::of_points(&mut points),
+        round_trips: RoundTrips::of_points(&mut points),
+        points,
+        lost_outside_capture: 0,
         capture_dropped: [0, 1].map(|point| taps.get(point).map_or(0, |tap| tap.ledger.lost())),
         undated: [0; 2],
         taps,

@@ -267,7 +267,7 @@ fn selection_stays_on_its_flow() {
     assert_eq!(selected(&[Key::End, Key::Down]), 3);
     assert_eq!(selected(&[Key::End, Key::Home]), 0);
     assert_eq!(selected(&[Key::PageDown, Key::Letter('k')]), 2);
-    // The download is the third of those that bad, and the first by bytes.
+    // The download is the third of the bad flows, and the first by bytes.
     let by_bytes = [Key::Letter('s'); 4];
     assert_eq!(selected(&[&[Key::Down, Key::Down][..], &by_bytes].concat()), 0);
 }

@@ -21,11 +21,12 @@ use clap::Args;
 use jiff::SignedDuration;
 use tempfile::TempDir;
 use wirestamp_capture::Stop;
-use wirestamp_clock::{ClockService, Counter};
+use wirestamp_clock::ClockService;
 use wirestamp_lab::results::next_second;
 use wirestamp_lab::{CONTROLLER_V4, MeshLab};
 
 use crate::bottleneck::Bottleneck;
+use crate::clock;
 use crate::interrupt::stop_on_signal;
 use crate::mesh::node::runtime;
 use crate::output::Output;
@@ -86,7 +87,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     wirestamp_lab::check_privilege()?;
     let folder = Folder::new(arguments.keep.as_deref())?;
     let stop = stop_on_signal()?;
-    let clock = ClockService::start(Counter::select()).context("cannot calibrate the counter")?;
+    let clock = clock::start_service(None)?;
     let lab = MeshLab::new(&arguments.path.impairments())?;
     let files = Files(folder.path());
     let begun = Instant::now();

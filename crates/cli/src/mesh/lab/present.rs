@@ -8,9 +8,8 @@ use wirestamp_lab::results::{Delay, Second};
 use wirestamp_report::Check;
 
 use super::results::Task;
-use crate::check::checks;
 use crate::output::{mean, time};
-use crate::table::table;
+use crate::table::{checks, table};
 
 /// The result of a run.
 #[derive(Serialize)]

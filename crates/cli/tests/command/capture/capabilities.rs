@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::common::{Traces, is_root, json, run, stderr, tool};
+use crate::common::{Leftovers, is_root, json, run, stderr, tool};
 use serde_json::Value;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_wirestamp");
@@ -13,7 +13,7 @@ fn row<'a>(list: &'a Value, method: &str, stamp: &str) -> &'a Value {
 }
 
 #[test]
-fn the_list_of_an_interface_says_what_it_can_do() {
+fn list_shows_the_interfaces_capabilities() {
     if !is_root() {
         return;
     }
@@ -47,16 +47,16 @@ fn the_list_of_an_interface_says_what_it_can_do() {
 }
 
 #[test]
-fn what_an_interface_cannot_do_is_refused_with_what_it_can() {
+fn unsupported_method_lists_the_supported_ones() {
     if !is_root() {
         return;
     }
-    let before = Traces::now();
-    // The first capture has the interface to itself, as far as XDP goes, once it has said a word.
+    let before = Leftovers::now();
+    // The first capture has the interface to itself, as far as XDP goes, once it has printed a line.
     let script = r#"
-        mkfifo "$1/said"
-        "$0" capture -i tap-b@wirestamp-sink --method xdp-pass > /dev/null 2> "$1/said" &
-        exec 3< "$1/said"
+        mkfifo "$1/message"
+        "$0" capture -i tap-b@wirestamp-sink --method xdp-pass > /dev/null 2> "$1/message" &
+        exec 3< "$1/message"
         read -r line <&3
         "$0" capture -i tap-b@wirestamp-sink --method xdp-pass 2> "$1/refused"
         echo $? > "$1/code"
@@ -67,7 +67,7 @@ fn what_an_interface_cannot_do_is_refused_with_what_it_can() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
     run(&["lab", "run", "sh", "-c", script, BINARY, path]);
-    assert_eq!(Traces::now(), before);
+    assert_eq!(Leftovers::now(), before);
     let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
     let refused = read("refused");
     assert_eq!(read("code").trim(), "2", "{refused}");

@@ -25,8 +25,8 @@ impl Desk {
         let desk = Self { home: tempfile::tempdir().unwrap(), netns: Netns::new().unwrap() };
         let up = desk.netns.command("ip").args(["link", "set", "lo", "up"]).status().unwrap();
         assert!(up.success());
-        let said = desk.extcap("install");
-        assert!(said.contains("is now a link to"), "{said}");
+        let message = desk.extcap("install");
+        assert!(message.contains("is now a link to"), "{message}");
         desk
     }
 
@@ -121,7 +121,7 @@ fn text(output: &Output) -> String {
 }
 
 #[test]
-fn tshark_lists_our_interfaces_once_installed_and_not_when_removed() {
+fn tshark_lists_interfaces_while_installed() {
     if !is_root() {
         return;
     }
@@ -135,7 +135,7 @@ fn tshark_lists_our_interfaces_once_installed_and_not_when_removed() {
 }
 
 #[test]
-fn tshark_captures_with_nanoseconds_a_filter_and_the_dialogs_options() {
+fn tshark_captures_with_dialog_options() {
     if !is_root() {
         return;
     }
@@ -161,12 +161,12 @@ fn tshark_captures_with_nanoseconds_a_filter_and_the_dialogs_options() {
     }
     let provenance = reader.interfaces()[0].provenance.as_ref().unwrap();
     assert_eq!((&*provenance.method, &*provenance.stamp), ("recvmmsg", "raw"));
-    let said = tool("capinfos", &[&file]);
-    assert!(said.contains("nanoseconds (9)"), "{said}");
+    let message = tool("capinfos", &[&file]);
+    assert!(message.contains("nanoseconds (9)"), "{message}");
 }
 
 #[test]
-fn what_the_kernel_dropped_and_the_clocks_error_stand_in_the_file_that_tshark_writes() {
+fn tshark_file_has_drops_and_clock_error() {
     if !is_root() {
         return;
     }
@@ -198,7 +198,7 @@ fn what_the_kernel_dropped_and_the_clocks_error_stand_in_the_file_that_tshark_wr
 }
 
 #[test]
-fn a_limit_from_the_dialog_ends_the_capture_and_tshark_with_it() {
+fn dialog_limit_ends_tshark() {
     if !is_root() {
         return;
     }
@@ -211,24 +211,24 @@ fn a_limit_from_the_dialog_ends_the_capture_and_tshark_with_it() {
 }
 
 #[test]
-fn what_goes_wrong_is_told_by_tshark() {
+fn tshark_shows_our_errors() {
     if !is_root() {
         return;
     }
     let desk = Desk::new();
-    let told = |more: &[&str], hint: &str| {
+    let assert_error = |more: &[&str], hint: &str| {
         let arguments = [&["-i", "wirestamp-lo", "-c", "1"], more].concat();
         let output = desk.tshark(&arguments).output().unwrap();
         assert!(!output.status.success());
         assert!(stderr(&output).contains(hint), "{more:?}: {}", stderr(&output));
     };
-    told(&["-f", "udp prot 5"], "cannot compile filter 'udp prot 5': ");
-    told(&["-o", "extcap.wirestamp_lo.stamp:xdp"], "method ring has no xdp stamps");
-    told(&["-o", "extcap.wirestamp_lo.snaplen:none"], "--snaplen");
+    assert_error(&["-f", "udp prot 5"], "cannot compile filter 'udp prot 5': ");
+    assert_error(&["-o", "extcap.wirestamp_lo.stamp:xdp"], "method ring has no xdp stamps");
+    assert_error(&["-o", "extcap.wirestamp_lo.snaplen:none"], "--snaplen");
 }
 
 #[test]
-fn nothing_of_us_is_left_when_tshark_is_killed() {
+fn killed_tshark_leaves_no_capture() {
     if !is_root() {
         return;
     }
@@ -258,7 +258,7 @@ fn capture_into(fifo: &Path) -> Child {
 }
 
 #[test]
-fn a_capture_without_packets_ends_well_when_its_reader_goes() {
+fn idle_capture_ends_with_its_reader() {
     if !is_root() {
         return;
     }
@@ -276,7 +276,7 @@ fn a_capture_without_packets_ends_well_when_its_reader_goes() {
 }
 
 #[test]
-fn a_signal_ends_a_capture_that_nobody_reads() {
+fn signal_ends_a_capture_without_reader() {
     if !is_root() {
         return;
     }
@@ -287,7 +287,7 @@ fn a_signal_ends_a_capture_that_nobody_reads() {
 }
 
 #[test]
-fn a_pipe_that_is_gone_does_not_become_a_file() {
+fn missing_pipe_is_not_created() {
     if !is_root() {
         return;
     }
@@ -308,7 +308,7 @@ fn parameters(line: &str) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn every_sentence_is_one_of_the_grammar() {
+fn output_follows_the_extcap_grammar() {
     let asked = |question: &str| {
         let output = run(&[question, "--extcap-interface", "wirestamp-lo"]);
         assert!(output.status.success(), "{}", stderr(&output));
@@ -323,8 +323,8 @@ fn every_sentence_is_one_of_the_grammar() {
             assert_eq!(get("number"), Some(&*number.to_string()), "{line}");
             assert!(get("call").unwrap().starts_with("--"), "{line}");
             assert!(types.contains(&get("type").unwrap()), "{line}");
-            let told = ["display", "tooltip", "group"].map(|name| get(name).unwrap());
-            assert!(told.iter().all(|text| !text.is_empty()), "{line}");
+            let texts = ["display", "tooltip", "group"].map(|name| get(name).unwrap());
+            assert!(texts.iter().all(|text| !text.is_empty()), "{line}");
             number += 1;
         } else {
             assert!(line.starts_with("value "), "{line}");
@@ -341,7 +341,7 @@ fn every_sentence_is_one_of_the_grammar() {
 }
 
 #[test]
-fn a_filter_is_judged_on_standard_output() {
+fn filter_errors_go_to_standard_output() {
     let judged = |filter: &str| {
         let asked = ["--extcap-capture-filter", filter, "--extcap-interface", "wirestamp-lo"];
         let output = run(&asked);
@@ -353,7 +353,7 @@ fn a_filter_is_judged_on_standard_output() {
 }
 
 #[test]
-fn requests_used_wrong_end_with_one_line_and_their_status() {
+fn invalid_requests_fail_with_one_line() {
     let lo = ["--extcap-interface", "wirestamp-lo"];
     let fifo = ["--fifo", "/nonexistent/fifo"];
     let cases: [(&[&str], i32, &str); 5] = [
@@ -365,14 +365,14 @@ fn requests_used_wrong_end_with_one_line_and_their_status() {
     ];
     for (arguments, code, hint) in cases {
         let output = run(arguments);
-        let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
-        assert!(said.contains(hint) && said.lines().count() == 1, "{arguments:?}: {said}");
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {message}");
+        assert!(message.contains(hint) && message.lines().count() == 1, "{arguments:?}: {message}");
     }
 }
 
 #[test]
-fn the_help_says_what_extcap_is_for() {
+fn extcap_help_explains_its_purpose() {
     let all = text(&run(&["--help"]));
     assert!(all.contains("extcap") && all.contains("Wireshark"), "{all}");
     let output = run(&["extcap"]);

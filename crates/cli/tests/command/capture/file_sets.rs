@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::capture::{FORMATS, Traffic, by_tshark, folder, read, summary};
-use crate::common::{Traces, is_root, json, tool};
+use crate::common::{Leftovers, is_root, json, tool};
 use serde_json::Value;
 use wirestamp_capture::Error;
 
@@ -24,11 +24,11 @@ fn is_longer(path: &str, than: u64) -> bool {
 }
 
 #[test]
-fn a_capture_that_is_killed_leaves_a_readable_file() {
+fn killed_capture_leaves_a_readable_file() {
     if !is_root() {
         return;
     }
-    let before = Traces::now();
+    let before = Leftovers::now();
     let (_folder, path) = folder();
     for format in FORMATS {
         for zstd in [&[][..], &["--zstd"]] {
@@ -50,11 +50,11 @@ fn a_capture_that_is_killed_leaves_a_readable_file() {
             assert_eq!(by_tshark(&file), found.times, "{format} {zstd:?}");
         }
     }
-    assert_eq!(Traces::now(), before);
+    assert_eq!(Leftovers::now(), before);
 }
 
 #[test]
-fn a_set_of_files_whose_capture_is_killed_is_whole_up_to_the_last() {
+fn killed_capture_leaves_a_readable_file_set() {
     if !is_root() {
         return;
     }
@@ -80,7 +80,7 @@ fn a_set_of_files_whose_capture_is_killed_is_whole_up_to_the_last() {
 }
 
 #[test]
-fn a_ring_of_files_keeps_the_newest_packets_and_tells_their_names() {
+fn file_ring_keeps_the_newest_packets() {
     if !is_root() {
         return;
     }
@@ -103,7 +103,7 @@ fn a_ring_of_files_keeps_the_newest_packets_and_tells_their_names() {
 }
 
 #[test]
-fn a_file_for_each_second_ends_after_so_many() {
+fn rotation_by_time_ends_after_the_file_count() {
     if !is_root() {
         return;
     }

@@ -1,20 +1,20 @@
-//! Capture files made by the binary from real packets, read by the tools that everybody has.
+//! Capture files made by the binary from real packets, read by common tools.
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::capture::{FORMATS, Traffic, by_tshark, folder, read, summary, times};
-use crate::common::{Traces, is_root, json, stderr, tool, wirestamp};
+use crate::common::{Leftovers, is_root, json, stderr, tool, wirestamp};
 use serde_json::Value;
 use wirestamp_capture::file::Interface;
 
 #[test]
-fn every_tool_reads_every_format_with_the_same_times() {
+fn all_tools_read_the_same_times() {
     if !is_root() {
         return;
     }
-    let before = Traces::now();
+    let before = Leftovers::now();
     let (_folder, path) = folder();
     let mut traffic = Traffic::new();
     for format in FORMATS {
@@ -49,10 +49,10 @@ fn every_tool_reads_every_format_with_the_same_times() {
             }
         }
     }
-    assert_eq!(Traces::now(), before);
+    assert_eq!(Leftovers::now(), before);
 }
 
-/// The interface block and the statistics say what the summary said.
+/// The interface block and the statistics agree with the summary.
 fn carries_all_that_is_known(interfaces: &[Interface], summary: &Value) {
     let [interface] = interfaces else { panic!("{interfaces:?}") };
     let provenance = interface.provenance.as_ref().unwrap();
@@ -67,7 +67,7 @@ fn carries_all_that_is_known(interfaces: &[Interface], summary: &Value) {
 }
 
 #[test]
-fn tshark_shows_the_filter_and_the_counters() {
+fn tshark_shows_filter_and_counters() {
     if !is_root() {
         return;
     }
@@ -95,7 +95,7 @@ fn tshark_shows_the_filter_and_the_counters() {
 }
 
 #[test]
-fn a_merged_capture_keeps_its_interfaces_apart() {
+fn merged_capture_keeps_its_interfaces() {
     if !is_root() {
         return;
     }
@@ -110,12 +110,12 @@ fn a_merged_capture_keeps_its_interfaces_apart() {
     tool("mergecap", &["-w", &merged, &a, &b]);
     let found = read(Path::new(&merged));
     found.end.unwrap();
-    let said: Vec<_> = found
+    let message: Vec<_> = found
         .interfaces
         .iter()
         .map(|of| (of.packets, of.provenance.as_ref().unwrap().stamp.as_str()))
         .collect();
-    assert_eq!(said, [(5, "kernel"), (5, "raw")]);
+    assert_eq!(message, [(5, "kernel"), (5, "raw")]);
     // The packets of the one file meet those of its interface in the other.
     let error_of = |file: &str| read(Path::new(file)).interfaces[0].provenance.clone().unwrap();
     let delay = |file: &str| json(&["delay", file, &merged, "--json"]);
@@ -125,7 +125,7 @@ fn a_merged_capture_keeps_its_interfaces_apart() {
 }
 
 #[test]
-fn packets_go_through_pipes_in_every_format() {
+fn every_format_can_be_piped() {
     if !is_root() {
         return;
     }
@@ -156,7 +156,7 @@ fn packets_go_through_pipes_in_every_format() {
 }
 
 #[test]
-fn destinations_that_make_no_sense_are_refused_in_one_line() {
+fn invalid_destinations_fail_with_one_line() {
     let cases: [(&str, i32, &str); 13] = [
         ("-w x --format tar", 2, "choose one of pcapng, pcap, pcap-us"),
         ("-w x -C 0", 2, "at least 1"),
@@ -180,11 +180,11 @@ fn destinations_that_make_no_sense_are_refused_in_one_line() {
         let all = ["capture", "-i", "lo"].into_iter().chain(arguments.split(' '));
         let output =
             wirestamp(&all.collect::<Vec<_>>()).current_dir(folder.path()).output().unwrap();
-        let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(code), "{arguments}: {said}");
-        assert!(said.contains(hint), "{arguments}: {said}");
-        if code == 1 || !said.starts_with("error:") {
-            assert_eq!(said.lines().count(), 1, "{arguments}: {said}");
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{arguments}: {message}");
+        assert!(message.contains(hint), "{arguments}: {message}");
+        if code == 1 || !message.starts_with("error:") {
+            assert_eq!(message.lines().count(), 1, "{arguments}: {message}");
         }
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "something was written");

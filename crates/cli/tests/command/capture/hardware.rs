@@ -5,7 +5,7 @@ use std::fs;
 use crate::common::{is_root, run, stderr};
 
 #[test]
-fn stamps_of_a_network_card_that_is_not_there_are_refused_with_what_there_is() {
+fn missing_hardware_stamps_list_the_alternatives() {
     if !is_root() {
         return;
     }
@@ -42,7 +42,7 @@ fn stamps_of_a_network_card_that_is_not_there_are_refused_with_what_there_is() {
 }
 
 #[test]
-fn a_live_delay_has_no_stamps_of_two_network_cards() {
+fn live_delay_rejects_hardware_stamps() {
     let refused = run(&["delay", "lo", "lo", "--stamp", "hardware"]);
     let words = stderr(&refused);
     assert_eq!(refused.status.code(), Some(2), "{words}");

@@ -5,9 +5,9 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
 use crate::capture::Traffic;
-use crate::capture::talking::Talk;
+use crate::capture::conversation::Conversation;
 use crate::common::{is_root, run, stderr};
-use crate::scraping::{Exporter, ask, assert_conventional, names, promtool, value};
+use crate::exporter::{Exporter, assert_conventional, names, promtool, request, value};
 use serde_json::Value;
 
 const PACKETS: &str = r#"wirestamp_capture_packets_total{interface="lo"}"#;
@@ -18,7 +18,7 @@ fn capture(traffic: &Traffic) -> Exporter {
 }
 
 #[test]
-fn a_scrape_of_a_capture_says_what_the_summary_says() {
+fn capture_metrics_agree_with_the_summary() {
     if !is_root() {
         return;
     }
@@ -40,14 +40,14 @@ fn a_scrape_of_a_capture_says_what_the_summary_says() {
 }
 
 #[test]
-fn what_the_kernel_drops_is_seen_while_the_capture_runs() {
+fn kernel_drops_are_exported_live() {
     if !is_root() {
         return;
     }
     let mut traffic = Traffic::new();
     let arguments = ["-i", "lo", "-Q", "in", "-B", "64", "--json", &traffic.filter];
     let exporter = Exporter::start("capture", &arguments);
-    exporter.hold_up(|| traffic.send(2000));
+    exporter.suspended(|| traffic.send(2000));
     let dropped = |text: &str| {
         value(text, r#"wirestamp_capture_kernel_dropped_packets_total{interface="lo"}"#).unwrap()
     };
@@ -64,7 +64,7 @@ fn delay(traffic: &Traffic) -> Exporter {
 }
 
 #[test]
-fn a_scrape_of_a_measurement_says_what_the_result_says() {
+fn delay_metrics_agree_with_the_result() {
     if !is_root() {
         return;
     }
@@ -101,14 +101,14 @@ fn flows(filter: &str) -> Exporter {
 }
 
 #[test]
-fn a_scrape_of_flows_has_those_that_hurt_most() {
+fn flow_metrics_have_the_worst_flows() {
     if !is_root() {
         return;
     }
-    let talk = Talk::new();
-    let exporter = flows(&talk.filter);
-    talk.call(50, 5);
-    talk.fetch();
+    let conversation = Conversation::new();
+    let exporter = flows(&conversation.filter);
+    conversation.call(50, 5);
+    conversation.fetch();
     let text = exporter.scrape_for(|text| {
         text.contains("wirestamp_flow_mos{") && text.contains("wirestamp_flow_round_trip_seconds{")
     });
@@ -123,15 +123,15 @@ fn a_scrape_of_flows_has_those_that_hurt_most() {
 }
 
 #[test]
-fn the_dashboard_asks_for_what_there_is() {
+fn dashboard_uses_existing_metrics() {
     if !is_root() {
         return;
     }
-    let (mut traffic, talk) = (Traffic::new(), Talk::new());
-    let exporters = [capture(&traffic), delay(&traffic), flows(&talk.filter)];
+    let (mut traffic, conversation) = (Traffic::new(), Conversation::new());
+    let exporters = [capture(&traffic), delay(&traffic), flows(&conversation.filter)];
     traffic.send(3);
-    talk.call(50, 5);
-    talk.fetch();
+    conversation.call(50, 5);
+    conversation.fetch();
     let known = [PACKETS, "wirestamp_delay_matched_packets_total", "wirestamp_flow_mos"];
     let scrapes: String = exporters
         .iter()
@@ -176,7 +176,7 @@ fn metrics(query: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn whoever_asks_badly_gets_a_short_answer_and_disturbs_nobody() {
+fn bad_requests_do_not_disturb_others() {
     if !is_root() {
         return;
     }
@@ -184,9 +184,11 @@ fn whoever_asks_badly_gets_a_short_answer_and_disturbs_nobody() {
     let exporter = capture(&traffic);
     exporter.scrape();
     let before = exporter.peak_memory();
-    assert!(ask(exporter.address, "\u{16}\u{3}\u{1}\r\n\r\n").starts_with("HTTP/1.1 400 "));
-    assert!(ask(exporter.address, "GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
-    assert!(ask(exporter.address, "PUT /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
+    assert!(request(exporter.address, "\u{16}\u{3}\u{1}\r\n\r\n").starts_with("HTTP/1.1 400 "));
+    assert!(request(exporter.address, "GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
+    assert!(
+        request(exporter.address, "PUT /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 ")
+    );
     let connect = || TcpStream::connect(exporter.address).unwrap();
     let silent: Vec<_> = (0..100).map(|_| connect()).collect();
     traffic.send(50);
@@ -222,7 +224,7 @@ fn sent_of_a_header(mut stream: TcpStream) -> usize {
 }
 
 #[test]
-fn it_listens_where_it_is_told_and_nowhere_else() {
+fn metrics_listen_only_on_the_given_address() {
     if !is_root() {
         return;
     }
@@ -233,7 +235,7 @@ fn it_listens_where_it_is_told_and_nowhere_else() {
 }
 
 #[test]
-fn an_address_that_cannot_be_served_is_told_in_a_line() {
+fn unusable_address_fails_with_one_line() {
     if !is_root() {
         return;
     }
@@ -247,9 +249,12 @@ fn an_address_that_cannot_be_served_is_told_in_a_line() {
     for impossible in [&*taken, "192.0.2.1:9464"] {
         let output = run(&["capture", "-i", "lo", "--metrics", impossible]);
         assert_eq!(output.status.code(), Some(1), "{impossible}");
-        let said = stderr(&output);
-        assert!(said.contains(&format!("cannot serve metrics on {impossible}; choose")), "{said}");
-        assert_eq!(said.lines().count(), 1, "{said}");
+        let message = stderr(&output);
+        assert!(
+            message.contains(&format!("cannot serve metrics on {impossible}; choose")),
+            "{message}"
+        );
+        assert_eq!(message.lines().count(), 1, "{message}");
     }
     let files = run(&["delay", "/dev/null", "/dev/null", "--metrics", "127.0.0.1:0"]);
     assert_eq!(files.status.code(), Some(2));

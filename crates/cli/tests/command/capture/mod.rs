@@ -1,13 +1,13 @@
 //! Captures of real packets by the binary, and what is in their files.
 
 mod capabilities;
+mod conversation;
 mod extcap;
 mod file_sets;
 mod files;
 mod hardware;
 mod metrics;
 mod screen;
-mod talking;
 
 use std::io::{BufRead as _, BufReader};
 use std::net::UdpSocket;
@@ -57,8 +57,8 @@ impl Traffic {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let said = BufReader::new(child.stderr.as_mut().unwrap());
-        let mut lines = said.lines().map(Result::unwrap);
+        let message = BufReader::new(child.stderr.as_mut().unwrap());
+        let mut lines = message.lines().map(Result::unwrap);
         assert!(lines.any(|line| line.contains("Ctrl-C")), "it does not listen");
         child
     }

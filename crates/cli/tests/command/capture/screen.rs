@@ -8,13 +8,13 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
-use crate::capture::talking::Talk;
+use crate::capture::conversation::Conversation;
 use crate::common::{is_root, run, stderr, tool, wirestamp};
 use tempfile::TempDir;
 use vt100::Screen;
 
 /// Far longer than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A command on a terminal of its own.
 struct OnTerminal {
@@ -61,7 +61,7 @@ impl OnTerminal {
     fn wait_for(&mut self, text: &str) {
         let there = |screen: &Screen| screen.alternate_screen() && screen.contents().contains(text);
         while !there(self.terminal.screen()) {
-            let Ok(bytes) = self.output.recv_timeout(PATIENCE) else {
+            let Ok(bytes) = self.output.recv_timeout(TIMEOUT) else {
                 panic!("no {text:?} in:\n{}", self.terminal.screen().contents());
             };
             self.terminal.process(&bytes);
@@ -70,7 +70,7 @@ impl OnTerminal {
 
     /// Its exit status, and what is on the terminal after it.
     fn end(mut self) -> (Option<i32>, String) {
-        while let Ok(bytes) = self.output.recv_timeout(PATIENCE) {
+        while let Ok(bytes) = self.output.recv_timeout(TIMEOUT) {
             self.terminal.process(&bytes);
         }
         let status = self.child.wait().unwrap();
@@ -88,14 +88,14 @@ impl Drop for OnTerminal {
 }
 
 #[test]
-fn flows_are_seen_while_they_come_and_the_summary_when_the_user_has_seen_enough() {
+fn screen_shows_flows_then_the_summary() {
     if !is_root() {
         return;
     }
-    let talk = Talk::new();
-    let mut screen = OnTerminal::start(&format!("flows -i lo -Q in {}", talk.filter));
+    let conversation = Conversation::new();
+    let mut screen = OnTerminal::start(&format!("flows -i lo -Q in {}", conversation.filter));
     screen.wait_for("Waiting for packets on lo");
-    talk.call(50, 5);
+    conversation.call(50, 5);
     screen.wait_for("PCMU");
     screen.strike("\r");
     screen.wait_for("burst ratio");
@@ -108,12 +108,12 @@ fn flows_are_seen_while_they_come_and_the_summary_when_the_user_has_seen_enough(
 }
 
 #[test]
-fn ctrl_c_and_a_signal_give_the_terminal_back() {
+fn signals_restore_the_terminal() {
     if !is_root() {
         return;
     }
-    let talk = Talk::new();
-    let arguments = format!("flows -i lo -Q in {}", talk.filter);
+    let conversation = Conversation::new();
+    let arguments = format!("flows -i lo -Q in {}", conversation.filter);
     let mut screen = OnTerminal::start(&arguments);
     screen.wait_for("Waiting for packets on lo");
     screen.strike("\x03");
@@ -127,22 +127,23 @@ fn ctrl_c_and_a_signal_give_the_terminal_back() {
 }
 
 #[test]
-fn a_file_is_browsed_where_that_is_asked_for() {
+fn file_is_browsed_with_screen_option() {
     if !is_root() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("call.pcapng").to_str().unwrap().to_owned();
-    let talk = Talk::new();
-    let capture = ["capture", "-i", "lo", "-Q", "in", "-c", "50", "-w", &path, &talk.filter];
+    let conversation = Conversation::new();
+    let capture =
+        ["capture", "-i", "lo", "-Q", "in", "-c", "50", "-w", &path, &conversation.filter];
     let mut capture =
         wirestamp(&capture).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut said = std::io::BufReader::new(capture.stderr.as_mut().unwrap());
+    let mut message = std::io::BufReader::new(capture.stderr.as_mut().unwrap());
     let mut line = String::new();
     while !line.contains("Ctrl-C") {
-        std::io::BufRead::read_line(&mut said, &mut line).unwrap();
+        std::io::BufRead::read_line(&mut message, &mut line).unwrap();
     }
-    talk.call(50, 5);
+    conversation.call(50, 5);
     assert!(capture.wait().unwrap().success());
     let mut screen = OnTerminal::start(&format!("flows {path} --screen"));
     screen.wait_for("PCMU");

@@ -7,16 +7,16 @@ use crate::delay::{Classic, DAY, SECOND, delay, delayed, files, sent};
 use serde_json::Value;
 
 #[test]
-fn clocks_a_day_apart_are_told_in_a_sentence_and_aligned_on_request() {
+fn clock_offset_of_a_day_can_be_aligned() {
     let a = Classic::packets((0..500).map(|n| (sent(n), n)));
     let b = Classic::packets((0..500).map(|n| (sent(n) + delay(n) + DAY, n)));
     let (_folder, files) = files(a, b);
     let output = run(&["delay", &files[0], &files[1]]);
-    let said = stderr(&output);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert_eq!(said.lines().count(), 1, "{said}");
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert_eq!(message.lines().count(), 1, "{message}");
     for part in ["500 packets", "86400.002 s ahead", "--align", "--offset 86400.002"] {
-        assert!(said.contains(part), "{part} in {said}");
+        assert!(message.contains(part), "{part} in {message}");
     }
 
     let aligned = delayed(&["--align", "--codec", "g711"], &files);
@@ -37,7 +37,7 @@ fn clocks_a_day_apart_are_told_in_a_sentence_and_aligned_on_request() {
 }
 
 #[test]
-fn strangers_are_lost_and_seen_at_b_only() {
+fn unrelated_packets_are_lost_and_unexpected() {
     let a = Classic::packets((0..50).map(|n| (sent(n), n)));
     let b = Classic::packets((50..100).map(|n| (sent(n - 50), n)));
     let (_folder, files) = files(a, b);
@@ -48,7 +48,7 @@ fn strangers_are_lost_and_seen_at_b_only() {
 }
 
 #[test]
-fn skew_is_estimated_and_taken_out_and_said() {
+fn skew_is_estimated_and_removed() {
     const PPM: i64 = 50;
     let gained = |time: i64| (time - crate::delay::BEGIN) / 1_000_000 * PPM;
     let received = |n| sent(n) + delay(n);
@@ -74,7 +74,7 @@ fn skew_is_estimated_and_taken_out_and_said() {
 }
 
 #[test]
-fn a_skew_that_is_not_there_is_not_removed() {
+fn zero_skew_is_not_removed() {
     let a = Classic::packets((0..100).map(|n| (sent(n), n)));
     let b = Classic::packets((0..100).map(|n| (sent(n) + delay(n), n)));
     let (_folder, files) = files(a, b);
@@ -84,7 +84,7 @@ fn a_skew_that_is_not_there_is_not_removed() {
 }
 
 #[test]
-fn losses_where_b_may_not_have_captured_are_told_apart() {
+fn losses_outside_bs_capture_are_separate() {
     let a = Classic::packets((0..100).map(|n| (sent(n), n)));
     let b = Classic::packets((20..60).filter(|&n| n != 30).map(|n| (sent(n) + delay(n), n)));
     let (_folder, files) = files(a, b);
@@ -99,7 +99,7 @@ fn losses_where_b_may_not_have_captured_are_told_apart() {
 }
 
 #[test]
-fn points_that_were_given_in_the_wrong_order_are_suspected() {
+fn swapped_points_are_suspected() {
     let a = Classic::packets((0..100).map(|n| (sent(n) + delay(n), n)));
     let b = Classic::packets((0..100).map(|n| (sent(n), n)));
     let (_folder, files) = files(a, b);
@@ -109,7 +109,7 @@ fn points_that_were_given_in_the_wrong_order_are_suspected() {
 }
 
 #[test]
-fn records_far_out_of_order_are_told_of_and_a_little_disorder_is_borne() {
+fn badly_unordered_records_are_reported() {
     let a = || Classic::packets((0..200).map(|n| (sent(n), n)));
     // Neighbours swapped: 20 ms.
     let swapped = (0..200).map(|n| n ^ 1).map(|n| (sent(n) + delay(n), n));
@@ -121,15 +121,15 @@ fn records_far_out_of_order_are_told_of_and_a_little_disorder_is_borne() {
     // The second half before the first: 2 s.
     let halves = (100..200).chain(0..100).map(|n| (sent(n) + delay(n), n));
     let (_folder, files) = files(a(), Classic::packets(halves));
-    let said = stderr(&run(&["delay", &files[0], &files[1]]));
-    assert!(said.contains("100 packets of") && said.contains("reordercap"), "{said}");
+    let message = stderr(&run(&["delay", &files[0], &files[1]]));
+    assert!(message.contains("100 packets of") && message.contains("reordercap"), "{message}");
     let in_order = format!("{}.in-order", files[1]);
     tool("reordercap", &[&files[1], &in_order]);
     assert_eq!(delayed(&[], &[files[0].clone(), in_order])["matched"], 200);
 }
 
 #[test]
-fn packets_of_no_length_are_counted_and_unknown_links_refused() {
+fn empty_packets_count_and_unknown_links_fail() {
     let mut a = Classic::packets((0..10).map(|n| (sent(n), n)));
     a.frame(sent(10), &[]);
     let b = || Classic::packets((0..10).map(|n| (sent(n) + delay(n), n)));
@@ -141,13 +141,13 @@ fn packets_of_no_length_are_counted_and_unknown_links_refused() {
     cooked.frame(sent(0), &[0; 60]);
     let (_folder, files) = files(cooked, b());
     let output = run(&["delay", &files[0], &files[1]]);
-    let said = stderr(&output);
-    assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
-    assert!(said.contains("link type") && said.contains("a.pcap"), "{said}");
+    let message = stderr(&output);
+    assert_eq!((output.status.code(), message.lines().count()), (Some(1), 1), "{message}");
+    assert!(message.contains("link type") && message.contains("a.pcap"), "{message}");
 }
 
 #[test]
-fn the_report_has_figures_and_says_what_is_not_known() {
+fn report_has_figures_and_unknown_values() {
     let b = (0..1000).filter(|n| n % 100 != 7).map(|n| (sent(n) + delay(n), n));
     let (folder, files) =
         files(Classic::packets((0..1000).map(|n| (sent(n), n))), Classic::packets(b));
@@ -166,7 +166,7 @@ fn the_report_has_figures_and_says_what_is_not_known() {
 }
 
 #[test]
-fn clocks_half_a_second_apart_make_percentiles_coarse_and_that_is_said() {
+fn coarse_percentiles_are_noted() {
     let a = Classic::packets((0..500).map(|n| (sent(n), n)));
     let b = Classic::packets((0..500).map(|n| (sent(n) + delay(n) + SECOND / 2, n)));
     let (_folder, files) = files(a, b);

@@ -1,8 +1,8 @@
-//! `wirestamp delay` where packets are captured now, at both points or at one of them.
+//! Live measurements of `wirestamp delay`, at both points or at one.
 
 use std::fs;
 
-use crate::common::{Traces, is_root, run, stderr};
+use crate::common::{Leftovers, is_root, run, stderr};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -11,19 +11,19 @@ fn pipes_and_files_are_measured_against_interfaces() {
     if !is_root() {
         return;
     }
-    let before = Traces::now();
-    a_capture_in_a_pipe_is_measured_against_an_interface();
-    a_file_is_measured_against_an_interface_where_it_is_replayed();
-    assert_eq!(Traces::now(), before);
+    let before = Leftovers::now();
+    check_pipe_against_interface();
+    check_file_against_interface();
+    assert_eq!(Leftovers::now(), before);
 }
 
-/// What is under way when the captures open and close is nobody's loss.
+/// Packets in flight when the captures open and close are excluded from loss.
 #[test]
-fn traffic_from_before_until_after_the_measurement_loses_nothing() {
+fn ongoing_traffic_has_no_edge_losses() {
     if !is_root() {
         return;
     }
-    let before = Traces::now();
+    let before = Leftovers::now();
     let folder = in_lab(
         r#"
         cd "$1"
@@ -32,7 +32,7 @@ fn traffic_from_before_until_after_the_measurement_loses_nothing() {
         sending=$!
         "$0" -q capture -i tap-b@wirestamp-sink -w first.pcapng -c 10 udp > summary
         "$0" delay tap-a@wirestamp-router tap-b@wirestamp-sink --filter udp --duration 0.5 \
-            --timeout 300 --json > found 2> said
+            --timeout 300 --json > found 2> message
         kill -INT $sending
         wait $sending
         "#,
@@ -40,7 +40,7 @@ fn traffic_from_before_until_after_the_measurement_loses_nothing() {
     let found = found(&folder);
     assert!(found["matched"].as_u64() > Some(100), "{found:#}");
     assert_eq!((&found["lost"], &found["unexpected"]), (&0.into(), &0.into()), "{found:#}");
-    assert_eq!(Traces::now(), before);
+    assert_eq!(Leftovers::now(), before);
 }
 
 /// Runs a script in a lab, where `$0` is the binary and `$1` a folder.
@@ -55,11 +55,11 @@ fn in_lab(script: &str) -> TempDir {
 fn found(folder: &TempDir) -> Value {
     let found = fs::read_to_string(folder.path().join("found")).unwrap();
     serde_json::from_str(&found).unwrap_or_else(|_| {
-        panic!("{found}{}", fs::read_to_string(folder.path().join("said")).unwrap_or_default())
+        panic!("{found}{}", fs::read_to_string(folder.path().join("message")).unwrap_or_default())
     })
 }
 
-fn a_capture_in_a_pipe_is_measured_against_an_interface() {
+fn check_pipe_against_interface() {
     let folder = in_lab(
         r#"
         cd "$1"
@@ -84,7 +84,7 @@ fn a_capture_in_a_pipe_is_measured_against_an_interface() {
     assert!(found["owd_ns"]["min"].as_i64() > Some(0));
 }
 
-fn a_file_is_measured_against_an_interface_where_it_is_replayed() {
+fn check_file_against_interface() {
     let folder = in_lab(
         r#"
         cd "$1"

@@ -1,9 +1,9 @@
-//! `wirestamp delay` on RTP that nobody told of.
+//! `wirestamp delay` on RTP, recognised without configuration.
 
 use std::fs;
 use std::path::Path;
 
-use crate::common::{Traces, is_root, json, run, stderr};
+use crate::common::{Leftovers, is_root, json, run, stderr};
 use crate::delay::{Classic, delay, delayed, files, sent};
 use crate::real_rtp::{capture, degrade};
 use serde_json::Value;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 const PACKETS: u32 = 400;
 
 /// Calls by the port that they go to, the payload type, and whether packets are lost: G.711, G.729, what
-/// only signalling names, and what nobody names.
+/// only signalling names, and an unannounced one.
 const CALLS: [(u16, u8, bool); 4] =
     [(4000, 0, true), (4010, 18, false), (4020, 97, true), (4030, 96, false)];
 
@@ -54,7 +54,7 @@ fn flow(found: &Value, port: u16) -> &Value {
 }
 
 #[test]
-fn calls_are_recognised_and_rated_by_what_was_measured() {
+fn calls_are_rated_by_measured_quality() {
     let (_folder, files) = captured();
     let found = delayed(&[], &files);
     for (port, codec, known, encoding) in [
@@ -66,11 +66,11 @@ fn calls_are_recognised_and_rated_by_what_was_measured() {
         assert_eq!(flow["codec"], codec, "{flow:#}");
         assert!(flow["codec_reason"].as_str().unwrap().starts_with(known), "{flow:#}");
         assert_eq!(flow["rtp_streams"][0]["encoding"], encoding);
-        // The same as when the codec is told: delay and loss are those that were measured.
-        let told = delayed(&["--codec", codec], &files);
-        let told = self::flow(&told, port);
-        assert_eq!((&flow["mos"], &flow["r_factor"]), (&told["mos"], &told["r_factor"]));
-        assert_eq!(told["codec_reason"], "as requested");
+        // The same as with --codec: delay and loss are the measured ones.
+        let requested = delayed(&["--codec", codec], &files);
+        let requested = self::flow(&requested, port);
+        assert_eq!((&flow["mos"], &flow["r_factor"]), (&requested["mos"], &requested["r_factor"]));
+        assert_eq!(requested["codec_reason"], "as requested");
         assert!(flow["mos"].as_f64() > Some(3.0));
         // 400 packets of 20 ms are 8 s.
         let over_time = flow["mos_over_time"].as_array().unwrap();
@@ -87,7 +87,7 @@ fn calls_are_recognised_and_rated_by_what_was_measured() {
 }
 
 #[test]
-fn what_is_no_voice_that_is_known_has_no_rating() {
+fn unknown_codec_has_no_rating() {
     let (_folder, files) = captured();
     let found = delayed(&[], &files);
     let unknown = flow(&found, 4030);
@@ -98,40 +98,40 @@ fn what_is_no_voice_that_is_known_has_no_rating() {
         assert!(!other.contains_key("mos") && !other.contains_key("rtp_streams"), "{port}");
     }
     // A codec that was requested holds for everything, and aligned clocks know no delay.
-    let told = delayed(&["--codec", "g729a"], &files);
-    assert!(flow(&told, 4040)["mos"].is_f64() && flow(&told, 4000)["codec"] == "g729a");
+    let requested = delayed(&["--codec", "g729a"], &files);
+    assert!(flow(&requested, 4040)["mos"].is_f64() && flow(&requested, 4000)["codec"] == "g729a");
     assert_eq!(flow(&delayed(&["--align"], &files), 4000)["mos"], Value::Null);
 }
 
 /// The codecs that flows of two captures are rated with, and their opinion scores, in the order of the
 /// flows.
-fn opinions(a: &Path, b: &Path) -> Vec<(String, f64)> {
+fn mos_values(a: &Path, b: &Path) -> Vec<(String, f64)> {
     let found = json(&["delay", a.to_str().unwrap(), b.to_str().unwrap(), "--json"]);
     let rated = |flow: &Value| Some((flow["codec"].as_str()?.to_owned(), flow["mos"].as_f64()?));
     found["flows"].as_array().unwrap().iter().filter_map(rated).collect()
 }
 
 #[test]
-fn calls_of_real_programs_are_recognised_and_suffer_from_a_bad_network() {
+fn real_calls_are_rated_lower_on_bad_networks() {
     if !is_root() {
         return;
     }
-    let before = Traces::now();
+    let before = Leftovers::now();
     let folder = tempfile::tempdir().unwrap();
     let [real, bad] = ["real.pcapng", "bad.pcap"].map(|name| folder.path().join(name));
     capture(folder.path());
     degrade::copy(&real, &bad);
-    let (perfect, worse) = (opinions(&real, &real), opinions(&real, &bad));
+    let (perfect, worse) = (mos_values(&real, &real), mos_values(&real, &bad));
     let mut codecs: Vec<_> = perfect.iter().map(|(codec, _)| codec.as_str()).collect();
     codecs.sort_unstable();
     assert_eq!(codecs, ["g711-plc", "g711-plc", "g711-plc", "g729a"]);
     assert_eq!(perfect.len(), worse.len());
     assert!(perfect.iter().zip(&worse).all(|(real, bad)| real.1 > bad.1), "{perfect:?} {worse:?}");
-    assert_eq!(Traces::now(), before);
+    assert_eq!(Leftovers::now(), before);
 }
 
 #[test]
-fn a_sample_of_the_packets_recognises_the_same_calls() {
+fn sample_recognises_the_same_calls() {
     let (_folder, files) = captured();
     let found = delayed(&["--sample", "1/8"], &files);
     assert!(found["matched"].as_u64() < Some(500), "{found:#}");
@@ -140,7 +140,7 @@ fn a_sample_of_the_packets_recognises_the_same_calls() {
 }
 
 #[test]
-fn the_text_and_the_report_say_how_the_codec_is_known() {
+fn text_and_report_show_the_codecs_source() {
     let (folder, files) = captured();
     let path = folder.path().join("report.html");
     let output = run(&["delay", &files[0], &files[1], "--report", path.to_str().unwrap()]);

@@ -1,4 +1,4 @@
-//! Two captures of the same packets, made by hand.
+//! Synthetic captures of the same packets at two points.
 
 mod files;
 mod live;

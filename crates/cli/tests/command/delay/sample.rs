@@ -24,12 +24,12 @@ fn count(found: &Value, key: &str) -> f64 {
 }
 
 #[test]
-fn both_points_choose_the_same_and_about_as_many_as_were_asked_for() {
+fn both_points_sample_the_same_packets() {
     let (_folder, files) = lossy();
     let (whole, sample) = (delayed(&[], &files), delayed(&["--sample", "1/16"], &files));
     assert_eq!((&whole["sample_share"], &whole["not_sampled"]), (&1.0.into(), &vec![0, 0].into()));
     assert_eq!(sample["sample_share"], 0.0625);
-    // Five standard deviations of what chance chooses.
+    // Five standard deviations of the random selection.
     let (all, share) = (count(&whole, "sent"), 1.0 / 16.0);
     let room = 5.0 * (all * share * (1.0 - share)).sqrt();
     assert!((count(&sample, "sent") - all * share).abs() < room, "{sample:#}");
@@ -39,7 +39,7 @@ fn both_points_choose_the_same_and_about_as_many_as_were_asked_for() {
         let all = whole[["sent", "received"][point]].as_u64().unwrap();
         assert_eq!(left + chosen, all, "every packet is in the books");
     }
-    // What one point chose and the other did not would be seen at B only, or lost.
+    // A packet sampled at one point only would be unexpected or lost.
     assert_eq!(sample["unexpected"], 0);
     let loss = |found: &Value| count(found, "lost") / count(found, "sent");
     let error = 5.0 * (0.05 * 0.95 / count(&sample, "sent")).sqrt();
@@ -47,8 +47,8 @@ fn both_points_choose_the_same_and_about_as_many_as_were_asked_for() {
 }
 
 #[test]
-fn each_packet_of_a_sample_has_the_delay_that_it_has_in_the_whole() {
-    // A flow a packet, so that the packets can be told apart in what is found.
+fn sampled_packets_keep_their_delay() {
+    // One flow for each packet, to identify the packets in the result.
     let of = |late: fn(u32) -> i64| {
         let mut capture = Classic::of_link(1);
         for number in 0..800_u16 {
@@ -75,7 +75,7 @@ fn each_packet_of_a_sample_has_the_delay_that_it_has_in_the_whole() {
 }
 
 #[test]
-fn the_text_and_the_report_say_that_figures_are_of_a_sample() {
+fn text_and_report_mention_the_sample() {
     let (folder, files) = lossy();
     let path = folder.path().join("report.html");
     let page = path.to_str().unwrap();
@@ -93,12 +93,12 @@ fn the_text_and_the_report_say_that_figures_are_of_a_sample() {
 }
 
 #[test]
-fn a_share_that_is_none_is_refused_with_an_example() {
+fn invalid_share_is_rejected_with_an_example() {
     for wrong in ["0", "16", "1/0", "-1/2", "half", "1e-12"] {
         let output = run(&["delay", "a", "b", "--sample", wrong]);
         assert_eq!(output.status.code(), Some(2), "{wrong}");
-        let said = stderr(&output);
-        assert!(said.contains("1/16") || wrong.starts_with('-'), "{said}");
+        let message = stderr(&output);
+        assert!(message.contains("1/16") || wrong.starts_with('-'), "{message}");
     }
 }
 
@@ -110,11 +110,11 @@ fn interfaces_are_sampled_too() {
     let folder = tempfile::tempdir().unwrap();
     let found = folder.path().join("found");
     let script = r#"
-        mkfifo "$1/said"
+        mkfifo "$1/message"
         "$0" delay tap-a@wirestamp-router tap-b@wirestamp-sink --filter udp --sample 1/4 \
-            --timeout 300 --json > "$1/found" 2> "$1/said" &
+            --timeout 300 --json > "$1/found" 2> "$1/message" &
         measuring=$!
-        exec 3< "$1/said"
+        exec 3< "$1/message"
         grep -q -m1 Ctrl-C <&3
         "$0" send -q -i out@wirestamp-source --to 10.77.2.2 --pattern free --size 300 \
             --interval 100us -c 2000 > "$1/sent"
@@ -129,7 +129,7 @@ fn interfaces_are_sampled_too() {
     assert!((400..600).contains(&sent), "{found:#}");
     assert_eq!(found["taps"][0]["packets"], 2000);
     assert_eq!(found["not_sampled"][0], 2000 - sent);
-    // What B chose, A had chosen; the queue between them may have dropped some.
+    // A sampled all packets that B sampled; the queue between them may have dropped some.
     assert_eq!((&found["matched"], &found["unexpected"]), (&found["received"], &0.into()));
     assert!(found["matched"].as_u64() > Some(0));
 }

@@ -1,4 +1,4 @@
-//! `wirestamp delay` on TCP whose both directions passed both points.
+//! `wirestamp delay` on TCP with both directions at both points.
 
 use std::fs;
 
@@ -68,7 +68,7 @@ fn flow(found: &Value, port: u16) -> &Value {
 }
 
 #[test]
-fn round_trips_tell_on_which_side_the_time_goes() {
+fn round_trips_locate_the_delay() {
     let (_folder, files) = captured(true);
     for arguments in [&[][..], &["--sample", "1/2"]] {
         let found = delayed(arguments, &files);
@@ -90,7 +90,7 @@ fn round_trips_tell_on_which_side_the_time_goes() {
 }
 
 #[test]
-fn round_trips_are_those_that_tshark_finds() {
+fn round_trips_agree_with_tshark() {
     let (_folder, files) = captured(true);
     let found = delayed(&[], &files);
     for (file, key) in [(&files[0], "rtt_a_ns"), (&files[1], "rtt_b_ns")] {
@@ -119,7 +119,7 @@ fn one_direction_has_no_round_trip() {
 }
 
 #[test]
-fn the_text_and_the_report_have_the_round_trips() {
+fn text_and_report_contain_round_trips() {
     let (folder, files) = captured(true);
     let path = folder.path().join("report.html");
     let output = run(&["delay", &files[0], &files[1], "--report", path.to_str().unwrap()]);
@@ -138,7 +138,7 @@ fn the_text_and_the_report_have_the_round_trips() {
 }
 
 #[test]
-fn interfaces_that_see_both_directions_have_round_trips() {
+fn interfaces_with_both_directions_have_round_trips() {
     if !is_root() {
         return;
     }
@@ -146,11 +146,11 @@ fn interfaces_that_see_both_directions_have_round_trips() {
     // The queue of the bottleneck is between the points, and iperf3 fills it.
     let script = r#"
         cd "$1"
-        mkfifo said listening
+        mkfifo message listening
         "$0" delay tap-a@wirestamp-router tap-b@wirestamp-sink -Q inout --filter 'tcp port 5201' \
-            --json > found 2> said &
+            --json > found 2> message &
         measuring=$!
-        exec 3< said
+        exec 3< message
         grep -q -m1 Ctrl-C <&3
         ip netns exec wirestamp-sink iperf3 -s -1 --forceflush > listening 2>&1 &
         serving=$!

@@ -7,7 +7,7 @@ use std::net::UdpSocket;
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::common::{Traces, is_root, json, run, stderr, wirestamp};
+use crate::common::{Leftovers, is_root, json, run, stderr, wirestamp};
 use crate::real_rtp::tshark::{self, Row, Source};
 use crate::real_rtp::{capture, degrade};
 use serde_json::Value;
@@ -33,11 +33,11 @@ fn printed(flow: &Value) -> Row {
 }
 
 #[test]
-fn loss_jitter_and_delta_of_every_real_stream_are_those_that_tshark_prints() {
+fn rtp_loss_jitter_and_delta_agree_with_tshark() {
     if !is_root() {
         return;
     }
-    let before = Traces::now();
+    let before = Leftovers::now();
     let folder = tempfile::tempdir().unwrap();
     let [real, bad] = ["real.pcapng", "bad.pcap"].map(|name| folder.path().join(name));
     capture(folder.path());
@@ -67,7 +67,7 @@ fn loss_jitter_and_delta_of_every_real_stream_are_those_that_tshark_prints() {
     let opinions = [&real, &bad].map(|file| opinions(&ours(file)));
     assert!(opinions[0].iter().zip(&opinions[1]).all(|(real, bad)| real > bad), "{opinions:?}");
     tables_have_every_flow(&bad, folder.path());
-    assert_eq!(Traces::now(), before);
+    assert_eq!(Leftovers::now(), before);
 }
 
 /// The opinion scores of the streams that have some, in the order of their sources.
@@ -101,19 +101,19 @@ fn tables_have_every_flow(file: &Path, folder: &Path) {
 }
 
 #[test]
-fn an_interface_is_watched_until_so_many_packets_have_come() {
+fn flows_end_after_the_packet_count() {
     if !is_root() {
         return;
     }
-    let before = Traces::now();
+    let before = Leftovers::now();
     let [sender, receiver] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
     let port = receiver.local_addr().unwrap().port();
     let filter = ["udp", "dst", "port", &port.to_string()].map(str::to_owned);
     let arguments = ["flows", "-i", "lo", "-Q", "in", "-c", "50", "--json"].map(str::to_owned);
     let all: Vec<_> = arguments.iter().chain(&filter).map(String::as_str).collect();
     let mut child = wirestamp(&all).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let said = BufReader::new(child.stderr.as_mut().unwrap());
-    assert!(said.lines().any(|line| line.unwrap().contains("Ctrl-C")), "it does not watch");
+    let message = BufReader::new(child.stderr.as_mut().unwrap());
+    assert!(message.lines().any(|line| line.unwrap().contains("Ctrl-C")), "it does not watch");
     for number in (0..51u16).filter(|number| *number != 20) {
         let head = [[0x80, 0], number.to_be_bytes(), [0, 0], number.to_be_bytes(), [1, 2], [3, 4]];
         sender.send_to(&[head.as_flattened(), &[0xff; 160]].concat(), ("127.0.0.1", port)).unwrap();
@@ -125,11 +125,11 @@ fn an_interface_is_watched_until_so_many_packets_have_come() {
     assert_eq!((&flow["ssrc"], &flow["dport"]), (&0x0102_0304.into(), &port.into()));
     assert_eq!((&flow["packets"], &flow["lost"]), (&50.into(), &1.into()));
     assert_eq!((&found["tap"]["balanced"], &found["capture_dropped"]), (&true.into(), &0.into()));
-    assert_eq!(Traces::now(), before);
+    assert_eq!(Leftovers::now(), before);
 }
 
 #[test]
-fn arguments_and_files_that_make_no_sense_are_refused_in_one_line() {
+fn invalid_arguments_fail_with_one_line() {
     let folder = tempfile::tempdir().unwrap();
     // A header of classic pcap with link type 105, which is Wi-Fi's.
     let wifi = [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 105].map(u32::to_le_bytes);
@@ -149,11 +149,12 @@ fn arguments_and_files_that_make_no_sense_are_refused_in_one_line() {
         let all = ["flows"].into_iter().chain(arguments.split_whitespace());
         let output =
             wirestamp(&all.collect::<Vec<_>>()).current_dir(folder.path()).output().unwrap();
-        let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(code), "{arguments}: {said}");
-        assert!(said.contains(hint), "{arguments}: {said}");
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{arguments}: {message}");
+        assert!(message.contains(hint), "{arguments}: {message}");
         assert!(
-            output.stdout.is_empty() && (said.starts_with("error:") || said.lines().count() == 1)
+            output.stdout.is_empty()
+                && (message.starts_with("error:") || message.lines().count() == 1)
         );
     }
 }

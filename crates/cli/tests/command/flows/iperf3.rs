@@ -1,5 +1,5 @@
-//! `flows` on what a real iperf3 sent over a path with delay, loss, copies and reordering: what it
-//! tells must be what the server tells.
+//! `flows` on what a real iperf3 sent over a path with delay, loss, duplicates and reordering: the
+//! results must agree with its server's.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -45,7 +45,7 @@ fn number_of(frame: &[u8]) -> Option<u64> {
         .map(|it| it.count)
 }
 
-/// Starts iperf3 ahead of all others on this machine, so that nobody makes it late to read its clock.
+/// Starts iperf3 ahead of all others on this machine, so that no process delays its clock reads.
 fn iperf3(netns: &Netns, arguments: &str) -> Child {
     let mut command = netns.command("chrt");
     command.args(["--fifo", "1", "iperf3", "--json", "--port", &PORT.to_string()]);
@@ -53,11 +53,11 @@ fn iperf3(netns: &Netns, arguments: &str) -> Child {
 }
 
 /// What iperf3 says at its end.
-fn said(iperf3: Child) -> Value {
+fn message(iperf3: Child) -> Value {
     let output = iperf3.wait_with_output().unwrap();
-    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(output.status.success(), "{said}");
-    said
+    let message: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(output.status.success(), "{message}");
+    message
 }
 
 /// Waits until somebody listens on the port.
@@ -72,14 +72,14 @@ fn await_listener(netns: &Netns) {
     }
 }
 
-/// Captures what comes to the server, until it is interrupted.
+/// Captures the server's packets until it is interrupted.
 fn capture(netns: &Netns, file: &Path) -> Child {
     let mut command = netns.command(env!("CARGO_BIN_EXE_wirestamp"));
     command.args(["capture", "-i", TAP_B, "-Q", "in", "-w"]).arg(file);
     command.args(["udp", "dst", "port", &PORT.to_string()]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let said = BufReader::new(child.stderr.as_mut().unwrap());
-    assert!(said.lines().any(|line| line.unwrap().contains("Ctrl-C")), "it does not capture");
+    let message = BufReader::new(child.stderr.as_mut().unwrap());
+    assert!(message.lines().any(|line| line.unwrap().contains("Ctrl-C")), "it does not capture");
     child
 }
 
@@ -95,8 +95,8 @@ fn tested(file: &Path) -> Value {
         let passing = scope.spawn(|| stage.run(&number_of, &ended, &arrived));
         let client =
             format!("--client {SINK_V4} --udp --bitrate 4M --time 5 --length {DATAGRAM_BYTES}");
-        said(iperf3(wire.source(), &client));
-        let report = said(server);
+        message(iperf3(wire.source(), &client));
+        let report = message(server);
         ended.store(true, Ordering::Release);
         let account = passing.join().unwrap().unwrap();
         assert_eq!((account.missed, account.unstamped), (0, 0));
@@ -112,7 +112,7 @@ fn received(summary: &Value) -> u64 {
     summary["bytes"].as_u64().unwrap() / DATAGRAM_BYTES
 }
 
-/// The flow by its first datagrams, so many beside the one that opens the test.
+/// The flow by its first datagrams, `datagrams` of them after the one that opens the test.
 fn flow(file: &Path, datagrams: u64) -> Value {
     let count = (datagrams + 1).to_string();
     let found = json(&["flows", file.to_str().unwrap(), "--json", "--count", &count]);
@@ -122,7 +122,7 @@ fn flow(file: &Path, datagrams: u64) -> Value {
 
 /// By which part of it our jitter is apart from the server's, at the last datagram before each of its
 /// reports. One that it reads a millisecond late is 1 % for some dozens that follow: so no single
-/// report tells.
+/// report has.
 fn jitter_off(report: &Value, file: &Path) -> Vec<f64> {
     let mut until = 0;
     let intervals = report["intervals"].as_array().unwrap().iter();
@@ -136,7 +136,7 @@ fn jitter_off(report: &Value, file: &Path) -> Vec<f64> {
 }
 
 #[test]
-fn a_test_is_told_as_its_server_tells_it_without_its_port() {
+fn iperf3_values_agree_with_its_server() {
     if !is_root() {
         return;
     }

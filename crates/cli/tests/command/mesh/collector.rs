@@ -1,11 +1,10 @@
-//! A collector that is a process of its own: it keeps what two probes saw whoever is killed, and lets nobody in who may
-//! not.
+//! A separate collector: it loses no observations when nodes are killed, and rejects unauthorized clients.
 
-use crate::common::{Traces, is_root, run, stderr};
+use crate::common::{Leftovers, is_root, run, stderr};
 use crate::mesh::{assert_each_thread, assert_privileges, in_lab, read, results, sum};
 use serde_json::Value;
 
-/// A collector attends before there are probes, so that all tasks are its.
+/// The collector registers before the probes, so that it gets all tasks.
 const COLLECTOR: &str = r#"
     let_in_collector store collector.log
     let_in roof roof.log
@@ -17,13 +16,13 @@ const COLLECTOR: &str = r#"
     }
 "#;
 
-/// Collector, controller, and the collector again, under load: each packet is counted once.
+/// Kills collector, controller, and the collector again, under load: each packet is counted once.
 #[test]
-fn a_collector_that_is_killed_changes_no_result() {
+fn killed_collector_loses_no_result() {
     if !is_root() {
         return;
     }
-    let before = Traces::now();
+    let before = Leftovers::now();
     let script = r#"
         # Until both probes look.
         send 100
@@ -51,17 +50,17 @@ fn a_collector_that_is_killed_changes_no_result() {
         end
         finish
     "#;
-    let (folder, said) = in_lab(&[COLLECTOR, script].concat());
+    let (folder, message) = in_lab(&[COLLECTOR, script].concat());
     let away = read(folder.path(), "away");
     assert!(away.contains("cannot read results from the collector store"), "{away}");
     assert!(away.ends_with(" 503\n") && away.lines().count() == 1, "{away}");
-    let mut path = results(&folder, "results", &said);
+    let mut path = results(&folder, "results", &message);
     let since = read(folder.path(), "since").trim().parse::<i64>().unwrap() * 1_000_000_000;
     path.retain(|second| second["begin_ns"].as_i64() >= Some(since));
     let sent: Value = serde_json::from_str(&read(folder.path(), "sent")).unwrap();
     assert_eq!(sent["sent"], 15_000, "{sent:#}");
     let found = ["sent", "matched", "given_up_sent", "given_up_received"].map(|it| sum(&path, it));
-    assert_eq!(found, [15_000, 15_000, 0, 0], "{path:#?}{said}");
+    assert_eq!(found, [15_000, 15_000, 0, 0], "{path:#?}{message}");
     let load: Value = serde_json::from_str(&read(folder.path(), "load")).unwrap();
     assert!(sum(load["results"].as_array().unwrap(), "packets") <= 15_100, "{load:#}");
     let flows: Value = serde_json::from_str(&read(folder.path(), "flows")).unwrap();
@@ -70,12 +69,12 @@ fn a_collector_that_is_killed_changes_no_result() {
     for sample in [r#"collector_up{collector="store"} 1"#, r#"task_loss_ratio{task="path"} 0"#] {
         assert!(metrics.contains(&format!("\nwirestamp_{sample}\n")), "{sample}: {metrics}");
     }
-    assert!(said.contains("enrolled the collector store"), "{said}");
-    assert!(!said.contains("cannot read how far"), "{said}");
-    assert_eq!(Traces::now(), before);
+    assert!(message.contains("enrolled the collector store"), "{message}");
+    assert!(!message.contains("cannot read how far"), "{message}");
+    assert_eq!(Leftovers::now(), before);
 }
 
-/// Tasks of delay that are entered over HTTP, and what comes of them.
+/// Delay tasks created over HTTP, and their results.
 const ENTER: &str = r#"
     "$0" -q pki issue bob --role operator -o bob.pem --authority authority >> issued
     enter() { # TASK
@@ -96,7 +95,7 @@ const ENTER: &str = r#"
     }
 "#;
 
-/// Two collectors, and two tasks of the same packets, which are at home at one each.
+/// Two collectors, and two tasks of the same packets, one at each collector.
 const TWO: &str = r#"
     let_in_collector attic attic.log
     let_in_collector store store.log
@@ -123,18 +122,18 @@ const TWO: &str = r#"
     wait $attic $store
 "#;
 
-/// One of two is killed: what it has is not answered meanwhile, and all packets are counted once at both.
+/// One of two is killed: its results are unavailable meanwhile, and all packets are counted once at both.
 #[test]
-fn each_of_two_collectors_has_a_part_of_the_tasks() {
+fn tasks_are_split_between_two_collectors() {
     if !is_root() {
         return;
     }
-    let before = Traces::now();
-    let (folder, said) = in_lab(&[ENTER, TWO].concat());
+    let before = Leftovers::now();
+    let (folder, message) = in_lab(&[ENTER, TWO].concat());
     let away = read(folder.path(), "away");
     let mut statuses: Vec<_> = away.lines().collect();
     statuses.sort_unstable();
-    assert_eq!(statuses, ["200", "503"], "{said}");
+    assert_eq!(statuses, ["200", "503"], "{message}");
     let recent: Value = serde_json::from_str(&read(folder.path(), "recent")).unwrap();
     let not_answered = recent["not_answered"].as_array().unwrap();
     assert!(
@@ -142,21 +141,21 @@ fn each_of_two_collectors_has_a_part_of_the_tasks() {
         "{recent:#}"
     );
     for name in ["one", "other"] {
-        let found = results(&folder, name, &said);
+        let found = results(&folder, name, &message);
         let found =
             ["sent", "matched", "given_up_sent", "given_up_received"].map(|it| sum(&found, it));
-        assert_eq!(found, [15_000, 15_000, 0, 0], "{name}: {said}");
+        assert_eq!(found, [15_000, 15_000, 0, 0], "{name}: {message}");
     }
-    assert_eq!(Traces::now(), before);
+    assert_eq!(Leftovers::now(), before);
 }
 
-/// A task that the controller's own collector began stays there when another comes, and moves when it is entered anew.
+/// A task of the controller's own collector stays there when another connects, and moves when it is created again.
 #[test]
-fn a_task_moves_by_being_ended_and_entered_anew() {
+fn restarted_task_moves_to_another_collector() {
     if !is_root() {
         return;
     }
-    let before = Traces::now();
+    let before = Leftovers::now();
     let script = r#"
         let_in roof roof.log
         let_in cellar cellar.log
@@ -172,15 +171,15 @@ fn a_task_moves_by_being_ended_and_entered_anew() {
         status one >> statuses
         end
     "#;
-    let (folder, said) = in_lab(&[ENTER, script].concat());
+    let (folder, message) = in_lab(&[ENTER, script].concat());
     let statuses = read(folder.path(), "statuses");
     let statuses: Vec<_> = statuses.lines().collect();
-    assert_eq!(statuses, ["201", "200", "204", "201", "200", "503"], "{said}");
-    assert_eq!(Traces::now(), before);
+    assert_eq!(statuses, ["201", "200", "204", "201", "200", "503"], "{message}");
+    assert_eq!(Leftovers::now(), before);
 }
 
-/// What a call to the collector comes to by the certificate of somebody, as gRPC has it: 7 is "permission denied", 16
-/// "unauthenticated". Nodes are known by their roles, which curl does not ask for.
+/// The gRPC status of calls to the collector with different certificates: 7 is "permission denied", 16
+/// "unauthenticated". Nodes are identified by their role, which curl does not check.
 const ASKED: &str = r#"
         send 600000
         await_seconds 2
@@ -217,29 +216,29 @@ const ASKED: &str = r#"
     "#;
 
 #[test]
-fn the_collector_lets_nobody_in_who_may_not() {
+fn collector_rejects_unauthorized_clients() {
     if !is_root() {
         return;
     }
-    let before = Traces::now();
-    let (folder, said) = in_lab(&[COLLECTOR, ASKED].concat());
+    let before = Leftovers::now();
+    let (folder, message) = in_lab(&[COLLECTOR, ASKED].concat());
     let file = |name: &str| read(folder.path(), name);
     let asked = file("asked");
     let status: Vec<_> =
         asked.lines().map(|line| line.trim_start_matches("grpc-status: ")).collect();
-    // What the controller asks here is no question: 3 is "invalid argument".
-    assert_eq!(status, ["7", "7", "7", "16", "3", "7", "7"], "{asked}{said}");
-    assert_eq!(file("refused").trim(), "grpc-status: 16", "{said}");
+    // The request is invalid: 3 is "invalid argument".
+    assert_eq!(status, ["7", "7", "7", "16", "3", "7", "7"], "{asked}{message}");
+    assert_eq!(file("refused").trim(), "grpc-status: 16", "{message}");
     assert!(file("there").ends_with(" 200\n"), "{}", file("there"));
     let gone = file("gone");
     assert!(gone.contains("its certificate is not valid any more"), "{gone}");
     assert_privileges(&file("collector.status"), "0000000000000000");
     assert_each_thread(&file("collector.status"), "NoNewPrivs:", "1");
-    assert_eq!(Traces::now(), before);
+    assert_eq!(Leftovers::now(), before);
 }
 
 #[test]
-fn what_cannot_be_begun_says_why_in_one_line() {
+fn failed_start_reports_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let own = folder.path().to_str().unwrap();
     let output = run(&["collector", "--folder", own, "--listen", "127.0.0.1:0"]);

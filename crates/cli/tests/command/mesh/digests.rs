@@ -1,17 +1,17 @@
-//! A controller that other programs report digests of packets to.
+//! A controller that receives packet digests of other programs.
 
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-use crate::common::{Traces, is_root, run, stderr};
-use crate::scraping::value;
+use crate::common::{Leftovers, is_root, run, stderr};
+use crate::exporter::value;
 use serde_json::Value;
 use tempfile::TempDir;
 
 const EXPORTER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/command/mesh/exporter.py");
 
-/// The same path by exporters whose network is good, with and without a word on their clocks, and bad.
+/// The same path by exporters with a good network, with and without a clock error, and with a bad network.
 const TASKS: &str = r#"
     [[task]]
     name = "good"
@@ -33,8 +33,8 @@ const TASKS: &str = r#"
     to = "ipfix:127.0.0.3/4"
 "#;
 
-/// What scripts do in the folder `$1`, with the exporter `$2`. All of it is in the namespace of a router, before and
-/// behind whose bottleneck exporters see packets.
+/// Shell functions for the folder `$1` and the exporter `$2`, in a router's namespace. Exporters observe packets before
+/// and behind its bottleneck.
 const ROUTER: &str = r#"
     cd "$1"
     await() { until grep -q "$1" "$2" 2> grepping; do sleep 0.1; done; }
@@ -75,7 +75,7 @@ const ROUTER: &str = r#"
     await exports second.log
 "#;
 
-/// Runs a script there, over a path of so many Mbit/s; its folder, and what the controller had to say.
+/// Runs a script there, over a path of `rate` Mbit/s; returns its folder and the controller's log.
 fn in_router(script: &str, rate: &str) -> (TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
@@ -84,9 +84,9 @@ fn in_router(script: &str, rate: &str) -> (TempDir, String) {
     let script = [&*script, env!("CARGO_BIN_EXE_wirestamp"), path.to_str().unwrap(), EXPORTER];
     let lab = ["lab", "run", "--rate", rate, "timeout", "150", "sh", "-euc"];
     let output = run(&[lab.as_slice(), &script].concat());
-    let said = fs::read_to_string(path.join("controller.log")).unwrap_or_default();
-    assert!(output.status.success(), "{}{said}", stderr(&output));
-    (folder, said)
+    let message = fs::read_to_string(path.join("controller.log")).unwrap_or_default();
+    assert!(output.status.success(), "{}{message}", stderr(&output));
+    (folder, message)
 }
 
 fn read(folder: &Path, name: &str) -> Value {
@@ -97,22 +97,26 @@ fn sum(results: &[Value], key: &str) -> u64 {
     results.iter().map(|it| it[key].as_u64().unwrap()).sum()
 }
 
-/// When an exporter saw which packets, in nanoseconds since 1970.
+/// Times of an exporter's packets, in nanoseconds since 1970.
 fn seen(folder: &Path, exporter: &str) -> HashMap<String, i64> {
-    let told = read(folder, exporter);
-    let seen: HashMap<String, i64> = serde_json::from_value(told["seen"].clone()).unwrap();
-    assert_eq!(told["packets"].as_u64(), Some(seen.len() as u64), "each has a digest of its own");
+    let reported = read(folder, exporter);
+    let seen: HashMap<String, i64> = serde_json::from_value(reported["seen"].clone()).unwrap();
+    assert_eq!(
+        reported["packets"].as_u64(),
+        Some(seen.len() as u64),
+        "each has a digest of its own"
+    );
     seen
 }
 
 #[test]
-fn digests_of_a_foreign_exporter_become_delays_and_losses() {
+fn exporter_digests_become_delay_and_loss() {
     if !is_root() {
         return;
     }
-    let before = Traces::now();
-    // 11 Mbit/s do not fit through 10.
-    let (folder, said) = in_router(
+    let before = Leftovers::now();
+    // 11 Mbit/s exceed the bottleneck's 10.
+    let (folder, message) = in_router(
         r#"
         $inside $python -c '
 import socket
@@ -122,7 +126,7 @@ stranger.sendto(b"who am I", ("127.0.0.1", 4739))'
         send 3000
         await_results good .sent 3000
         await_results unknown .sent 3000
-        # Not all of it was told.
+        # Not all digests were reported.
         await_results bad .sent 2000
         ask metrics > metrics
         end
@@ -154,7 +158,7 @@ stranger.sendto(b"who am I", ("127.0.0.1", 4739))'
     assert!(unknown.iter().all(|it| it["delay_ns"].is_null() && it["not_synchronised"] == "first"));
     assert!(unknown.iter().any(|it| it["above_minimum_ns"]["max"].as_i64() > Some(1_000_000)));
 
-    // What the exporters' network lost is not the path's loss, and nothing is there twice.
+    // Losses in the exporters' network are not losses of the path, and nothing is duplicated.
     let bad = results("bad");
     let counted =
         ["lost", "given_up_sent", "given_up_received", "duplicated"].map(|it| sum(&bad, it));
@@ -174,18 +178,18 @@ stranger.sendto(b"who am I", ("127.0.0.1", 4739))'
     {
         assert_eq!(what(none), 0.0, "{none}: {text}");
     }
-    assert!(said.contains("datagrams of IPFIX, the last from 127.0.0."), "{said}");
-    assert_eq!(Traces::now(), before);
+    assert!(message.contains("datagrams of IPFIX, the last from 127.0.0."), "{message}");
+    assert_eq!(Leftovers::now(), before);
 }
 
-/// What was reported and not settled went with the controller, and is nobody's loss.
+/// Digests without a result when the controller was killed are excluded from loss.
 #[test]
-fn a_controller_that_is_killed_loses_nothing_for_the_path() {
+fn killed_controller_adds_no_path_loss() {
     if !is_root() {
         return;
     }
-    let before = Traces::now();
-    let (folder, said) = in_router(
+    let before = Leftovers::now();
+    let (folder, message) = in_router(
         r#"
         send 12000 &
         sending=$!
@@ -201,7 +205,7 @@ fn a_controller_that_is_killed_loses_nothing_for_the_path() {
     );
     let good = read(folder.path(), "good")["results"].as_array().unwrap().clone();
     let none = ["lost", "unexpected", "duplicated", "identical"].map(|it| sum(&good, it));
-    assert_eq!(none, [0; 4], "{good:#?}{said}");
+    assert_eq!(none, [0; 4], "{good:#?}{message}");
     assert!((3000..=12_000).contains(&sum(&good, "sent")), "{good:#?}");
-    assert_eq!(Traces::now(), before);
+    assert_eq!(Leftovers::now(), before);
 }

@@ -3,7 +3,7 @@
 Usage: forger.py send ADDRESS PORT SESSION COUNT
        forger.py check DATABASE
 
-`send` sends so many packets of each mode as anybody could make them: open ones, authenticated ones with zeros for a
+`send` sends this number of packets of each mode, as any attacker could: open ones, authenticated ones with zeros for a
 code, and some with that of another key. All have the number of the test's session. `check` reads payloads of the test
 in hexadecimal digits, a line each, and prints how many there are and how many have the code of the secret in the
 controller's database (RFC 8762 sections 4.2.2 and 4.4), by an HMAC that is not the one under test.

@@ -1,4 +1,4 @@
-//! `wirestamp lab mesh`: what a whole mesh measures is what happened, and nothing is left of it.
+//! `wirestamp lab mesh`: correct results of a complete mesh, and nothing left behind.
 
 use std::env;
 use std::fs;
@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::common::{Traces, is_root, json, run, stderr, tool, wirestamp};
+use crate::common::{Leftovers, is_root, json, run, stderr, tool, wirestamp};
 
-/// How long nodes are cut off: `WIRESTAMP_CUT=60` for a minute, in which connections break.
+/// Seconds for which nodes are disconnected: `WIRESTAMP_CUT=60` for a minute, in which connections break.
 fn cut() -> u64 {
     env::var("WIRESTAMP_CUT").map_or(3, |text| text.parse().unwrap())
 }
 
-/// Everything agrees with the truth, and the figures with each other.
+/// Checks the results against known values and against each other.
 fn assert_true(found: &Value) {
     for check in found["checks"].as_array().unwrap() {
         assert_eq!(check["holds"], true, "{found:#}");
@@ -29,7 +29,7 @@ fn assert_true(found: &Value) {
         let count = |key: &str| task[key].as_u64().unwrap();
         let accounted = count("matched") + count("lost") + count("given_up_sent");
         assert_eq!(count("sent"), accounted, "{task:#}");
-        // Nothing that was sent ran into the end of somebody who looks.
+        // No packet was in flight at the end of a capture.
         assert_eq!(count("given_up_sent"), 0, "{task:#}");
         let (delay, error) = (&task["owd_ns"], task["error_ns"].as_i64().unwrap());
         assert_eq!(delay["count"], task["matched"], "{task:#}");
@@ -38,20 +38,20 @@ fn assert_true(found: &Value) {
 }
 
 /// Waits until nothing is left: the kernel takes namespaces down in the background.
-fn assert_nothing_left(before: &Traces) {
+fn assert_nothing_left(before: &Leftovers) {
     let deadline = Instant::now() + Duration::from_secs(60);
-    while Traces::now() != *before && Instant::now() < deadline {
+    while Leftovers::now() != *before && Instant::now() < deadline {
         thread::sleep(Duration::from_millis(20));
     }
-    assert_eq!(Traces::now(), *before);
+    assert_eq!(Leftovers::now(), *before);
 }
 
 #[test]
-fn a_mesh_measures_what_the_bottleneck_did() {
+fn mesh_results_agree_with_the_bottleneck() {
     if !is_root() {
         return;
     }
-    let before = Traces::now();
+    let before = Leftovers::now();
     let found = json(&["lab", "mesh", "--for", "6s", "--rate", "8", "--json"]);
     assert_true(&found);
     assert_eq!((&found["interrupted"], &found["tasks"][0]["sent"]), (&false.into(), &300.into()));
@@ -61,30 +61,30 @@ fn a_mesh_measures_what_the_bottleneck_did() {
     assert_nothing_left(&before);
 }
 
-/// The same with the collector as a process of its own.
+/// The same with a separate collector.
 #[test]
-fn a_collector_apart_measures_what_the_bottleneck_did() {
+fn separate_collector_agrees_with_the_bottleneck() {
     if !is_root() {
         return;
     }
-    let before = Traces::now();
+    let before = Leftovers::now();
     let folder = tempfile::tempdir().unwrap();
     let kept = folder.path().join("mesh");
     let mesh = ["lab", "mesh", "--for", "6s", "--rate", "8", "--collector", "--json", "--keep"];
     let found = json(&[&mesh[..], &[kept.to_str().unwrap()]].concat());
     assert_true(&found);
-    let said = fs::read_to_string(kept.join("collector.log")).unwrap();
-    assert!(said.contains("takes deliveries of 2 tasks"), "{said}");
+    let message = fs::read_to_string(kept.join("collector.log")).unwrap();
+    assert!(message.contains("takes deliveries of 2 tasks"), "{message}");
     assert_nothing_left(&before);
 }
 
-/// Results are the same with and without a network between the nodes, once there is one again.
+/// A temporary network outage between the nodes does not change the results.
 #[test]
-fn nodes_that_are_cut_off_change_no_result() {
+fn disconnected_nodes_lose_no_result() {
     if !is_root() {
         return;
     }
-    let before = Traces::now();
+    let before = Leftovers::now();
     let folder = tempfile::tempdir().unwrap();
     let kept = folder.path().join("mesh");
     let cut = cut();
@@ -94,13 +94,13 @@ fn nodes_that_are_cut_off_change_no_result() {
     let found = json(&["lab", "mesh", &times[0], &times[1], "--keep", kept_in, "--json"]);
     assert_true(&found);
     assert_eq!(found["tasks"][0]["sent"].as_u64(), Some(lasting * 50), "{found:#}");
-    let said = fs::read_to_string(kept.join("roof.log")).unwrap();
-    let broke_off = said.contains("the collector, of task");
-    assert_eq!(broke_off, cut >= 60, "{said}");
+    let message = fs::read_to_string(kept.join("roof.log")).unwrap();
+    let broke_off = message.contains("the collector, of task");
+    assert_eq!(broke_off, cut >= 60, "{message}");
     assert_nothing_left(&before);
 }
 
-/// A mesh that runs until it is told to end, when it has shown a second of the call. Its files are in a folder.
+/// A mesh that has printed a second of the call and runs until it is interrupted. Its files are in a folder.
 fn running(folder: &Path) -> Child {
     let mut mesh = wirestamp(&["lab", "mesh", "--json"])
         .env("TMPDIR", folder)
@@ -108,30 +108,30 @@ fn running(folder: &Path) -> Child {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut said = BufReader::new(mesh.stderr.take().unwrap());
+    let mut message = BufReader::new(mesh.stderr.take().unwrap());
     let mut line = String::new();
     while !line.contains("  call  ") {
         line.clear();
-        assert_ne!(said.read_line(&mut line).unwrap(), 0, "it ended by itself");
+        assert_ne!(message.read_line(&mut line).unwrap(), 0, "it ended early");
     }
-    // What it says later finds room in the pipe, which has to stay open.
-    mesh.stderr = Some(said.into_inner());
+    // Later output fits into the pipe, which must stay open.
+    mesh.stderr = Some(message.into_inner());
     mesh
 }
 
 #[test]
-fn ctrl_c_ends_it_with_the_figures_of_the_part_that_ran() {
+fn interrupt_prints_the_results_so_far() {
     if !is_root() {
         return;
     }
-    let before = Traces::now();
+    let before = Leftovers::now();
     let folder = tempfile::tempdir().unwrap();
     let mut mesh = running(folder.path());
     tool("kill", &["-INT", &mesh.id().to_string()]);
-    let mut said = String::new();
-    mesh.stdout.take().unwrap().read_to_string(&mut said).unwrap();
-    assert!(mesh.wait().unwrap().success(), "{said}");
-    let found: Value = serde_json::from_str(&said).unwrap();
+    let mut message = String::new();
+    mesh.stdout.take().unwrap().read_to_string(&mut message).unwrap();
+    assert!(mesh.wait().unwrap().success(), "{message}");
+    let found: Value = serde_json::from_str(&message).unwrap();
     assert_eq!(found["interrupted"], true, "{found:#}");
     assert_true(&found);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "its files are left");
@@ -139,11 +139,11 @@ fn ctrl_c_ends_it_with_the_figures_of_the_part_that_ran() {
 }
 
 #[test]
-fn a_killed_one_takes_its_nodes_with_it() {
+fn killed_lab_ends_its_nodes() {
     if !is_root() {
         return;
     }
-    let before = Traces::now();
+    let before = Leftovers::now();
     let folder = tempfile::tempdir().unwrap();
     let mut mesh = running(folder.path());
     tool("kill", &["-KILL", &mesh.id().to_string()]);
@@ -152,7 +152,7 @@ fn a_killed_one_takes_its_nodes_with_it() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_arguments_are_rejected() {
     let refused = |arguments: &[&str]| {
         let output = run(&[&["lab", "mesh"], arguments].concat());
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));

@@ -1,16 +1,16 @@
-//! A mesh in a lab, as scripts bring it up, and what it has to hold to.
+//! Tests of a mesh in a test bed, run by shell scripts.
 
+mod certificate_names;
 mod collector;
 mod digests;
-mod ended;
-mod forged;
+mod forged_packets;
 mod lab;
-mod names;
+mod nodes;
 mod openapi;
 mod page;
 mod pki;
 mod services;
-mod whole;
+mod task_end;
 
 use std::fs;
 use std::path::Path;
@@ -50,7 +50,7 @@ const TASKS: &str = r#"
     filter = "udp and dst port 7000"
 "#;
 
-/// What scripts do with a mesh, in the folder `$1`. Its controller runs.
+/// Shell functions for a mesh in the folder `$1`, with a running controller.
 const MESH: &str = r#"
     cd "$1"
     await() { until grep -q "$1" "$2" 2> grepping; do sleep 0.1; done; }
@@ -117,32 +117,32 @@ const MESH: &str = r#"
     start_controller 127.0.0.1:0 controller.log
 "#;
 
-/// Runs a script in a lab with a controller; its folder, and what its nodes had to say.
+/// Runs a script in a lab with a controller; returns its folder and the nodes' logs.
 pub(crate) fn in_lab(script: &str) -> (TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     fs::write(path.join("tasks.toml"), TASKS).unwrap();
     let script = [MESH, script].concat();
     let script = [&*script, env!("CARGO_BIN_EXE_wirestamp"), path.to_str().unwrap()];
-    // A sender that was held up makes up for it at once: there is room for that.
+    // A delayed sender catches up in a burst, which must fit.
     let lab = ["lab", "run", "--rate", "1000", "--queue", "1000000"];
-    // One that waits for what never comes ends, with everything that it has begun.
+    // The timeout also ends everything that the script has started.
     let shell = ["timeout", "200", "sh", "-euc"];
     let output = run(&[lab.as_slice(), &shell, &script].concat());
     let mut logs: Vec<_> = fs::read_dir(path).unwrap().map(|it| it.unwrap().path()).collect();
     logs.retain(|it| it.extension().is_some_and(|it| it == "log"));
     logs.sort();
-    let said: String = logs.iter().map(|it| fs::read_to_string(it).unwrap()).collect();
-    assert!(output.status.success(), "{}{said}", stderr(&output));
-    (folder, said)
+    let message: String = logs.iter().map(|it| fs::read_to_string(it).unwrap()).collect();
+    assert!(output.status.success(), "{}{message}", stderr(&output));
+    (folder, message)
 }
 
-/// The results, of which every packet was counted once, and none was lost.
-pub(crate) fn results(folder: &TempDir, name: &str, said: &str) -> Vec<Value> {
+/// The results; checks that every packet was counted once, and none was lost.
+pub(crate) fn results(folder: &TempDir, name: &str, message: &str) -> Vec<Value> {
     let found: Value = serde_json::from_str(&read(folder.path(), name)).unwrap();
     let results = found["results"].as_array().unwrap().clone();
     for of_none in ["lost", "unexpected", "duplicated", "identical"] {
-        assert_eq!(sum(&results, of_none), 0, "{of_none}: {found:#}{said}");
+        assert_eq!(sum(&results, of_none), 0, "{of_none}: {found:#}{message}");
     }
     assert_eq!(
         sum(&results, "sent"),
@@ -160,14 +160,14 @@ pub(crate) fn read(folder: &Path, name: &str) -> String {
     fs::read_to_string(folder.join(name)).unwrap_or_default()
 }
 
-/// What is in `/proc/PID/status` (proc_pid_status(5)) of each thread.
+/// Checks a value in `/proc/PID/status` (proc_pid_status(5)) of each thread.
 pub(crate) fn assert_each_thread(statuses: &str, key: &str, value: &str) {
     let found = statuses.lines().filter_map(|line| line.strip_prefix(key));
     let found: Vec<_> = found.map(|it| it.trim().replace('\t', " ")).collect();
     assert!(!found.is_empty() && found.iter().all(|it| it == value), "{key} {found:?}");
 }
 
-/// A process that has these capabilities and can get no others.
+/// Checks that a process has these capabilities and can gain no others.
 pub(crate) fn assert_privileges(statuses: &str, capabilities: &str) {
     for of in ["CapPrm:", "CapEff:", "CapBnd:"] {
         assert_each_thread(statuses, of, capabilities);

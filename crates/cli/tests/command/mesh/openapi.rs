@@ -1,5 +1,5 @@
-//! The description of the controller's API is true. Schemathesis asks for whatever it allows and for what it does
-//! not, and looks at every answer.
+//! The controller's API matches its OpenAPI description: schemathesis sends valid and invalid requests and checks every
+//! answer.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +12,7 @@ const SCHEMATHESIS: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tools/schemathesis/bin");
 const ASKING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/command/mesh/schemathesis");
 
-/// A controller in the folder `$1`, with schemathesis's programs in `$2`, and what tells them what to do in `$3`.
+/// A controller in the folder `$1`, with schemathesis's programs in `$2` and their configuration in `$3`.
 const CONTROLLER: &str = r#"
     cd "$1"
     bin=$2 asking=$3
@@ -24,7 +24,7 @@ const CONTROLLER: &str = r#"
     description=$page/api/v1/openapi.json
 "#;
 
-/// Whether the test can run; says so if not.
+/// Whether the test can run; prints a note if not.
 fn is_installed() -> bool {
     let is_there = Path::new(SCHEMATHESIS).exists();
     if !is_there {
@@ -33,25 +33,25 @@ fn is_installed() -> bool {
     is_there
 }
 
-/// Runs a script with a controller, by a command that goes before.
+/// Runs a script with a controller, with a command as its prefix.
 fn ask(mut command: Command, script: &str) {
     let folder = tempfile::tempdir().unwrap();
     let script = [CONTROLLER, script].concat();
     command.args(["120", "sh", "-euc", &script, env!("CARGO_BIN_EXE_wirestamp")]);
     let output = command.arg(folder.path()).args([SCHEMATHESIS, ASKING]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}{}", stderr(&output));
+    let message = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{message}{}", stderr(&output));
 }
 
 #[test]
-fn whatever_the_description_allows_is_answered_as_it_says() {
+fn api_answers_match_their_description() {
     if is_installed() {
         let script = r#""$bin/schemathesis" --config-file "$asking/schemathesis.toml" run --no-color $description"#;
         ask(Command::new("timeout"), script);
     }
 }
 
-/// Every kind of task, of what passes the loopback interface.
+/// Every kind of task, on the loopback interface.
 const MEASURED: &str = r#"
     start_probe() { # NAME
         token=$("$0" -q pki token $1 --authority authority)
@@ -75,7 +75,7 @@ const MEASURED: &str = r#"
 "#;
 
 #[test]
-fn results_are_what_the_description_says() {
+fn results_match_the_api_description() {
     if is_root() && is_installed() {
         // Nothing else passes there.
         ask(loopback().command("timeout"), MEASURED);

@@ -1,9 +1,9 @@
-//! The page of a controller, for people on the same machine. What it shows is tested in a browser
+//! The controller's web page for users of the same machine. Its content is tested in a browser
 //! (`make test-web`).
 
 use crate::common::{run, stderr, tool};
 
-/// Each line has the begin of an answer, and its status.
+/// Each line has the beginning of an answer, and its status.
 const ASKED: &str = r#"
     cd "$1"
     "$0" controller --listen 127.0.0.1:0 --page 127.0.0.1:0 --folder controller --authority authority 2> log &
@@ -25,7 +25,7 @@ const ASKED: &str = r#"
     grep -c Wirestamp page
     ask $page -o same -H "If-None-Match: $(curl -sS -I $page | sed -n 's/^etag: //p' | tr -d '\r')"
     ask $page/wirestamp.mesh.v1.Control/Renew -X POST
-    # A change of the plan is told of at once; then nothing is for a while.
+    # A change of tasks is sent at once; then the stream is silent for a while.
     curl -sSN --max-time 20 $page/api/v1/events > events &
     listening=$!
     until grep -q 'event: tasks' events; do
@@ -37,17 +37,17 @@ const ASKED: &str = r#"
 "#;
 
 #[test]
-fn people_on_this_machine_need_no_certificate_and_pages_of_others_get_nothing() {
+fn page_needs_no_certificate_but_rejects_other_origins() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
     let shell = ["60", "sh", "-euc", ASKED, env!("CARGO_BIN_EXE_wirestamp"), path];
-    let said = tool("timeout", &shell);
-    let lines: Vec<_> = said.lines().collect();
+    let message = tool("timeout", &shell);
+    let lines: Vec<_> = message.lines().collect();
     let expected = [
         (r#"{"name":"local","role":"operator"}"#, "200"),
         (r#"{"name":"local","role":"operator"}"#, "200"),
         (r#"\"evil.example\" was asked for"#, "403"),
-        // Those who are refused are told what everybody is.
+        // Rejected clients get a public error message.
         ("", "1"),
         ("there is nothing at this path", "404"),
         ("there is nothing at this path", "404"),
@@ -60,14 +60,14 @@ fn people_on_this_machine_need_no_certificate_and_pages_of_others_get_nothing() 
         ("there is nothing at this path", "404"),
         ("event:", "tasks"),
     ];
-    assert_eq!(lines.len(), expected.len(), "{said}");
+    assert_eq!(lines.len(), expected.len(), "{message}");
     for (line, (text, end)) in lines.iter().zip(expected) {
         assert!(line.contains(text) && line.ends_with(end), "{text}: {line}");
     }
 }
 
 #[test]
-fn only_a_loopback_address_goes_without_certificates() {
+fn page_requires_a_loopback_address() {
     let output = run(&["controller", "--page", "0.0.0.0:4748"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("is not a loopback address"), "{}", stderr(&output));

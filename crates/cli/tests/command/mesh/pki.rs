@@ -1,11 +1,11 @@
-//! `wirestamp pki`, from a new authority to a revoked certificate. OpenSSL reads what it writes.
+//! `wirestamp pki`, from a new CA to a revoked certificate, verified with OpenSSL.
 
 use std::path::{Path, PathBuf};
 
 use crate::common::{json, run, stderr, tool};
 use serde_json::Value;
 
-/// An authority in a folder.
+/// A CA in a folder.
 struct Mesh(tempfile::TempDir);
 
 impl Mesh {
@@ -36,7 +36,7 @@ impl Mesh {
 }
 
 #[test]
-fn a_certificate_is_what_it_says_for_openssl_too() {
+fn openssl_verifies_issued_certificate() {
     let mesh = Mesh::new();
     let file = mesh.path("main.pem");
     let file = file.to_str().unwrap();
@@ -48,20 +48,20 @@ fn a_certificate_is_what_it_says_for_openssl_too() {
     let verified = tool("openssl", &[strictly.as_slice(), &["-CAfile", file, file]].concat());
     assert!(verified.ends_with(": OK\n"), "{verified}");
     let text = tool("openssl", &["x509", "-noout", "-text", "-in", file]);
-    for said in [
+    for message in [
         "DNS:main.controller.wirestamp.internal, DNS:mesh.example.org, IP Address:192.0.2.7",
         "TLS Web Client Authentication, TLS Web Server Authentication",
         "CA:FALSE",
         "ASN1 OID: prime256v1",
     ] {
-        assert!(text.contains(said), "no {said} in {text}");
+        assert!(text.contains(message), "no {message} in {text}");
     }
     let own = tool("openssl", &["x509", "-noout", "-pubkey", "-in", file]);
     assert_eq!(tool("openssl", &["pkey", "-pubout", "-in", file]), own);
 }
 
 #[test]
-fn what_is_revoked_is_shown_as_such() {
+fn revoked_certificates_are_listed_as_revoked() {
     let mesh = Mesh::new();
     assert_eq!(mesh.json(&["list"])["certificates"], Value::Array(Vec::new()));
     let token = mesh.json(&["token", "roof", "--for", "10m"]);
@@ -90,7 +90,7 @@ fn what_is_revoked_is_shown_as_such() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said_in_a_line() {
+fn failed_actions_report_one_line() {
     let mesh = Mesh::new();
     assert!(mesh.refused(&["create"], 1).contains("there is an authority at"));
     assert!(mesh.refused(&["token", "Roof"], 2).contains("is no name"));

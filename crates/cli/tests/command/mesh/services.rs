@@ -1,4 +1,4 @@
-//! The services of the mesh, as systemd reads them once they are installed.
+//! The installed systemd services of the mesh.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,7 +16,7 @@ const TARGETS: [&str; 5] = ["basic", "network-online", "shutdown", "sysinit", "t
 /// How much a service may be exposed, of 100: `systemd-analyze security` calls more than 40 "MEDIUM".
 const EXPOSURE: &str = "--threshold=30";
 
-/// What a packager does: installed for a prefix, into a folder in front of it.
+/// Installs for a prefix into a folder, as packagers do.
 fn install() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().display();
@@ -31,14 +31,14 @@ fn install() -> (tempfile::TempDir, PathBuf) {
     (folder, below)
 }
 
-/// Asks systemd about the services of a machine whose files are in a folder.
+/// Runs systemd-analyze on the services in a root folder.
 fn analyze(root: &Path, arguments: &[&str]) -> String {
     let root = format!("--root={}", root.display());
     tool("systemd-analyze", &[arguments, &[&root], &SERVICES].concat())
 }
 
 #[test]
-fn services_are_understood_by_systemd_and_exposed_to_little() {
+fn systemd_accepts_sandboxed_services() {
     let (folder, below) = install();
     let root = folder.path();
     let units = below.join("lib/systemd/system");
@@ -58,9 +58,9 @@ fn services_are_understood_by_systemd_and_exposed_to_little() {
     assert_eq!(mode & 0o777, 0o755);
 }
 
-/// What the services are given, they give on to the command.
+/// The settings of the services are passed to the command.
 #[test]
-fn settings_of_services_are_those_of_the_command() {
+fn service_settings_exist_as_command_options() {
     let (_folder, below) = install();
     for (service, command) in SERVICES.iter().zip(["controller", "collector", "probe"]) {
         let text = fs::read_to_string(below.join("lib/systemd/system").join(service)).unwrap();

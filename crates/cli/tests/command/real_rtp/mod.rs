@@ -28,7 +28,7 @@ const STREAMS: [(&[&str], &str, u16); 5] = [
 ];
 const OPUS_PORT: u16 = 40_030;
 
-/// What announces the Opus stream, whose payload type says nothing by itself.
+/// SDP of the Opus stream, which has a dynamic payload type.
 const OPUS_CALL: &str = "INVITE sip:b@127.0.0.1 SIP/2.0\r\nContent-Type: application/sdp\r\n\r\n\
     v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n\
     m=audio 40030 RTP/AVP 97\r\na=rtpmap:97 opus/48000/2\r\n";
@@ -69,14 +69,14 @@ fn begin_capture(netns: &Netns, folder: &Path) -> Child {
     let mut command = netns.command(env!("CARGO_BIN_EXE_wirestamp"));
     command.args(["capture", "-i", "lo", "-Q", "in", "-w", "real.pcapng", "udp"]);
     let mut capture = start(command.current_dir(folder));
-    let said = BufReader::new(capture.stderr.as_mut().unwrap());
-    assert!(said.lines().any(|line| line.unwrap().contains("Ctrl-C")), "it does not listen");
+    let message = BufReader::new(capture.stderr.as_mut().unwrap());
+    assert!(message.lines().any(|line| line.unwrap().contains("Ctrl-C")), "it does not listen");
     capture
 }
 
 fn caller(netns: &Netns, folder: &Path, call: &(&str, &str, &str, &str)) -> Child {
     let (types, voice, port, media_port) = call;
-    // Frames of 10 ms, of which nobody decodes what is in them.
+    // Frames of 10 ms with arbitrary content.
     let frames: Vec<u8> = (0..=u8::MAX).cycle().take(10 * 400).collect();
     fs::write(folder.join("voice.g729"), frames).unwrap();
     let scenario = include_str!("call.xml").replace("@TYPES@", types).replace("@VOICE@", voice);

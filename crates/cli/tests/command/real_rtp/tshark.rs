@@ -18,7 +18,7 @@ pub(crate) struct Row {
 /// A stream: the port and the synchronisation source of its sender.
 pub(crate) type Source = (u64, u64);
 
-/// The streams that tshark finds without being told a port.
+/// The streams that tshark finds without a given port.
 pub(crate) fn streams(path: &Path) -> BTreeMap<Source, Row> {
     let path = path.to_str().unwrap();
     let heuristic = ["--enable-heuristic", "rtp_udp", "-q", "-z", "rtp,streams"];

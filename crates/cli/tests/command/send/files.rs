@@ -1,4 +1,4 @@
-//! `wirestamp send`: what it puts on the wire, and what it says about it.
+//! `wirestamp send`: the packets on the wire, and the report about them.
 
 use std::fs;
 use std::path::Path;
@@ -12,16 +12,16 @@ const SCRIPT: &str = r#"
     set -e
     folder=$1 name=$2
     shift 2
-    mkfifo "$folder/$name.said"
+    mkfifo "$folder/$name.message"
     "$0" capture -i tap-b@wirestamp-sink -w "$folder/$name.pcapng" -c 50 "udp port 5004" \
-        2> "$folder/$name.said" > /dev/null &
-    exec 3< "$folder/$name.said"
+        2> "$folder/$name.message" > /dev/null &
+    exec 3< "$folder/$name.message"
     read -r listening <&3
     "$0" send -q -i out@wirestamp-source --json "$@" > "$folder/$name.json"
     wait $!
 "#;
 
-/// Sends 50 packets across a bed, and returns what was said about them.
+/// Sends 50 packets across a bed, and returns the report of the sender.
 fn send(folder: &TempDir, name: &str, arguments: &[&str]) -> Value {
     let binary = env!("CARGO_BIN_EXE_wirestamp");
     let path = folder.path().to_str().unwrap();
@@ -47,7 +47,7 @@ fn fields(folder: &TempDir, name: &str, fields: &[&str]) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn every_method_puts_the_same_packets_on_the_wire_with_good_checksums() {
+fn all_methods_send_the_same_packets() {
     if !is_root() {
         return;
     }
@@ -88,7 +88,7 @@ fn every_method_puts_the_same_packets_on_the_wire_with_good_checksums() {
 }
 
 #[test]
-fn the_log_agrees_with_the_packets_and_the_report_with_the_log() {
+fn log_packets_and_report_agree() {
     if !is_root() {
         return;
     }
@@ -129,7 +129,7 @@ fn the_log_agrees_with_the_packets_and_the_report_with_the_log() {
 }
 
 #[test]
-fn what_was_captured_is_replayed_as_it_was() {
+fn replay_sends_the_captured_frames() {
     if !is_root() {
         return;
     }
@@ -157,7 +157,7 @@ fn what_was_captured_is_replayed_as_it_was() {
 }
 
 #[test]
-fn what_does_not_go_together_is_refused_in_one_line() {
+fn conflicting_options_fail_with_one_line() {
     let voip = ["--to", "127.0.0.1", "--pattern", "voip"];
     let live = ["--to", "127.0.0.1", "--method", "live", "--rate", "max"];
     let cases: [(&[&str], i32, &str); 20] = [
@@ -192,9 +192,9 @@ fn what_does_not_go_together_is_refused_in_one_line() {
     ];
     for (arguments, code, hint) in cases {
         let output = run(&[&["send", "-i", "lo"], arguments].concat());
-        let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
-        assert!(said.contains(hint), "{arguments:?}: {said}");
-        assert_eq!(said.lines().count(), 1, "{arguments:?}: {said}");
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {message}");
+        assert!(message.contains(hint), "{arguments:?}: {message}");
+        assert_eq!(message.lines().count(), 1, "{arguments:?}: {message}");
     }
 }

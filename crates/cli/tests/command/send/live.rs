@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::common::{Traces, is_root, json, run, stderr, tool};
+use crate::common::{Leftovers, is_root, json, run, stderr, tool};
 use serde_json::Value;
 
 /// The source's interface, and tap A's address on the other end of its cable.
@@ -20,11 +20,11 @@ fn beside_a_bed(script: &str) -> Vec<u8> {
 }
 
 #[test]
-fn live_frames_are_captured_and_nothing_stays_behind() {
+fn live_frames_leave_no_program_behind() {
     if !is_root() {
         return;
     }
-    let before = Traces::now();
+    let before = Leftovers::now();
     let both = beside_a_bed(&format!(
         r#"
         "$0" -q capture -i tap-a@wirestamp-router --method xdp-pass -s 96 -w - udp port 5004 \
@@ -48,11 +48,11 @@ fn live_frames_are_captured_and_nothing_stays_behind() {
     assert!(sent["elapsed_ns"].as_i64().unwrap() >= 99_800_000, "{sent}");
     assert!(sent["packets_per_second"].as_f64().unwrap() < 50_200.0, "{sent}");
     assert!(received["sent"].as_u64().unwrap() > 0, "{received}");
-    assert_eq!(Traces::now(), before);
+    assert_eq!(Leftovers::now(), before);
 }
 
 #[test]
-fn the_loopback_interface_receives_what_is_injected_there() {
+fn injected_frames_are_received_on_loopback() {
     if !is_root() {
         return;
     }
@@ -69,12 +69,12 @@ fn the_loopback_interface_receives_what_is_injected_there() {
 }
 
 #[test]
-fn an_interrupt_ends_it_with_its_summary() {
+fn interrupt_prints_the_summary() {
     if !is_root() {
         return;
     }
     // It has begun when the interface has counted something.
-    let said = beside_a_bed(&format!(
+    let message = beside_a_bed(&format!(
         r#"
         ip netns exec wirestamp-router ethtool -K tap-a gro on
         "$0" -q {SEND} --rate 1000 &
@@ -83,12 +83,15 @@ fn an_interrupt_ends_it_with_its_summary() {
         wait $!
         "#
     ));
-    let said = String::from_utf8(said).unwrap();
-    assert!(said.contains(" of live frames to ") && said.contains(" in bursts of 1\n"), "{said}");
+    let message = String::from_utf8(message).unwrap();
+    assert!(
+        message.contains(" of live frames to ") && message.contains(" in bursts of 1\n"),
+        "{message}"
+    );
 }
 
 #[test]
-fn without_privileges_it_says_which_it_needs() {
+fn missing_privileges_are_named() {
     if !is_root() {
         return;
     }
@@ -101,14 +104,14 @@ fn without_privileges_it_says_which_it_needs() {
     command.arg(&binary).args(LOOPBACK).args(["--rate", "1", "-c", "1"]);
     let addresses = ["--from", "127.0.0.1", "--to", "127.0.0.1"];
     let output = command.args(addresses).current_dir("/").output().unwrap();
-    let said = stderr(&output);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("sudo") && said.contains("cap_bpf,cap_net_admin"), "{said}");
-    assert_eq!(said.lines().count(), 1, "{said}");
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("sudo") && message.contains("cap_bpf,cap_net_admin"), "{message}");
+    assert_eq!(message.lines().count(), 1, "{message}");
 }
 
 #[test]
-fn what_makes_no_sense_is_a_matter_of_usage() {
+fn invalid_arguments_are_usage_errors() {
     let ends = ["--to", "127.0.0.1", "--from", "127.0.0.1"];
     for wrong in [
         &["--rate", "0"][..],

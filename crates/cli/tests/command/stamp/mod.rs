@@ -1,7 +1,7 @@
 //! STAMP in a namespace of its own: reflectors of this binary and of others, and senders of this one.
 
-mod lossy;
-mod person;
+mod lossy_path;
+mod own_reflector;
 mod scapy;
 mod suite;
 mod tshark;
@@ -74,8 +74,8 @@ impl Drop for Reflector {
 }
 
 /// Reads until a line has `begun` in it. Byte by byte, so that what comes after it is left.
-fn await_line(said: impl std::io::Read, begun: &str) {
-    let mut lines = BufReader::with_capacity(1, said).lines().map_while(Result::ok);
+fn await_line(message: impl std::io::Read, begun: &str) {
+    let mut lines = BufReader::with_capacity(1, message).lines().map_while(Result::ok);
     assert!(lines.any(|line| line.contains(begun)), "it does not begin");
 }
 

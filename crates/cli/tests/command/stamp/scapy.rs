@@ -20,7 +20,7 @@ fn scapy(namespace: &Netns, arguments: &[&str]) -> Command {
 }
 
 #[test]
-fn scapy_reads_the_answers_of_our_reflector() {
+fn scapy_reads_our_answers() {
     if !is_root() {
         return;
     }
@@ -64,7 +64,7 @@ fn assert_answer(answer: &Value, number: u64) {
 }
 
 #[test]
-fn our_sender_reads_the_answers_of_scapy() {
+fn our_sender_reads_scapy_answers() {
     if !is_root() {
         return;
     }
@@ -82,7 +82,7 @@ fn our_sender_reads_the_answers_of_scapy() {
         let clock = &document["reflector_clock"];
         assert_eq!(clock["error_ns"], 31_250_000, "{document}");
         assert_eq!(clock["synchronised"], true, "{document}");
-        // The extensions come back as they were, which says that nobody looked at them.
+        // The extensions come back unchanged: scapy does not process them.
         assert_eq!(counts(&document, ["returned_by_kernel"]), [0], "{document}");
         assert_eq!(document["dscp_there"], Value::Null, "{document}");
         let packets = reflector.hang_up();

@@ -1,20 +1,19 @@
-//! STAMP with stamp-suite 0.8, both ways.
+//! STAMP with stamp-suite 0.8, in both roles.
 //!
-//! What it does differently from what is expected, as far as it matters here:
-//! - Its follow-up telemetry (RFC 8972 section 4.7) tells the program's time after the call that sent an
-//!   answer. On a loopback interface that is after the answer has come, so that ways back are shorter
-//!   than nothing. It is told in the stateless mode too, where the RFC has none.
+//! Its relevant differences from the RFCs:
+//! - Its follow-up telemetry (RFC 8972 section 4.7) contains the program's time after the send call. On a
+//!   loopback interface the answer has arrived by then, so that delays back are negative. It is also sent in
+//!   the stateless mode, where the RFC has none.
 //! - Its class of service (RFC 8972 section 4.4) has two bits for congestion between the two code points,
 //!   where the RFC has none: the code point that it received is misread by two bits. Later versions have
 //!   the RFC's layout.
-//! - Its reflector reads a packet past the runtime that told it of one, so that the runtime never learns
-//!   that there are no more: it takes a whole CPU from its first packet on, and does not hear an
-//!   interrupt. It is killed here.
+//! - Its reflector bypasses the runtime when it reads, so that the runtime keeps polling: it uses one full CPU
+//!   from its first packet on, and ignores SIGINT. It is killed here.
 
 use std::process::Command;
 
 use crate::common::{is_root, stderr};
-use crate::stamp::lossy::{LOST_BACK, LOST_THERE, lossy_path};
+use crate::stamp::lossy_path::{LOST_BACK, LOST_THERE, lossy_path};
 use crate::stamp::{Reflector, SECRET, counts, key_file, loopback, stamped};
 use serde_json::Value;
 use wirestamp_lab::{Netns, SINK_V4};
@@ -36,8 +35,8 @@ fn sends(namespace: &Netns, host: &str, arguments: &[&str]) -> (Vec<String>, Val
     let arguments = [&test[..], &["--output-format", "json", "-L", "2"], arguments].concat();
     let output = suite(namespace, &arguments).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
-    let said = String::from_utf8(output.stdout).unwrap();
-    let lines = said.lines().map(str::to_owned).partition(|line| line.starts_with("seq="));
+    let message = String::from_utf8(output.stdout).unwrap();
+    let lines = message.lines().map(str::to_owned).partition(|line| line.starts_with("seq="));
     let (answers, rest): (Vec<_>, Vec<_>) = lines;
     let summary = rest.iter().find(|line| line.starts_with('{')).expect("a summary");
     (answers, serde_json::from_str(summary).unwrap())
@@ -49,7 +48,7 @@ fn assert_all_came(summary: &Value) {
 }
 
 #[test]
-fn its_sender_takes_the_answers_of_our_reflector() {
+fn suite_sender_accepts_our_answers() {
     if !is_root() {
         return;
     }
@@ -72,7 +71,7 @@ fn its_sender_takes_the_answers_of_our_reflector() {
 }
 
 #[test]
-fn its_sender_and_our_reflector_share_a_key() {
+fn suite_sender_authenticates_with_our_reflector() {
     if !is_root() {
         return;
     }
@@ -109,13 +108,13 @@ fn sent_to(namespace: &Netns, host: &str, arguments: &[&str]) -> Value {
     assert_eq!(counts(&document, none), [0; 6], "{document}");
     // 46 with two bits before it and without its last two.
     assert_eq!(document["dscp_there"], 46 >> 2, "{document}");
-    // It tells of each answer with the next, and of the last with the one that ends the test.
+    // The send time of each answer is in the next one, and that of the last in the answer that ends the test.
     assert_eq!(counts(&document, ["returned_by_kernel"]), [40], "{document}");
     document
 }
 
 #[test]
-fn our_sender_takes_the_answers_of_its_reflector() {
+fn our_sender_accepts_suite_answers() {
     if !is_root() {
         return;
     }
@@ -129,7 +128,7 @@ fn our_sender_takes_the_answers_of_its_reflector() {
 }
 
 #[test]
-fn our_sender_and_its_reflector_share_a_key() {
+fn our_sender_authenticates_with_suite_reflector() {
     if !is_root() {
         return;
     }
@@ -146,7 +145,7 @@ fn our_sender_and_its_reflector_share_a_key() {
 }
 
 #[test]
-fn losses_are_told_by_direction_only_if_its_reflector_counts() {
+fn loss_direction_needs_a_counting_reflector() {
     if !is_root() {
         return;
     }

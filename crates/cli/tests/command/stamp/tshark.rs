@@ -1,5 +1,5 @@
-//! What tshark reads of real packets of `wirestamp stamp` and `wirestamp reflect`, captured by tcpdump. It
-//! knows them as those of TWAMP, and open ones only.
+//! tshark's dissection of packets of `wirestamp stamp` and `wirestamp reflect`, captured by tcpdump. It
+//! supports unauthenticated packets only, as TWAMP.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -9,8 +9,8 @@ use crate::common::{is_root, tool};
 use crate::stamp::{Reflector, counts, loopback, stamped};
 use wirestamp_lab::Netns;
 
-/// Starts a capture that ends after so many packets. That it keeps 300 bytes of each makes room for thousands;
-/// without it, tcpdump loses some of a few dozen that come in a burst on a busy machine.
+/// Starts a capture that ends after `packets` packets. A snap length of 300 bytes makes room for thousands; without
+/// it, tcpdump loses some packets of a burst on a busy machine.
 fn capture(namespace: &Netns, packets: u64, file: &Path) -> Child {
     let mut command = namespace.command("tcpdump");
     command.args(["-i", "lo", "-Q", "in", "--immediate-mode", "-s", "300"]);
@@ -55,14 +55,14 @@ fn assert_dissected(host: &str, arguments: &[&str], packets: usize, length: &str
 }
 
 #[test]
-fn tshark_complains_of_nothing() {
+fn tshark_dissects_without_errors() {
     if !is_root() {
         return;
     }
     for host in ["127.0.0.1", "::1"] {
         let asking = ["--size", "200", "--dscp", "46"];
         assert_dissected(host, &asking, 11, "208", "46");
-        // Nobody is asked when the last answer left.
+        // No send time of the last answer is requested.
         assert_dissected(host, &["--light", "--size", "100"], 10, "108", "0");
         assert_dissected(host, &["--light"], 10, "52", "0");
     }

@@ -6,7 +6,7 @@ use crate::common::{is_root, json};
 use crate::studies::Folder;
 
 #[test]
-fn active_delay_is_compared_with_passive_on_the_same_packets() {
+fn active_delay_is_compared_with_passive() {
     if !is_root() {
         return;
     }

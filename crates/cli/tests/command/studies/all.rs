@@ -14,7 +14,7 @@ fn has_runs(folder: &Path) -> bool {
 }
 
 #[test]
-fn one_that_cannot_be_run_keeps_no_other_from_it_and_a_page_shows_what_was_done() {
+fn failed_study_does_not_stop_the_others() {
     let folder = tempfile::tempdir().unwrap();
     let site = folder.path().join("site");
     fs::create_dir_all(site.join("timers")).unwrap();
@@ -28,10 +28,10 @@ fn one_that_cannot_be_run_keeps_no_other_from_it_and_a_page_shows_what_was_done(
     }
     tool("kill", &["-INT", &child.id().to_string()]);
     let output = child.wait_with_output().unwrap();
-    let said = stderr(&output);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.starts_with("wirestamp: study timers cannot be run: "), "{said}");
-    assert!(said.contains("the same command goes on"), "{said}");
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.starts_with("wirestamp: study timers cannot be run: "), "{message}");
+    assert!(message.contains("the same command goes on"), "{message}");
 
     let outcomes: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
     let [timers, overhead] = outcomes.try_into().unwrap();
@@ -45,10 +45,10 @@ fn one_that_cannot_be_run_keeps_no_other_from_it_and_a_page_shows_what_was_done(
 }
 
 #[test]
-fn a_folder_that_cannot_be_one_is_named_before_anything_is_measured() {
+fn invalid_folder_fails_before_measuring() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let output = run(&["study", "all", "--quick", "-o", file.path().to_str().unwrap()]);
-    let said = stderr(&output);
-    assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
-    assert!(said.starts_with("wirestamp: cannot make the folder "), "{said}");
+    let message = stderr(&output);
+    assert_eq!((output.status.code(), message.lines().count()), (Some(1), 1), "{message}");
+    assert!(message.starts_with("wirestamp: cannot make the folder "), "{message}");
 }

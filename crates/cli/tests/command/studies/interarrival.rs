@@ -6,7 +6,7 @@ use crate::common::{is_root, json};
 use crate::studies::Folder;
 
 #[test]
-fn times_between_arrivals_stand_beside_the_senders_own() {
+fn interarrival_times_are_compared_with_the_senders() {
     if !is_root() {
         return;
     }

@@ -6,7 +6,7 @@ use crate::common::{is_root, json};
 use crate::studies::Folder;
 
 #[test]
-fn a_probe_accounts_for_every_frame_up_to_its_limit_and_beyond() {
+fn frames_are_accounted_for_beyond_the_limit() {
     if !is_root() {
         return;
     }

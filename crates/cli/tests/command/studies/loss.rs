@@ -6,7 +6,7 @@ use crate::common::{is_root, json};
 use crate::studies::Folder;
 
 #[test]
-fn every_packet_of_our_captures_is_accounted_for_and_the_losses_stand_beside_dumpcaps() {
+fn losses_are_compared_with_dumpcap() {
     if !is_root() {
         return;
     }

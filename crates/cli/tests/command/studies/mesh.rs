@@ -24,7 +24,7 @@ fn found(study: &str) -> Option<(Value, Folder)> {
 }
 
 #[test]
-fn a_mesh_finds_delay_and_loss_as_they_are() {
+fn mesh_delay_and_loss_agree_with_known_values() {
     let Some((found, folder)) = found("passive-delay") else { return };
     let cells = found["cells"].as_array().unwrap();
     assert_eq!(cells.len(), 4);
@@ -45,7 +45,7 @@ fn a_mesh_finds_delay_and_loss_as_they_are() {
 }
 
 #[test]
-fn an_active_task_and_a_passive_one_tell_the_same_of_the_same_packets() {
+fn active_and_passive_tasks_agree() {
     let Some((found, folder)) = found("active-delay") else { return };
     let cells = found["cells"].as_array().unwrap();
     assert_eq!(cells.len(), 2);
@@ -64,7 +64,7 @@ fn an_active_task_and_a_passive_one_tell_the_same_of_the_same_packets() {
 }
 
 #[test]
-fn a_mesh_accounts_for_every_frame_that_its_probe_is_sent() {
+fn mesh_accounts_for_every_frame() {
     let Some((found, folder)) = found("limit-rate") else { return };
     let levels = found["levels"].as_array().unwrap();
     let tasks: Vec<_> = levels.iter().map(|level| level["tasks"].as_str().unwrap()).collect();

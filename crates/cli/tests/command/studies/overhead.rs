@@ -9,7 +9,7 @@ const DISTRIBUTION: [&str; 9] =
     ["count", "min", "mean", "stddev", "p50", "p90", "p99", "p999", "max"];
 
 #[test]
-fn the_overhead_of_a_stamp_stands_beside_the_papers_and_deviates_less_with_raw_stamps() {
+fn stamp_overhead_is_compared_with_the_paper() {
     if !is_root() {
         return;
     }
@@ -52,7 +52,7 @@ fn the_overhead_of_a_stamp_stands_beside_the_papers_and_deviates_less_with_raw_s
     let again = json(&quick);
     assert_eq!((&again["cells"], &again["sittings"]), (&found["cells"], &1.into()));
     let other = run(&["study", "overhead", "-o", path]);
-    let said = stderr(&other);
-    assert_eq!((other.status.code(), said.lines().count()), (Some(1), 1), "{said}");
-    assert!(said.contains("another design"), "{said}");
+    let message = stderr(&other);
+    assert_eq!((other.status.code(), message.lines().count()), (Some(1), 1), "{message}");
+    assert!(message.contains("another design"), "{message}");
 }

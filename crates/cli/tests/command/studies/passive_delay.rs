@@ -6,7 +6,7 @@ use crate::common::{is_root, json};
 use crate::studies::Folder;
 
 #[test]
-fn delay_and_loss_are_compared_with_the_truth_beside_the_papers_numbers() {
+fn delay_and_loss_are_compared_with_the_paper() {
     if !is_root() {
         return;
     }

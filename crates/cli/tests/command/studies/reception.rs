@@ -6,7 +6,7 @@ use crate::common::{is_root, json};
 use crate::studies::Folder;
 
 #[test]
-fn every_technique_measures_packets_whose_delay_is_known_and_no_loss_is_unexplained() {
+fn reception_losses_are_all_explained() {
     if !is_root() {
         return;
     }

@@ -1,4 +1,4 @@
-//! How small a change of the delay can be told.
+//! The smallest detectable change of the delay.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use crate::common::{is_root, json};
 use crate::studies::Folder;
 
 #[test]
-fn every_technique_has_a_smallest_step_that_was_tried_on_its_own_data() {
+fn every_technique_has_a_smallest_step() {
     if !is_root() {
         return;
     }

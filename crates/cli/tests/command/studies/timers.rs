@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::common::{json, run, stderr};
 
 #[test]
-fn reads_of_every_source_are_kept_and_held_against_the_paper() {
+fn timer_reads_are_compared_with_the_paper() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("new").to_str().unwrap().to_owned();
     let short = ["study", "timers", "--rounds", "10", "--json", "-o", &path];

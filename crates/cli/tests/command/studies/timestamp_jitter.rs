@@ -6,7 +6,7 @@ use crate::common::{is_root, json};
 use crate::studies::Folder;
 
 #[test]
-fn stamps_of_a_constant_rhythm_stand_beside_the_reports() {
+fn stamp_jitter_is_compared_with_the_paper() {
     if !is_root() {
         return;
     }

@@ -1,19 +1,19 @@
-//! Conversations over the loopback interface that have quality.
+//! Traffic over the loopback interface with quality metrics: a call and a download.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::thread;
 
 /// A call in one direction, and a server to fetch from.
-pub(crate) struct Talk {
+pub(crate) struct Conversation {
     caller: UdpSocket,
     callee: UdpSocket,
     server: TcpListener,
-    /// What lets both pass and nothing else.
+    /// Filter for both and nothing else.
     pub(crate) filter: String,
 }
 
-impl Talk {
+impl Conversation {
     pub(crate) fn new() -> Self {
         let [caller, callee] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -23,7 +23,7 @@ impl Talk {
         Self { caller, callee, server, filter }
     }
 
-    /// Sends packets of voice (RTP, PCMU) of which so many are missing, one at a time.
+    /// Sends packets of voice (RTP, PCMU) with a gap of `missing` packets, one at a time.
     pub(crate) fn call(&self, packets: u16, missing: u16) {
         let lost = 10..10 + missing;
         for number in (0..packets + missing).filter(|number| !lost.contains(number)) {
@@ -37,7 +37,7 @@ impl Talk {
         }
     }
 
-    /// Asks the server over TCP, and is answered.
+    /// Downloads from the server over TCP.
     pub(crate) fn fetch(&self) {
         let address = self.server.local_addr().unwrap();
         thread::scope(|scope| {

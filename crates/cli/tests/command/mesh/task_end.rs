@@ -1,15 +1,15 @@
-//! Tasks that are ended: what they measured last is there as everything before.
+//! Ended tasks: their last results are complete.
 
-use crate::common::{Traces, is_root};
+use crate::common::{Leftovers, is_root};
 use crate::mesh::{in_lab, read, results, sum};
 
 #[test]
-fn what_a_task_measured_last_is_there_by_minute_and_hour_and_in_a_file() {
+fn ended_task_keeps_its_last_results() {
     if !is_root() {
         return;
     }
-    let before = Traces::now();
-    let (folder, said) = in_lab(
+    let before = Leftovers::now();
+    let (folder, message) = in_lab(
         r#"
         let_in roof roof.log
         let_in cellar cellar.log
@@ -43,7 +43,7 @@ fn what_a_task_measured_last_is_there_by_minute_and_hour_and_in_a_file() {
         end
         "#,
     );
-    let of = |name: &str| results(&folder, name, &said);
+    let of = |name: &str| results(&folder, name, &message);
     let sums = |name: &str| {
         let results = of(name);
         ["sent", "matched", "given_up_sent"].map(|it| sum(&results, it))
@@ -52,10 +52,10 @@ fn what_a_task_measured_last_is_there_by_minute_and_hour_and_in_a_file() {
     assert!(all[0] >= 3000, "{all:?}");
     for step in ["second", "minute", "hour"] {
         let [first, other] = ["first", "other"].map(|it| format!("{step}.{it}"));
-        assert_eq!(sums(&first), all, "{step}{said}");
+        assert_eq!(sums(&first), all, "{step}{message}");
         assert_eq!(of(&other), of(&first), "{step}");
     }
     let archived = |log: &str| read(folder.path(), log).matches("archived ").count();
-    assert!(archived("first.log") >= 2 && archived("other.log") == 0, "{said}");
-    assert_eq!(Traces::now(), before);
+    assert!(archived("first.log") >= 2 && archived("other.log") == 0, "{message}");
+    assert_eq!(Leftovers::now(), before);
 }

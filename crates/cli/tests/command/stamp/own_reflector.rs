@@ -1,7 +1,7 @@
-//! `wirestamp stamp` and `wirestamp reflect` with each other, as people and scripts run them.
+//! `wirestamp stamp` with `wirestamp reflect`.
 
 use crate::common::{is_root, stderr};
-use crate::stamp::lossy::{LOST_BACK, LOST_THERE, lossy_path};
+use crate::stamp::lossy_path::{LOST_BACK, LOST_THERE, lossy_path};
 use crate::stamp::{Reflector, SECRET, counts, key_file, loopback, stamp, stamped};
 use serde_json::Value;
 use wirestamp_lab::{Impairments, PathLab, SINK_V4, SINK_V6};
@@ -26,7 +26,7 @@ fn assert_whole(document: &Value, packets: u64) {
 }
 
 #[test]
-fn packets_go_there_and_back_by_both_ip_versions() {
+fn packets_return_over_ipv4_and_ipv6() {
     if !is_root() {
         return;
     }
@@ -44,13 +44,13 @@ fn packets_go_there_and_back_by_both_ip_versions() {
         assert_eq!(document["round_trip_ns"]["count"], 50, "{document}");
     }
     let document = reflector.end();
-    // One more packet of each session has told when the last answer left.
+    // One more packet of each session has reported the send time of the last answer.
     assert_eq!(counts(&document, ["reflected", "sessions", "stamped_late"]), [102, 2, 0]);
     assert_eq!(document["listening"], serde_json::json!(["0.0.0.0:862", "[::]:862"]));
 }
 
 #[test]
-fn only_those_with_the_key_are_answered() {
+fn only_packets_with_the_key_are_answered() {
     if !is_root() {
         return;
     }
@@ -75,7 +75,7 @@ fn only_those_with_the_key_are_answered() {
 }
 
 #[test]
-fn answers_without_the_key_are_refused() {
+fn answers_without_the_key_are_rejected() {
     if !is_root() {
         return;
     }
@@ -93,7 +93,7 @@ fn answers_without_the_key_are_refused() {
 }
 
 #[test]
-fn packets_are_as_they_are_asked_for() {
+fn packets_have_the_requested_properties() {
     if !is_root() {
         return;
     }
@@ -110,12 +110,12 @@ fn packets_are_as_they_are_asked_for() {
     assert_eq!(with(&["--size", "1400"])["payload_bytes"], 1400);
     assert_eq!(with(&["--dscp", "46"])["dscp_there"], 46);
     let light = with(&["--light", "--size", "100"]);
-    // Nothing is asked of the reflector, so it tells nothing.
+    // No extensions are requested, so the reflector sends none.
     assert_eq!((&light["returned_by_kernel"], &light["dscp_there"]), (&0.into(), &Value::Null));
 }
 
 #[test]
-fn when_nothing_answers_it_fails_and_says_what_may_be_missing() {
+fn missing_reflector_fails_with_a_next_step() {
     if !is_root() {
         return;
     }
@@ -128,7 +128,7 @@ fn when_nothing_answers_it_fails_and_says_what_may_be_missing() {
 }
 
 #[test]
-fn losses_are_told_by_direction_as_a_router_dropped_them() {
+fn losses_have_the_routers_direction() {
     if !is_root() {
         return;
     }
@@ -144,7 +144,7 @@ fn losses_are_told_by_direction_as_a_router_dropped_them() {
 }
 
 #[test]
-fn a_full_queue_loses_on_the_way_there_what_the_bottleneck_dropped() {
+fn queue_drops_are_losses_there() {
     if !is_root() {
         return;
     }

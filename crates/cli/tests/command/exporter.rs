@@ -1,4 +1,4 @@
-//! Commands that serve metrics, and what is scraped from them.
+//! Commands that serve metrics, and their scrapes.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -9,17 +9,17 @@ use std::time::{Duration, Instant};
 
 use crate::common::{stderr, tool, wirestamp};
 
-/// Far longer than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Far above the time of any step.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A command that runs, and serves metrics.
+/// A running command that serves metrics.
 pub(crate) struct Exporter {
     child: Option<Child>,
     pub(crate) address: SocketAddr,
 }
 
 impl Exporter {
-    /// Starts it at a free port of its own, and waits until it says that it listens.
+    /// Starts the command at a free port, and waits until it listens.
     pub(crate) fn start(command: &str, arguments: &[&str]) -> Self {
         let mut child = wirestamp(&[&[command, "--metrics", "127.0.0.1:0"], arguments].concat())
             .stdout(Stdio::piped())
@@ -27,22 +27,22 @@ impl Exporter {
             .spawn()
             .unwrap();
         let lines = BufReader::new(child.stderr.as_mut().unwrap()).lines().map(Result::unwrap);
-        let mut said: Vec<_> = Vec::new();
+        let mut message: Vec<_> = Vec::new();
         for line in lines {
-            said.push(line);
-            if said.last().is_some_and(|line| line.contains("Ctrl-C")) {
+            message.push(line);
+            if message.last().is_some_and(|line| line.contains("Ctrl-C")) {
                 break;
             }
         }
-        let address = said.iter().find_map(|line| {
+        let address = message.iter().find_map(|line| {
             line.strip_prefix("metrics at http://")?.strip_suffix("/metrics")?.parse().ok()
         });
-        let address = address.unwrap_or_else(|| panic!("it does not listen: {said:?}"));
+        let address = address.unwrap_or_else(|| panic!("it does not listen: {message:?}"));
         Self { child: Some(child), address }
     }
 
     pub(crate) fn scrape(&self) -> String {
-        body(&ask(self.address, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+        body(&request(self.address, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"))
     }
 
     /// Scrapes until `sample` has this value.
@@ -50,7 +50,7 @@ impl Exporter {
         self.scrape_for(|text| self::value(text, sample) == Some(value))
     }
 
-    /// Scrapes until this is what was wanted.
+    /// Scrapes until the condition holds.
     pub(crate) fn scrape_for(&self, wanted: impl Fn(&str) -> bool) -> String {
         let begin = Instant::now();
         loop {
@@ -58,17 +58,17 @@ impl Exporter {
             if wanted(&text) {
                 return text;
             }
-            assert!(begin.elapsed() < PATIENCE, "not what was wanted:\n{text}");
+            assert!(begin.elapsed() < TIMEOUT, "not what was wanted:\n{text}");
         }
     }
 
-    /// Most memory that it had so far, in KiB.
+    /// Peak memory so far, in KiB.
     pub(crate) fn peak_memory(&self) -> u64 {
         self.status("VmHWM:").trim_end_matches(" kB").parse().unwrap()
     }
 
-    /// Holds it up while `work` is done.
-    pub(crate) fn hold_up(&self, work: impl FnOnce()) {
+    /// Suspends the command while `work` runs.
+    pub(crate) fn suspended(&self, work: impl FnOnce()) {
         tool("kill", &["-STOP", &self.id().to_string()]);
         while !self.status("State:").starts_with('T') {
             thread::yield_now();
@@ -99,7 +99,7 @@ impl Exporter {
 }
 
 impl Drop for Exporter {
-    /// Where a test fails before the end.
+    /// Kills the command if the test fails before the end.
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
             let _ = child.kill().and_then(|()| child.wait());
@@ -107,10 +107,10 @@ impl Drop for Exporter {
     }
 }
 
-/// All that is answered to a request.
-pub(crate) fn ask(address: SocketAddr, request: &str) -> String {
+/// The complete answer to a request.
+pub(crate) fn request(address: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -134,7 +134,7 @@ pub(crate) fn names(text: &str) -> Vec<&str> {
     text.lines().filter_map(|line| line.split(['{', ' ']).next()).collect()
 }
 
-/// What Prometheus's own tool has to say of a scrape, or of a file of rules.
+/// Runs Prometheus' tool on a scrape or a rule file.
 pub(crate) fn promtool(arguments: &[&str], input: &str) -> Output {
     let mut child = Command::new("promtool")
         .args(arguments)
@@ -147,9 +147,13 @@ pub(crate) fn promtool(arguments: &[&str], input: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// Holds a scrape to Prometheus's conventions.
+/// Checks a scrape against Prometheus' conventions.
 pub(crate) fn assert_conventional(text: &str) {
     let verdict = promtool(&["check", "metrics"], text);
-    let said = [verdict.stdout.as_slice(), &verdict.stderr].concat();
-    assert!(verdict.status.success() && said.is_empty(), "{}", String::from_utf8_lossy(&said));
+    let message = [verdict.stdout.as_slice(), &verdict.stderr].concat();
+    assert!(
+        verdict.status.success() && message.is_empty(),
+        "{}",
+        String::from_utf8_lossy(&message)
+    );
 }

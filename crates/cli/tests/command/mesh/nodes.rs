@@ -1,14 +1,14 @@
-//! A controller and two probes, from their first start to results of real packets.
+//! A controller and two probes, from the first start to results of real packets.
 
 use std::fs;
 
-use crate::common::{Traces, is_root, json, run, stderr, tool};
+use crate::common::{Leftovers, is_root, json, run, stderr, tool};
+use crate::exporter::{assert_conventional, value};
 use crate::mesh::{assert_each_thread, assert_privileges, in_lab, read, results, sum};
-use crate::scraping::{assert_conventional, value};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Lets two probes in.
+/// Joins two probes.
 const PROBES: &str = "
     let_in roof roof.log
     let_in cellar cellar.log
@@ -24,8 +24,8 @@ fn three_commands_give_a_first_delay() {
     if !is_root() {
         return;
     }
-    let before = Traces::now();
-    let (folder, said) = in_mesh(
+    let before = Leftovers::now();
+    let (folder, message) = in_mesh(
         r#"
         send 4000
         wait $sending
@@ -41,10 +41,10 @@ fn three_commands_give_a_first_delay() {
         end
         "#,
     );
-    let path = results(&folder, "results", &said);
-    assert!(sum(&path, "matched") > 1000, "{path:#?}{said}");
-    let test = results(&folder, "test", &said);
-    assert!(sum(&test, "matched") > 100, "{test:#?}{said}");
+    let path = results(&folder, "results", &message);
+    assert!(sum(&path, "matched") > 1000, "{path:#?}{message}");
+    let test = results(&folder, "test", &message);
+    assert!(sum(&test, "matched") > 100, "{test:#?}{message}");
     for result in path.iter().chain(&test).filter(|it| it["matched"].as_u64() > Some(0)) {
         let (delay, error) = (&result["delay_ns"], &result["error_ns"]);
         let least = delay["min"].as_f64().unwrap() + error.as_f64().unwrap();
@@ -58,24 +58,24 @@ fn three_commands_give_a_first_delay() {
     let load: Value = serde_json::from_str(&read(folder.path(), "load")).unwrap();
     let seconds = load["results"].as_array().unwrap();
     let packets = sum(seconds, "packets");
-    assert!((1000..=4000).contains(&packets), "{load:#}{said}");
+    assert!((1000..=4000).contains(&packets), "{load:#}{message}");
     assert_eq!((sum(seconds, "bytes"), sum(seconds, "missed")), (300 * packets, 0), "{load:#}");
-    // In all seconds but the first and the last somebody looked all the time.
+    // Both probes captured during all seconds except the first and the last.
     let inner = &seconds[1..seconds.len() - 1];
-    assert!(inner.iter().all(|it| it["watched_ns"] == 1_000_000_000), "{load:#}{said}");
+    assert!(inner.iter().all(|it| it["watched_ns"] == 1_000_000_000), "{load:#}{message}");
     let probes: Value = serde_json::from_str(&read(folder.path(), "probes")).unwrap();
     let names: Vec<_> = probes.as_array().unwrap().iter().map(|it| &it["name"]).collect();
     assert_eq!(names, ["cellar", "roof"], "{probes:#}");
-    assert!(said.contains("enrolled the probe roof"), "{said}");
-    assert_eq!(Traces::now(), before);
+    assert!(message.contains("enrolled the probe roof"), "{message}");
+    assert_eq!(Leftovers::now(), before);
 }
 
 #[test]
-fn a_probe_whose_disk_is_full_says_so_and_ends_when_it_is_told_to() {
+fn probe_with_full_disk_reports_and_ends() {
     if !is_root() {
         return;
     }
-    let (_, said) = in_mesh(
+    let (_, message) = in_mesh(
         r#"
         kill -INT $cellar
         wait $cellar
@@ -89,23 +89,23 @@ fn a_probe_whose_disk_is_full_says_so_and_ends_when_it_is_told_to() {
         end
         "#,
     );
-    assert!(said.contains("lost the last observations: "), "{said}");
+    assert!(message.contains("lost the last observations: "), "{message}");
 }
 
 #[test]
-fn prometheus_is_told_what_is_measured_and_how_probes_do() {
+fn prometheus_gets_results_and_probe_state() {
     if !is_root() {
         return;
     }
-    let before = Traces::now();
-    let (folder, said) = in_mesh(
+    let before = Leftovers::now();
+    let (folder, message) = in_mesh(
         r#"
         scrape() { curl -sS --cert ann.pem --cacert ann.pem https://$address/metrics > metrics; }
         scrape
         send 3000
         wait $sending
         await_last
-        # What they said last is of before.
+        # What they message last is of before.
         has() { grep -q "^wirestamp_$1} [1-9]" metrics; }
         until has 'probe_capture_packets_total{.*probe="roof".*' && has 'task_packets_total{task="load"' &&
             has 'task_flows{task="flows"' && grep -q '^wirestamp_probe_clock_offset_seconds' metrics; do
@@ -117,7 +117,7 @@ fn prometheus_is_told_what_is_measured_and_how_probes_do() {
         end
         "#,
     );
-    let (results, text) = (results(&folder, "results", &said), read(folder.path(), "metrics"));
+    let (results, text) = (results(&folder, "results", &message), read(folder.path(), "metrics"));
     assert_conventional(&text);
     let of = |name: &str, labels: &str| {
         let sample = format!("wirestamp_{name}{{{labels}}}");
@@ -147,10 +147,10 @@ fn prometheus_is_told_what_is_measured_and_how_probes_do() {
         (of_clocks("clock_offset_seconds"), of_clocks("clock_offset_error_seconds"));
     assert!(offset.abs() <= bound && of_clocks("clocks_contradicted") == 0.0, "{text}");
     assert_compared(&folder);
-    assert_eq!(Traces::now(), before);
+    assert_eq!(Leftovers::now(), before);
 }
 
-/// Both probes have one clock: that is what their exchange says, whoever keeps it.
+/// Both probes have the same clock, as their clock comparison must report.
 fn assert_compared(folder: &TempDir) {
     let probes: Value = serde_json::from_str(&read(folder.path(), "probes")).unwrap();
     let health = &probes[1]["health"];
@@ -163,14 +163,14 @@ fn assert_compared(folder: &TempDir) {
     }
 }
 
-/// Each node is killed under load and started again; what nobody saw meanwhile is lost by nobody.
+/// Each node is killed under load and started again; unobserved packets are excluded from loss.
 #[test]
-fn nodes_that_are_killed_change_no_result() {
+fn killed_nodes_lose_no_result() {
     if !is_root() {
         return;
     }
-    let before = Traces::now();
-    let (folder, said) = in_mesh(
+    let before = Leftovers::now();
+    let (folder, message) = in_mesh(
         r#"
         send 600000
         await_seconds 2
@@ -190,15 +190,15 @@ fn nodes_that_are_killed_change_no_result() {
         end
         "#,
     );
-    let results = results(&folder, "results", &said);
-    // Probes were away for a part of the time.
-    assert!(sum(&results, "matched") > 4000, "{results:#?}{said}");
+    let results = results(&folder, "results", &message);
+    // Probes were down for a part of the time.
+    assert!(sum(&results, "matched") > 4000, "{results:#?}{message}");
     let sent: Value = serde_json::from_str(&read(folder.path(), "sent")).unwrap();
-    assert!(sum(&results, "sent") <= sent["sent"].as_u64().unwrap(), "{results:#?}{said}");
-    assert_eq!(Traces::now(), before);
+    assert!(sum(&results, "sent") <= sent["sent"].as_u64().unwrap(), "{results:#?}{message}");
+    assert_eq!(Leftovers::now(), before);
 }
 
-/// Enters and ends a task, and asks for what is not there. Each line has an answer and its status.
+/// Creates and ends a task, and requests missing resources. Each line has an answer and its status.
 const OVER_HTTP: &str = r#"
     cd "$1"
     "$0" -q pki create --authority authority > made
@@ -239,12 +239,12 @@ const OVER_HTTP: &str = r#"
 "#;
 
 #[test]
-fn tasks_are_entered_and_ended_over_http_by_those_who_may() {
+fn only_operators_change_tasks_over_http() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
     let shell = ["60", "sh", "-euc", OVER_HTTP, env!("CARGO_BIN_EXE_wirestamp"), path];
-    let said = tool("timeout", &shell);
-    let lines: Vec<_> = said.lines().collect();
+    let message = tool("timeout", &shell);
+    let lines: Vec<_> = message.lines().collect();
     let expected = [
         ("the viewer viewer may not do this", "403"),
         (r#""number":1,"name":"v","measure":"flows""#, "201"),
@@ -269,33 +269,33 @@ fn tasks_are_entered_and_ended_over_http_by_those_who_may() {
         ("this takes a certificate of the mesh", "401"),
         ("this takes a certificate of the mesh", "401"),
     ];
-    assert_eq!(lines.len(), expected.len(), "{said}");
+    assert_eq!(lines.len(), expected.len(), "{message}");
     for (line, (text, status)) in lines.iter().zip(expected) {
         assert!(line.contains(text) && line.ends_with(&format!(" {status}")), "{text}: {line}");
     }
 }
 
 #[test]
-fn what_cannot_be_begun_says_why_in_one_line() {
+fn failed_start_reports_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let of = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (authority, tasks, own) = (of("authority"), of("tasks.toml"), of("own"));
-    let said = |arguments: &[&str], status: i32| {
+    let message = |arguments: &[&str], status: i32| {
         let output = run(arguments);
         assert_eq!(output.status.code(), Some(status), "{arguments:?}: {}", stderr(&output));
         stderr(&output)
     };
     let controller = ["controller", "--folder", &own, "--authority", &authority, "--tasks", &tasks];
-    assert!(said(&controller, 1).contains("cannot read "));
+    assert!(message(&controller, 1).contains("cannot read "));
     fs::write(&tasks, "[[task]]\nname = \"x\"\n").unwrap();
-    let why = said(&controller, 1);
+    let why = message(&controller, 1);
     assert!(why.contains("tasks.toml: line 1: task x: it needs `measure`"), "{why}");
-    let why = said(&["probe", "--folder", &own], 1);
+    let why = message(&["probe", "--folder", &own], 1);
     assert!(
         why.contains("a probe is let in with a token, which `wirestamp pki token` makes"),
         "{why}"
     );
-    assert!(said(&["probe", "--token", "x"], 2).contains("this is no token"));
+    assert!(message(&["probe", "--token", "x"], 2).contains("this is no token"));
     json(&["pki", "create", "--authority", &authority, "--json"]);
 }
 
@@ -304,19 +304,19 @@ const RAW: &str = "0000000000002000";
 const RAW_AND_ADMIN: &str = "0000000000202000";
 
 #[test]
-fn nodes_measure_with_the_privileges_that_they_need_and_as_another_user() {
+fn nodes_run_as_user_with_min_capabilities() {
     if !is_root() {
         return;
     }
-    let before = Traces::now();
-    let (folder, said) = in_mesh(
+    let before = Leftovers::now();
+    let (folder, message) = in_mesh(
         r#"
         end
         chmod 755 .
-        chown nobody . authority*
-        chown -R nobody controller roof
-        start_controller 127.0.0.1:0 controller2.log --user nobody
-        start_probe roof roof2.log --user nobody
+        chown daemon . authority*
+        chown -R daemon controller roof
+        start_controller 127.0.0.1:0 controller2.log --user daemon
+        start_probe roof roof2.log --user daemon
         start_probe cellar cellar2.log
         send 3000
         wait $sending
@@ -327,23 +327,23 @@ fn nodes_measure_with_the_privileges_that_they_need_and_as_another_user() {
         end
         "#,
     );
-    assert!(sum(&results(&folder, "results", &said), "matched") > 1000, "{said}");
+    assert!(sum(&results(&folder, "results", &message), "matched") > 1000, "{message}");
     let [controller, roof, cellar] =
         ["controller", "roof", "cellar"].map(|it| read(folder.path(), &format!("{it}.status")));
     assert_privileges(&controller, "0000000000000000");
     assert_privileges(&roof, RAW_AND_ADMIN);
     assert_privileges(&cellar, RAW_AND_ADMIN);
-    let nobody = tool("id", &["-u", "nobody"]);
-    let nobody = [nobody.trim(); 4].join(" ");
-    assert_each_thread(&controller, "Uid:", &nobody);
-    assert_each_thread(&roof, "Uid:", &nobody);
+    let user_id = tool("id", &["-u", "daemon"]);
+    let user_ids = [user_id.trim(); 4].join(" ");
+    assert_each_thread(&controller, "Uid:", &user_ids);
+    assert_each_thread(&roof, "Uid:", &user_ids);
     assert_each_thread(&cellar, "Uid:", "0 0 0 0");
-    assert!(said.contains("running as nobody with no capabilities"), "{said}");
-    assert!(said.contains("running with CAP_NET_RAW, CAP_SYS_ADMIN and no other"), "{said}");
-    assert_eq!(Traces::now(), before);
+    assert!(message.contains("running as daemon with no capabilities"), "{message}");
+    assert!(message.contains("running with CAP_NET_RAW, CAP_SYS_ADMIN and no other"), "{message}");
+    assert_eq!(Leftovers::now(), before);
 }
 
-/// A probe that waits for a controller, where there is none, is ended by what ends services.
+/// A probe that waits for a missing controller ends with SIGTERM, as from systemd.
 const WAITING: &str = r#"
     cd "$1"
     "$0" -q pki create --authority authority
@@ -356,7 +356,7 @@ const WAITING: &str = r#"
 "#;
 
 #[test]
-fn a_probe_gives_up_privileges_before_it_talks_to_anybody() {
+fn probe_drops_capabilities_before_connecting() {
     if !is_root() {
         return;
     }
@@ -365,9 +365,9 @@ fn a_probe_gives_up_privileges_before_it_talks_to_anybody() {
     let shell = ["60", "sh", "-euc", WAITING, env!("CARGO_BIN_EXE_wirestamp"), path];
     let statuses = tool("timeout", &shell);
     assert_privileges(&statuses, RAW);
-    let error = run(&["probe", "--folder", path, "--user", "nobody"]);
+    let error = run(&["probe", "--folder", path, "--user", "daemon"]);
     let error = stderr(&error);
     let why =
-        format!("cannot write in {path} as nobody; change its owner with `chown -R nobody {path}`");
+        format!("cannot write in {path} as daemon; change its owner with `chown -R daemon {path}`");
     assert!(error.contains(&why), "{error}");
 }

@@ -1,8 +1,8 @@
-//! A controller is known to others by the names that it was given.
+//! The controller's certificate contains its configured names.
 
 use crate::common::tool;
 
-/// Each line is what a call by a name came to: the status of HTTP, or how curl failed.
+/// Each line is the result of a call by a name: the HTTP status, or curl's error.
 const ASKED: &str = r#"
     cd "$1"
     "$0" -q pki create --authority authority > made
@@ -45,20 +45,20 @@ const ASKED: &str = r#"
 "#;
 
 #[test]
-fn others_find_it_by_its_names_and_by_no_other() {
+fn controller_certificate_has_only_its_names() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
     let shell = ["60", "sh", "-euc", ASKED, env!("CARGO_BIN_EXE_wirestamp"), path];
-    let said = tool("timeout", &shell);
-    let lines: Vec<_> = said.lines().collect();
+    let message = tool("timeout", &shell);
+    let lines: Vec<_> = message.lines().collect();
     let [local, none, first, asked @ .., second, third, new, old, fourth] = &lines[..] else {
-        panic!("{said}")
+        panic!("{message}")
     };
-    // What curl says of a certificate that is for somebody else.
+    // curl's error for a certificate with another name.
     const OF_ANOTHER: &str = "curl: 60";
-    assert_eq!((*local, *none), ("200", OF_ANOTHER), "{said}");
-    assert_eq!(asked, ["200", "200", "200", OF_ANOTHER], "{said}");
-    assert_eq!((*new, *old), ("200", OF_ANOTHER), "{said}");
-    // It is another certificate where the names are others, and else the same.
-    assert!(first != second && second == third && third != fourth, "{said}");
+    assert_eq!((*local, *none), ("200", OF_ANOTHER), "{message}");
+    assert_eq!(asked, ["200", "200", "200", OF_ANOTHER], "{message}");
+    assert_eq!((*new, *old), ("200", OF_ANOTHER), "{message}");
+    // A new certificate is created only if the names have changed.
+    assert!(first != second && second == third && third != fourth, "{message}");
 }

@@ -1,12 +1,12 @@
-//! An authenticated test while somebody sends forged packets to its reflector.
+//! An authenticated test while forged packets are sent to its reflector.
 
-use crate::common::{Traces, is_root};
+use crate::common::{Leftovers, is_root};
 use crate::mesh::{in_lab, read, results, sum};
 use serde_json::Value;
 
 const FORGER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/command/mesh/forger.py");
 
-/// What is forged of each kind: two have the length of an authenticated packet, one is too short.
+/// Forged packets of each kind: two kinds have the length of an authenticated packet, one is too short.
 const FORGED: u64 = 500;
 
 const SEALED: &str = r#"
@@ -64,31 +64,31 @@ const SEALED: &str = r#"
 "#;
 
 #[test]
-fn forged_packets_are_refused_and_counted_and_change_no_result() {
+fn forged_packets_are_rejected_and_counted() {
     if !is_root() {
         return;
     }
-    let before = Traces::now();
+    let before = Leftovers::now();
     let script = SEALED.replace("FORGER", FORGER).replace("COUNT", &FORGED.to_string());
-    let (folder, said) = in_lab(&script);
-    let of_test = results(&folder, "sealed", &said);
-    assert!(sum(&of_test, "matched") >= 900, "{of_test:#?}{said}");
+    let (folder, message) = in_lab(&script);
+    let of_test = results(&folder, "sealed", &message);
+    assert!(sum(&of_test, "matched") >= 900, "{of_test:#?}{message}");
     let probes: Value = serde_json::from_str(&read(folder.path(), "probes")).unwrap();
     let ends = probes[0]["health"]["tests"].as_array().unwrap();
     let refused = |end: &&Value| end["forged"] == 2 * FORGED && end["too_short"] == FORGED;
     assert_eq!(ends.iter().filter(refused).count(), 1, "{probes:#}");
     assert_eq!(ends.iter().filter(|it| it["forged"] == 0).count(), 1, "{probes:#}");
-    assert!(said.contains(" rejected a datagram: "), "{said}");
+    assert!(message.contains(" rejected a datagram: "), "{message}");
     assert_eq!(read(folder.path(), "checked"), "50 50\n");
     let metrics = read(folder.path(), "metrics");
     let sample = r#"refused_packets_total{probe="roof",task="sealed",end="sender",why="forged"} 0"#;
     assert!(metrics.contains(sample), "{metrics}");
     let secret = read(folder.path(), "secret");
     assert_eq!(secret.trim().len(), 64, "{secret}");
-    for told in [said, read(folder.path(), "tasks"), read(folder.path(), "openapi"), metrics] {
-        assert!(!told.contains(secret.trim()) && !told.contains("\"secret\""), "{told}");
+    for text in [message, read(folder.path(), "tasks"), read(folder.path(), "openapi"), metrics] {
+        assert!(!text.contains(secret.trim()) && !text.contains("\"secret\""), "{text}");
     }
     let modes = read(folder.path(), "modes");
     assert!(modes.lines().all(|mode| mode == "600"), "{modes}");
-    assert_eq!(Traces::now(), before);
+    assert_eq!(Leftovers::now(), before);
 }
