@@ -1,4 +1,4 @@
-//! A network interface as the kernel knows and counts it (netdevice(7)).
+//! A network interface, its state and counters (netdevice(7)).
 
 use std::fs::{self, File};
 use std::io;
@@ -18,17 +18,17 @@ const LOOPBACK: u16 = 772; // ARPHRD_LOOPBACK, with Ethernet headers of zeroes
 pub(crate) struct Interface {
     pub(crate) name: String,
     pub(crate) index: i32,
-    /// Its hardware type, `ARPHRD_*` of linux/if_arp.h.
+    /// Hardware type, `ARPHRD_*` of linux/if_arp.h.
     pub(crate) kind: u16,
     pub(crate) is_loopback: bool,
-    /// `/proc/thread-self/net/dev` shows the namespace it was opened in, whoever reads it later.
+    /// `/proc/thread-self/net/dev`, which shows the namespace it was opened in, for every later reader.
     counters: File,
-    /// Any socket of that namespace answers questions about its interfaces.
+    /// Socket of that namespace, for ioctls on the interface.
     socket: UnixDatagram,
 }
 
 impl Interface {
-    /// Finds an interface that can be captured on.
+    /// Finds an interface that supports captures.
     pub(crate) fn open(name: &str) -> Result<Self, Error> {
         let interface = Self::find(name)?;
         if !is_ethernet(interface.kind) {
@@ -38,14 +38,11 @@ impl Interface {
         Ok(interface)
     }
 
-    /// Finds an interface, whatever it is.
+    /// Finds an interface of any kind.
     pub(crate) fn find(name: &str) -> Result<Self, Error> {
         let missing = || Error::NoSuchInterface(name.to_owned());
-        let failed = |cause| Error::System {
-            what: "ask the kernel for its state",
-            interface: name.to_owned(),
-            cause,
-        };
+        let failed =
+            |cause| Error::System { what: "read the state", interface: name.to_owned(), cause };
         let counters = File::open("/proc/thread-self/net/dev").map_err(failed)?;
         let socket = UnixDatagram::unbound().map_err(failed)?;
         let index = interface::index(&socket, name).map_err(|_| missing())?;
@@ -60,7 +57,7 @@ impl Interface {
         match self.is_up() {
             Ok(true) => Ok(()),
             Ok(false) => unusable("is down, so no packets arrive; `ip link set up` brings it up"),
-            Err(_) => unusable("has disappeared; what was captured before is complete"),
+            Err(_) => unusable("has disappeared; the capture before that is complete"),
         }
     }
 
@@ -69,7 +66,7 @@ impl Interface {
         interface::is_up(self, &self.name)
     }
 
-    /// The longest packet in bytes that it takes, without the Ethernet header.
+    /// Max packet length in bytes, without the Ethernet header.
     pub(crate) fn mtu(&self) -> Result<u32, Error> {
         interface::mtu(self, &self.name).map_err(|cause| Error::System {
             what: "read the MTU",
@@ -78,7 +75,7 @@ impl Interface {
         })
     }
 
-    /// The number of its receive queues, if its driver reports it (ethtool(8), `--show-channels`).
+    /// Number of receive queues, if the driver reports it (ethtool(8), `--show-channels`).
     pub(crate) fn receive_queues(&self) -> io::Result<Option<u32>> {
         match ethtool::receive_queues(self, &self.name) {
             Ok(count) => Ok(Some(count).filter(|&count| count > 0)),
@@ -87,8 +84,7 @@ impl Interface {
         }
     }
 
-    /// The packets that the driver has dropped since the interface came up; zero where the kernel
-    /// no longer knows the interface.
+    /// Packets dropped by the driver since the interface came up; 0 if the interface no longer exists.
     pub(crate) fn dropped(&self) -> io::Result<u64> {
         // By position, because another thread may read it at the same time.
         let (mut table, mut part) = (Vec::new(), [0; 4096]);
@@ -113,23 +109,23 @@ pub(crate) fn is_ethernet(kind: u16) -> bool {
     matches!(kind, ETHERNET | LOOPBACK)
 }
 
-/// The interfaces of the calling thread's network namespace that can be captured on.
+/// The interfaces of the calling thread's network namespace that support captures.
 ///
 /// # Errors
-/// When the kernel's list of interfaces cannot be read.
+/// The kernel's list of interfaces cannot be read.
 pub fn interfaces() -> io::Result<Vec<String>> {
     let table = fs::read_to_string("/proc/thread-self/net/dev")?;
     let usable = |name: &&str| Interface::open(name).is_ok();
     Ok(names(&table).filter(usable).map(str::to_owned).collect())
 }
 
-/// The names in `/proc/net/dev`: what stands before the colons (proc_net(5)).
+/// The names in `/proc/net/dev`, before the colons (proc_net(5)).
 fn names(table: &str) -> impl Iterator<Item = &str> {
     table.lines().filter_map(|line| Some(line.split_once(':')?.0.trim()))
 }
 
-/// Finds an interface's line in `/proc/net/dev`: name, then eight receive columns of which the
-/// fourth is drops (proc_net(5)).
+/// Drops in an interface's line of `/proc/net/dev`: name, then eight receive columns, the fourth of which is drops
+/// (proc_net(5)).
 fn dropped(table: &str, name: &str) -> Option<u64> {
     let columns = table.lines().find_map(|line| {
         let (interface, columns) = line.split_once(':')?;
@@ -161,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_interface_is_an_error_that_names_it() {
+    fn unknown_interface_is_reported_by_name() {
         let error = Interface::open("no-such-if").unwrap_err();
         assert!(error.to_string().contains("there is no interface no-such-if"), "{error}");
     }

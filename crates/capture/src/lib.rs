@@ -22,7 +22,6 @@ mod card_stamps;
 mod config;
 mod error;
 mod facts;
-mod fanout;
 pub mod file;
 mod filter;
 #[cfg(fuzzing)]

@@ -1,53 +1,52 @@
-//! The packet socket behind `ring`, `recvmsg`, `recvmmsg` and `libpcap`: packet(7), socket(7).
+//! The packet socket of `ring`, `recvmsg`, `recvmmsg` and `libpcap`: packet(7), socket(7).
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
 
 use wirestamp_sys::plain::Plain;
 use wirestamp_sys::{packet_socket, socket};
 
 use crate::Error;
 use crate::card_stamps;
-use crate::fanout::Fanout;
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::receiver::{KernelCounts, TAG_BYTES};
 
 const CAPABILITIES: &str = "cap_net_raw";
-/// What an Ethernet frame has beyond its interface's MTU: its header and a VLAN tag.
+/// Bytes of an Ethernet frame beyond its interface's MTU: header and VLAN tag.
 const ETHERNET_BYTES: u32 = 14 + TAG_BYTES;
 
-/// The longest frame in bytes that `interface` takes, unless it was joined from several.
+/// Max frame length of `interface` in bytes, except for merged frames.
 pub(crate) fn longest_frame(interface: &Interface) -> Result<u32, Error> {
     Ok(interface.mtu()?.saturating_add(ETHERNET_BYTES))
 }
 
-/// How the memory between the kernel and us is set up.
+/// Settings of a receiver.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setup<'a> {
-    /// Bytes of each packet to keep.
+    /// Snap length: bytes kept of each packet.
     pub(crate) snaplen: u32,
-    /// Bytes of memory for packets that wait.
+    /// Bytes of memory for waiting packets.
     pub(crate) bytes: usize,
-    /// Whether packets that this machine sends are captured too.
+    /// Whether outgoing packets are captured too.
     pub(crate) outgoing: bool,
-    /// The group of sockets that share the packets, unless each packet is for one socket.
+    /// The group of sockets that share the packets, if there are several.
     pub(crate) fanout: Option<&'a Fanout>,
-    /// Whether a thread looks for packets without pause.
+    /// Whether a thread polls for packets without pause.
     pub(crate) spins: bool,
-    /// Whether the network card's stamps are wanted, and the kernel's only where there is none.
+    /// Whether to use the network card's stamps, and the kernel's only where there is none.
     pub(crate) card_stamps: bool,
 }
 
-/// Has an interface take in packets for other hosts too, as a tap or a mirror port needs, for as
-/// long as this lives.
+/// Keeps an interface in promiscuous mode, as a tap or a mirror port requires, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Promiscuous {
     _socket: OwnedFd,
 }
 
 impl Promiscuous {
-    /// For methods that have no packet socket to do it with.
+    /// For methods without a packet socket of their own.
     pub(crate) fn enter(interface: &Interface) -> io::Result<Self> {
         let socket = packet_socket::open()?;
         packet_socket::receive_promiscuously(&socket, interface.index)?;
@@ -55,18 +54,18 @@ impl Promiscuous {
     }
 }
 
-/// A packet socket that counts what the kernel did for it.
+/// A packet socket with the kernel's counts.
 #[derive(Debug)]
 pub(crate) struct PacketSocket {
     fd: OwnedFd,
     counts: KernelCounts,
-    /// What lets packets in and cuts them to the snap length.
+    /// Filter program, which also cuts packets to the snap length.
     program: Vec<libc::sock_filter>,
 }
 
 impl PacketSocket {
-    /// Opens a socket that sees nothing yet: the filter, and what the receiver needs besides, are
-    /// put in place before [`PacketSocket::bind`], so that no unfiltered packet ever gets in.
+    /// Opens a socket that receives nothing yet. The filter and the receiver's options are set before
+    /// [`PacketSocket::bind`], so that no unfiltered packet arrives.
     pub(crate) fn open(
         interface: &Interface,
         filter: Option<&Filter>,
@@ -76,7 +75,7 @@ impl PacketSocket {
         Self::prepare(packet_socket::open().map_err(failed)?, interface, filter, setup)
     }
 
-    /// Makes a packet socket that sees nothing yet into what [`PacketSocket::open`] returns.
+    /// Sets up a packet socket that receives nothing yet, as [`PacketSocket::open`] does.
     pub(crate) fn prepare(
         fd: OwnedFd,
         interface: &Interface,
@@ -84,48 +83,47 @@ impl PacketSocket {
         setup: &Setup,
     ) -> Result<Self, Error> {
         let failed = |what| move |e| Error::system(what, &interface.name, CAPABILITIES, e);
-        // A filter is also what cuts packets to the snap length.
+        // The filter also cuts packets to the snap length.
         let program = match filter {
             Some(filter) => filter.for_socket(setup.snaplen)?,
             None => vec![accept(setup.snaplen)],
         };
         let socket = Self { fd, counts: KernelCounts::default(), program };
-        // What goes out on the loopback interface comes in again, and counts once.
+        // Packets sent on the loopback interface are received too, and count once.
         if !setup.outgoing || interface.is_loopback {
             socket
                 .set(libc::PACKET_IGNORE_OUTGOING, &1)
                 .map_err(failed("ignore outgoing packets"))?;
         }
-        // Without it the kernel stamps a packet only when it copies it to the ring. Unlike
-        // SO_TIMESTAMPNS, it makes up no stamp in recvmsg(2) for a packet that has none
-        // (Documentation/networking/timestamping.rst, 1.3).
+        // Without it the kernel stamps a packet only when it copies it to the ring. Unlike SO_TIMESTAMPNS, it adds no
+        // stamp in recvmsg(2) to a packet without one (Documentation/networking/timestamping.rst, 1.3).
         let arrival = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
         let by_card = if setup.card_stamps { card_stamps::WANTED } else { 0 };
         socket::set_option(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &(arrival | by_card))
-            .map_err(failed("have packets stamped on arrival"))?;
-        // Until it has joined, a socket would get packets that others get too.
+            .map_err(failed("enable stamps on arrival"))?;
+        // Before it has joined, a socket would receive packets that others receive too.
         match setup.fanout {
-            Some(_) => socket.refuse_all().map_err(failed("refuse packets"))?,
-            None => socket.admit(interface)?,
+            Some(_) => socket.reject_all().map_err(failed("refuse packets"))?,
+            None => socket.attach_filter(interface)?,
         }
         Ok(socket)
     }
 
-    /// Lets the packets of `interface` in, or those of them that are this socket's share.
+    /// Receives packets of `interface` from now on, or this socket's share of them.
     pub(crate) fn bind(&self, interface: &Interface, setup: &Setup) -> Result<(), Error> {
         let failed = |e| Error::system("capture", &interface.name, CAPABILITIES, e);
         packet_socket::bind(self, interface.index).map_err(failed)?;
         packet_socket::receive_promiscuously(self, interface.index).map_err(failed)?;
         if let Some(fanout) = setup.fanout {
             let failed = |what| move |e| Error::system(what, &interface.name, CAPABILITIES, e);
-            fanout.join(self).map_err(failed("share the packets among threads"))?;
-            self.admit(interface)?;
+            fanout.add(self).map_err(failed("distribute packets over threads"))?;
+            self.attach_filter(interface)?;
         }
         Ok(())
     }
 
-    /// Lets in what passes the filter, or everything where there is none.
-    fn admit(&self, interface: &Interface) -> Result<(), Error> {
+    /// Accepts packets that pass the filter, or all packets without a filter.
+    fn attach_filter(&self, interface: &Interface) -> Result<(), Error> {
         let filters = self.program.len() > 1; // one instruction only cuts
         socket::attach_filter(self, &self.program).map_err(|cause| match filters {
             true => Error::FilterNotInKernel { reason: cause.to_string() },
@@ -138,18 +136,47 @@ impl PacketSocket {
         socket::set_option(self, libc::SOL_PACKET, option, value)
     }
 
-    /// Refuses every packet from now on.
-    pub(crate) fn refuse_all(&self) -> io::Result<()> {
+    /// Rejects every packet from now on.
+    pub(crate) fn reject_all(&self) -> io::Result<()> {
         socket::attach_filter(self, &[accept(0)])
     }
 
-    /// The kernel's counts since the socket was opened. Reading `PACKET_STATISTICS` sets them to
-    /// zero, so they are added up here.
+    /// The kernel's counts since the socket was opened. Reading `PACKET_STATISTICS` resets them, so they are summed here.
     pub(crate) fn counts(&mut self) -> io::Result<KernelCounts> {
         let [packets, drops] = packet_socket::statistics(self)?;
         self.counts.seen += u64::from(packets);
         self.counts.dropped += u64::from(drops);
         Ok(self.counts)
+    }
+}
+
+/// A group of packet sockets that share one interface's packets: `PACKET_FANOUT` of packet(7). The first socket founds it.
+///
+/// The packets of one flow stay at one socket, because the kernel chooses by the hash of their addresses and ports. While
+/// a socket's queue or ring is full, its packets go to another.
+#[derive(Debug, Default)]
+pub(crate) struct Fanout {
+    number: OnceLock<u32>,
+}
+
+impl Fanout {
+    /// Distribution by hash, and to another socket while one is full.
+    const MODE: u32 = libc::PACKET_FANOUT_HASH | libc::PACKET_FANOUT_FLAG_ROLLOVER;
+    /// The kernel chooses a number that no group of this network namespace has (Linux 4.12).
+    const UNIQUE: u32 = libc::PACKET_FANOUT_FLAG_UNIQUEID;
+
+    /// Adds a bound socket to the group. The kernel's argument has the group's number in its lower 16 bits, and mode and
+    /// flags in the upper ones.
+    fn add(&self, socket: &PacketSocket) -> io::Result<()> {
+        let founded = self.number.get();
+        let (number, unique) = founded.map_or((0, Self::UNIQUE), |&number| (number, 0));
+        socket.set(libc::PACKET_FANOUT, &((Self::MODE | unique) << 16 | number))?;
+        if founded.is_none() {
+            let granted: u32 = socket::option(socket, libc::SOL_PACKET, libc::PACKET_FANOUT)?;
+            // Sockets are opened one after the other, so the number is not set yet.
+            let _ = self.number.set(granted & 0xffff);
+        }
+        Ok(())
     }
 }
 
@@ -159,7 +186,7 @@ impl AsFd for PacketSocket {
     }
 }
 
-/// The instruction that returns `bytes`: accept and cut to so many, or refuse where it is 0.
+/// The instruction that returns `bytes`: accept and cut to that length, or reject if it is 0.
 fn accept(bytes: u32) -> libc::sock_filter {
     libc::sock_filter { code: BPF_RET_K, jt: 0, jf: 0, k: bytes }
 }

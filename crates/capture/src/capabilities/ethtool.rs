@@ -1,4 +1,4 @@
-//! What a driver says of itself: ethtool(8), by the `SIOCETHTOOL` ioctl of netdevice(7).
+//! Capabilities reported by a driver: ethtool(8), by the `SIOCETHTOOL` ioctl of netdevice(7).
 
 use wirestamp_sys::ethtool::{self, Timestamping};
 
@@ -9,25 +9,25 @@ const FILTER_NONE: u32 = 0;
 /// `HWTSTAMP_FILTER_ALL`; those above it are for packets of the Precision Time Protocol, or of NTP.
 const FILTER_ALL: u32 = 1;
 
-/// What can stamp the packets of an interface.
+/// Timestamping support of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamping {
-    /// The kernel, on arrival.
+    /// The kernel stamps on arrival.
     pub software_rx: bool,
-    /// The driver, when a packet that is sent goes to the network card.
+    /// The driver stamps sent packets when they go to the network card.
     pub software_tx: bool,
-    /// The network card, on arrival.
+    /// Received packets that the network card stamps.
     pub card: CardStamps,
-    /// The number of the network card's clock: `/dev/ptpN`.
+    /// Number of the network card's clock: `/dev/ptpN`.
     pub clock: Option<u32>,
 }
 
-/// Which of the packets that arrive the network card stamps.
+/// Received packets that the network card stamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CardStamps {
     /// None.
     Nothing,
-    /// Those of protocols that synchronise clocks.
+    /// Packets of protocols that synchronise clocks.
     SomePackets,
     /// All.
     AllPackets,
@@ -53,18 +53,18 @@ impl From<Timestamping> for Stamping {
     }
 }
 
-/// Without an answer there is nothing but the kernel's own stamps, which take no driver.
+/// Timestamping support; without a response only kernel stamps, which require no driver support.
 pub(super) fn stamping(interface: &Interface) -> Stamping {
     let without = Timestamping { flags: libc::SOF_TIMESTAMPING_RX_SOFTWARE, ..Default::default() };
     ethtool::timestamping(interface, &interface.name).unwrap_or(without).into()
 }
 
-/// The driver's name.
+/// Driver name.
 pub(super) fn driver(interface: &Interface) -> Option<String> {
     ethtool::driver(interface, &interface.name).ok().filter(|name| !name.is_empty())
 }
 
-/// The receive queues that are in use.
+/// Number of receive queues in use.
 pub(super) fn queues(interface: &Interface) -> Option<u32> {
     ethtool::receive_queues(interface, &interface.name).ok()
 }
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_stamps_what_its_filters_say() {
+    fn filters_decide_which_packets_are_stamped() {
         let hardware = libc::SOF_TIMESTAMPING_RX_HARDWARE | libc::SOF_TIMESTAMPING_RX_SOFTWARE;
         assert_eq!(stamping(hardware, 0b11).card, CardStamps::AllPackets);
         assert_eq!(stamping(hardware, 1 | 1 << 12).card, CardStamps::SomePackets);

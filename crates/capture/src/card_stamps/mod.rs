@@ -1,13 +1,12 @@
-//! Has the network card stamp every packet that arrives, for as long as a capture runs.
+//! Enables the network card's stamps for every received packet, while a capture runs.
 //!
-//! The driver is asked by `SIOCGHWTSTAMP` and told by `SIOCSHWTSTAMP`
-//! (`Documentation/networking/timestamping.rst`, 3). Others use the same setting: a daemon of the
-//! Precision Time Protocol has the packets of its protocol stamped. To stamp all of them takes
-//! nothing from it, so that is what is set, with all else left as it was. What was set before comes
-//! back at the end, unless somebody has changed it meanwhile.
+//! `SIOCGHWTSTAMP` reads the setting and `SIOCSHWTSTAMP` writes it
+//! (`Documentation/networking/timestamping.rst`, 3). Other programs use the same setting: a daemon of the Precision
+//! Time Protocol enables stamps for its packets. Stamping all packets includes those, so only that part of the setting
+//! changes. The original setting is restored at the end, unless another program has changed it.
 //!
-//! Of several captures on one card, the one that began first switches the stamps off again. Packets
-//! that come to the others after that have stamps of the kernel, and are counted.
+//! Of several captures on one card, the first one disables the stamps at its end. Later packets of the others have
+//! kernel stamps, and are counted.
 
 use std::io;
 
@@ -16,11 +15,11 @@ use wirestamp_sys::interface::{HardwareStamping, hardware_stamping, set_hardware
 use crate::Error;
 use crate::interface::Interface;
 
-/// Where a receiver has no stamp of the network card. It is also what the kernel means by 0
-/// (`ktime_to_timespec64_cond` of include/linux/ktime.h).
+/// No stamp of the network card; 0 has the same meaning in the kernel (`ktime_to_timespec64_cond` of
+/// include/linux/ktime.h).
 pub(crate) const NONE: u64 = 0;
 
-/// What a socket is told to hand out (linux/net_tstamp.h).
+/// Flags that enable card stamps on a socket (linux/net_tstamp.h).
 pub(crate) const WANTED: u32 =
     libc::SOF_TIMESTAMPING_RX_HARDWARE | libc::SOF_TIMESTAMPING_RAW_HARDWARE;
 
@@ -31,7 +30,7 @@ const EVERY_PACKET: i32 = 1;
 trait Card {
     fn read(&self) -> io::Result<HardwareStamping>;
 
-    /// Returns what the driver made of it: it may stamp more than it was told to.
+    /// Returns the setting of the driver, which may stamp more than requested.
     fn write(&self, setting: HardwareStamping) -> io::Result<HardwareStamping>;
 }
 
@@ -45,48 +44,48 @@ impl Card for Interface {
     }
 }
 
-/// The stamps of a network card, switched on until this is dropped.
+/// The enabled stamps of a network card; dropping it restores the setting.
 #[derive(Debug)]
-pub(crate) struct CardStamping(Switched<Interface>);
+pub(crate) struct CardStamping(EnabledStamps<Interface>);
 
 impl CardStamping {
-    /// Switches them on, in the calling thread's network namespace.
+    /// Enables the stamps of `interface` in the calling thread's network namespace.
     pub(crate) fn of(interface: &str) -> Result<Self, Error> {
         let failed = |cause| {
-            Error::system("have the network card stamp packets", interface, "cap_net_admin", cause)
+            Error::system("enable stamps of the network card", interface, "cap_net_admin", cause)
         };
-        Ok(Self(Switched::on(Interface::find(interface)?).map_err(failed)?))
+        Ok(Self(EnabledStamps::on(Interface::find(interface)?).map_err(failed)?))
     }
 
-    /// Puts back what was set before.
+    /// Restores the original setting.
     pub(crate) fn restore(mut self) -> io::Result<()> {
         self.0.restore()
     }
 }
 
 #[derive(Debug)]
-struct Switched<C: Card> {
+struct EnabledStamps<C: Card> {
     card: C,
-    /// What has to be put back.
+    /// Setting to restore.
     before: Option<HardwareStamping>,
 }
 
-impl<C: Card> Switched<C> {
+impl<C: Card> EnabledStamps<C> {
     fn on(card: C) -> io::Result<Self> {
         let before = card.read()?;
         if before.arriving == EVERY_PACKET {
             return Ok(Self { card, before: None });
         }
         let granted = card.write(HardwareStamping { arriving: EVERY_PACKET, ..before })?;
-        let mut switched = Self { card, before: Some(before) };
+        let mut enabled = Self { card, before: Some(before) };
         if granted.arriving == EVERY_PACKET {
-            return Ok(switched);
+            return Ok(enabled);
         }
-        switched.before = None;
-        switched.card.write(before)?;
+        enabled.before = None;
+        enabled.card.write(before)?;
         let filter = granted.arriving;
         Err(io::Error::other(format!(
-            "its driver stamps some packets only (filter {filter}); take stamps of the kernel"
+            "its driver stamps only some packets (filter {filter}); use kernel stamps"
         )))
     }
 
@@ -99,10 +98,9 @@ impl<C: Card> Switched<C> {
     }
 }
 
-impl<C: Card> Drop for Switched<C> {
+impl<C: Card> Drop for EnabledStamps<C> {
     fn drop(&mut self) {
-        // A capture that ends puts it back itself, and tells of a failure. Otherwise there is nobody
-        // to tell.
+        // A capture that ends restores it and reports errors. In other cases an error cannot be reported.
         let _ = self.restore();
     }
 }

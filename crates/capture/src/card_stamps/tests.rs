@@ -1,4 +1,4 @@
-//! Made-up cards, and real sockets without one.
+//! Fake cards, and real sockets without a card.
 
 use std::cell::Cell;
 use std::net::UdpSocket;
@@ -25,13 +25,13 @@ const OFF: HardwareStamping = HardwareStamping { flags: 0, sent: 0, arriving: 0 
 /// As ptp4l sets it: `HWTSTAMP_TX_ON` and `HWTSTAMP_FILTER_PTP_V2_EVENT`.
 const PTP: HardwareStamping = HardwareStamping { flags: 0, sent: 1, arriving: 12 };
 
-/// A card whose driver grants `grants`, or what it is told.
-struct MadeUp<'a> {
+/// A card whose driver sets `grants`, or the requested filter.
+struct FakeCard<'a> {
     setting: &'a Cell<HardwareStamping>,
     grants: Option<i32>,
 }
 
-impl Card for MadeUp<'_> {
+impl Card for FakeCard<'_> {
     fn read(&self) -> io::Result<HardwareStamping> {
         Ok(self.setting.get())
     }
@@ -46,68 +46,68 @@ impl Card for MadeUp<'_> {
     }
 }
 
-fn card(setting: &Cell<HardwareStamping>) -> MadeUp<'_> {
-    MadeUp { setting, grants: None }
+fn card(setting: &Cell<HardwareStamping>) -> FakeCard<'_> {
+    FakeCard { setting, grants: None }
 }
 
 #[test]
-fn a_card_stamps_everything_during_a_capture_and_what_it_did_after_it() {
+fn card_setting_is_restored_after_the_capture() {
     for before in [OFF, PTP] {
         let setting = Cell::new(before);
-        let mut switched = Switched::on(card(&setting)).unwrap();
+        let mut enabled = EnabledStamps::on(card(&setting)).unwrap();
         assert_eq!(setting.get(), HardwareStamping { arriving: EVERY_PACKET, ..before });
-        switched.restore().unwrap();
+        enabled.restore().unwrap();
         assert_eq!(setting.get(), before);
         setting.set(PTP);
-        drop(switched);
-        assert_eq!(setting.get(), PTP, "it is put back once");
+        drop(enabled);
+        assert_eq!(setting.get(), PTP, "it is restored once");
     }
 }
 
 #[test]
-fn a_capture_that_never_ran_leaves_no_trace() {
+fn unused_capture_restores_the_setting() {
     let setting = Cell::new(PTP);
-    drop(Switched::on(card(&setting)).unwrap());
+    drop(EnabledStamps::on(card(&setting)).unwrap());
     assert_eq!(setting.get(), PTP);
 }
 
 #[test]
-fn a_card_that_stamps_everything_goes_on_with_it() {
+fn card_that_stamps_everything_keeps_its_setting() {
     let all = HardwareStamping { arriving: EVERY_PACKET, ..PTP };
     let setting = Cell::new(all);
-    drop(Switched::on(card(&setting)).unwrap());
+    drop(EnabledStamps::on(card(&setting)).unwrap());
     assert_eq!(setting.get(), all);
 }
 
 #[test]
-fn what_somebody_sets_meanwhile_stays() {
+fn setting_of_another_program_is_kept() {
     let setting = Cell::new(OFF);
-    let switched = Switched::on(card(&setting)).unwrap();
+    let enabled = EnabledStamps::on(card(&setting)).unwrap();
     setting.set(PTP);
-    drop(switched);
+    drop(enabled);
     assert_eq!(setting.get(), PTP);
 }
 
 #[test]
-fn a_driver_that_stamps_less_than_it_was_told_is_refused_and_left_as_it_was() {
+fn driver_that_stamps_less_is_refused_and_restored() {
     let setting = Cell::new(OFF);
-    let narrow = MadeUp { setting: &setting, grants: Some(12) };
-    let refused = Switched::on(narrow).err().unwrap();
+    let narrow = FakeCard { setting: &setting, grants: Some(12) };
+    let refused = EnabledStamps::on(narrow).err().unwrap();
     assert!(refused.to_string().contains("filter 12"), "{refused}");
     assert_eq!(setting.get(), OFF);
 }
 
 #[test]
-fn an_interface_without_a_card_has_nothing_to_switch() {
+fn interface_without_card_is_refused() {
     let error = CardStamping::of("lo").err().unwrap().to_string();
-    assert!(error.starts_with("cannot have the network card stamp packets on lo: "), "{error}");
+    assert!(error.starts_with("cannot enable stamps of the network card on lo: "), "{error}");
 }
 
-/// Takes what is captured.
+/// Keeps clock, time, error and presence of a kernel stamp of each packet.
 #[derive(Default)]
-struct Kept(Vec<(Domain, i64, i64, bool)>);
+struct KeptStamps(Vec<(Domain, i64, i64, bool)>);
 
-impl Sink for Kept {
+impl Sink for KeptStamps {
     fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
         let stamp = packet.stamp;
         let (utc, error) = (stamp.utc.as_nanos(), stamp.error.as_nanos());
@@ -116,7 +116,7 @@ impl Sink for Kept {
     }
 }
 
-/// A namespace whose loopback and whose link from `near` to `far` are up, and silent.
+/// A namespace with loopback and a link from `near` to `far`, both up and without other traffic.
 fn namespace() -> Netns {
     let namespace = Netns::new().unwrap();
     let silent = "arp off multicast off addrgenmode none";
@@ -132,8 +132,8 @@ fn namespace() -> Netns {
     namespace
 }
 
-/// Three packets to `interface`, from which the card's stamps are wanted, through the pipeline. Says
-/// how far off the stamps are at most, which are of `instead`.
+/// Captures three packets on `interface` with card stamps enabled. Returns the max error of the stamps, which are of
+/// the clock `instead`.
 fn captured<R: Receiver>(
     interface: &str,
     instead: Domain,
@@ -152,9 +152,9 @@ fn captured<R: Receiver>(
     };
     let receiver = open(&interface, &setup).unwrap();
     let now = || clock.timeline(Domain::Counter).convert(clock.counter().read()).utc.as_nanos();
-    let (stop, mut kept, before) = (Stop::new().unwrap(), Kept::default(), now());
+    let (stop, mut kept, before) = (Stop::new().unwrap(), KeptStamps::default(), now());
     (0..3).for_each(|_| send());
-    let plan = PipelineContext {
+    let context = PipelineContext {
         clock: &clock,
         domain: Domain::Nic,
         card_fallback: instead,
@@ -169,14 +169,14 @@ fn captured<R: Receiver>(
         live: &LiveLedger::new(Arc::new(Interface::open("lo").unwrap()), 0),
     };
     let started = Instant::now();
-    let (ledger, outcome) = pipeline::run(vec![receiver], &plan, None, &mut kept);
+    let (ledger, outcome) = pipeline::run(vec![receiver], &context, None, &mut kept);
     outcome.unwrap();
     assert!(started.elapsed() < Duration::from_secs(10), "{ledger:?}");
     assert!(ledger.balances() && ledger.delivered == 3, "{ledger:?}");
     assert_eq!(ledger.stamped_late, 3, "none has a stamp of a card, and each is counted");
     for &(domain, utc, _, kernel) in &kept.0 {
-        assert_eq!((domain, kernel), (instead, false), "the stamp says whose it is");
-        // Between the two lie conversions of another clock.
+        assert_eq!((domain, kernel), (instead, false), "the stamp has its clock");
+        // The two are conversions of different clocks.
         let slack = 1_000_000;
         assert!(utc >= before - slack && utc <= now() + slack);
     }
@@ -194,7 +194,7 @@ fn send_on_the_link() {
 }
 
 #[test]
-fn packets_that_no_card_stamped_have_the_kernels_stamps_and_are_counted() {
+fn unstamped_by_card_have_kernel_stamps() {
     let namespace = namespace();
     let (realtime, send) = (Domain::Realtime, send_on_loopback as fn());
     let errors = namespace.run(|| {
@@ -207,9 +207,9 @@ fn packets_that_no_card_stamped_have_the_kernels_stamps_and_are_counted() {
     assert!(errors.unwrap().into_iter().all(|error| error <= 1), "it is system time");
 }
 
-/// A veth takes programs that are bound to it, and gives them stamps of 0.
+/// A veth supports programs bound to it, and returns stamps of 0.
 #[test]
-fn packets_that_no_card_stamped_have_an_xdp_programs_stamps_and_are_counted() {
+fn unstamped_by_card_have_xdp_stamps() {
     let (monotonic, send) = (Domain::Monotonic, send_on_the_link as fn());
     let both = || {
         let filter = Filter::compile("ether proto 0x88b5").unwrap();
@@ -230,7 +230,7 @@ fn packets_that_no_card_stamped_have_an_xdp_programs_stamps_and_are_counted() {
 }
 
 #[test]
-fn a_program_that_asks_for_the_cards_stamps_is_not_run_in_the_network_stack() {
+fn card_stamp_program_requires_driver_xdp() {
     let open = || {
         let loopback = Interface::open("lo").unwrap();
         Pass::open(Hook::Xdp, &loopback, None, StampedBy::Card, 1514, 1 << 16).err()

@@ -172,7 +172,7 @@ impl Receiver for LibPcap {
     }
 
     fn close_intake(&mut self) -> io::Result<()> {
-        self.socket.refuse_all()
+        self.socket.reject_all()
     }
 
     fn counts(&mut self) -> io::Result<KernelCounts> {

@@ -65,7 +65,7 @@ struct Blocks {
     block_bytes: usize,
     count: usize,
     snaplen: u32,
-    /// Whether the network card's stamps were asked for.
+    /// Whether the network card's stamps are enabled.
     by_card: bool,
     released: AtomicUsize,
 }
@@ -89,8 +89,8 @@ impl BlockRing {
         if self.current.is_none() {
             self.current = self.blocks.open(self.opened);
             self.opened += usize::from(self.current.is_some());
-            // The kernel keeps a block open until it has a packet, so an empty one is not expected;
-            // it would go back as it came.
+            // The kernel keeps a block open until it has a packet, so an empty one is not expected; it is released at
+            // once.
             if let Some(Cursor { block, left: 0, .. }) = self.current {
                 self.blocks.release(Ticket::Release(block));
                 self.current = None;
@@ -233,7 +233,7 @@ impl Receiver for BlockRing {
     }
 
     fn close_intake(&mut self) -> io::Result<()> {
-        self.socket.refuse_all()
+        self.socket.reject_all()
     }
 
     fn counts(&mut self) -> io::Result<KernelCounts> {

@@ -153,7 +153,7 @@ impl Receiver for PerFrameRing {
     }
 
     fn close_intake(&mut self) -> io::Result<()> {
-        self.socket.refuse_all()
+        self.socket.reject_all()
     }
 
     fn counts(&mut self) -> io::Result<KernelCounts> {

@@ -189,7 +189,7 @@ impl<C: Call> Receiver for Socket<C> {
     }
 
     fn close_intake(&mut self) -> io::Result<()> {
-        self.socket.refuse_all()
+        self.socket.reject_all()
     }
 
     fn counts(&mut self) -> io::Result<KernelCounts> {

@@ -1,4 +1,4 @@
-//! What an interface's driver says about itself, by ioctl (linux/ethtool.h, linux/sockios.h).
+//! Settings of an interface's driver, by ioctl (linux/ethtool.h, linux/sockios.h).
 
 use std::io;
 use std::os::unix::net::UnixDatagram;
@@ -10,7 +10,7 @@ use super::place::Knob;
 
 const LRO: u32 = 1 << 15; // ETH_FLAG_LRO of linux/ethtool.h
 
-/// Asks the driver of one interface, in the namespace in which this was opened.
+/// Access to the driver of one interface, in the namespace in which this was opened.
 #[derive(Debug)]
 pub(super) struct Ethtool {
     socket: UnixDatagram,
@@ -55,12 +55,12 @@ impl Ethtool {
         ethtool::coalescing(&self.socket, &self.interface, which)
     }
 
-    /// The driver's name.
+    /// Driver name.
     pub(super) fn driver(&self) -> io::Result<String> {
         ethtool::driver(&self.socket, &self.interface)
     }
 
-    /// A number that differs for each network namespace since the machine was started.
+    /// The namespace's cookie, which is unique since boot.
     pub(super) fn namespace(&self) -> io::Result<u64> {
         socket::namespace_cookie(&self.socket)
     }
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_loopback_interface_has_gro_and_no_coalescing() {
+    fn loopback_has_gro_and_no_coalescing() {
         let loopback = Ethtool::open("lo").unwrap();
         assert!(["on", "off"].contains(&&*loopback.read(Knob::Gro).unwrap()));
         assert!(loopback.read(Knob::RxUsecs).is_err());

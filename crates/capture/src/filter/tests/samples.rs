@@ -85,7 +85,7 @@ pub(crate) const FILTERS: &[&str] = &[
     "udp[0:2] * 3 > len and (udp[2:2] | 1) << 2 > 4000",
 ];
 
-/// Filters that the kernel cannot apply to what a socket sees, or to anything.
+/// Filters that the kernel cannot apply to a socket's packets, or to any packets.
 pub(crate) const FOR_THE_CONSUMER: &[&str] = &[
     "ip6 protochain 17",
     "ip protochain 6 and host 10.77.1.1",
@@ -102,7 +102,7 @@ const SCTP: u8 = 132;
 const UNICAST: [u8; 6] = [2, 0x77, 0, 0, 9, 9];
 const BROADCAST: [u8; 6] = [0xff; 6];
 
-/// Frames of every kind that the filters tell apart, without tags and with one or two.
+/// Frames of every kind that the filters distinguish, without tags and with one or two.
 pub(crate) fn frames() -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     for (to, kind, payload) in packets() {
@@ -110,8 +110,7 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
             frames.push(frame(to, tags, kind, &payload));
         }
     }
-    // Tags that the kernel leaves where they are, that it takes although they say nothing, and
-    // that are all there is.
+    // Tags that the kernel does not remove, that it removes although they are empty, and a frame of tags only.
     frames.push(frame(UNICAST, &[(0x9100, 7)], 0x0800, &ipv4(UDP, &[], 0, &udp(53, 5000, 9))));
     frames.push(frame(UNICAST, &[(0x8100, 0)], 0x0800, &ipv4(UDP, &[], 0, &udp(53, 5000, 9))));
     frames.push(frame(UNICAST, &[(0x8100, 7), (0x8100, 8), (0x8100, 9)], 0x86dd, &[0x60]));
@@ -119,7 +118,7 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
     frames
 }
 
-/// Destination, type and payload of what a frame can carry.
+/// Destination, type and payload of frames.
 fn packets() -> Vec<([u8; 6], u16, Vec<u8>)> {
     let label = |last: u8, rest: &[u8]| [&[0, 1, last, 64], rest].concat();
     let stream = tcp(0x12, b"GET");
