@@ -1,4 +1,4 @@
-//! Results over the network, for the controller.
+//! gRPC service for the controller: queries of results.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use crate::v1::answers_server::Answers;
 use crate::v1::question::What;
 use crate::v1::{self, Question, Rows};
 
-/// Bytes of rows that are told at once, before the last of them: a message may have 4 MiB, and no row has as much.
+/// Bytes of rows per message, before the last row. A message may have 4 MiB, and no row is as long.
 const AT_ONCE: usize = 1 << 20;
 
-/// What the controller calls.
+/// The service.
 pub(crate) struct AnswersService {
     pub(crate) collector: Arc<Collector>,
     pub(crate) authorizer: Arc<Authorizer>,
@@ -33,11 +33,11 @@ impl Answers for AnswersService {
     async fn ask(&self, request: Request<Question>) -> Result<Response<Self::AskStream>, Status> {
         self.authorizer.caller(request.extensions(), &[Role::Controller])?;
         let Question { task, what } = request.into_inner();
-        let what = what.ok_or_else(|| Status::invalid_argument("a question asks for something"))?;
-        // Nothing is no answer from one who was not meant, or was not told of the task yet.
+        let what = what.ok_or_else(|| Status::invalid_argument("the question is empty"))?;
+        // An empty response would be wrong if the collector does not know the task.
         let is_known = self.collector.tasks().borrow().contains_key(&task);
         if !is_known && !matches!(what, What::Recent(_)) {
-            return Err(Status::not_found(format!("it has no task {task}")));
+            return Err(Status::not_found(format!("the collector has no task {task}")));
         }
         let rows = block_in_place(|| self.rows(task, what))?;
         let messages: Vec<_> = messages(rows).into_iter().map(Ok).collect();
@@ -70,7 +70,7 @@ impl AnswersService {
     }
 }
 
-/// Rows as JSON.
+/// Serialises rows as JSON.
 fn written<T: Serialize>(
     rows: Result<impl IntoIterator<Item = T>, DatabaseError>,
 ) -> Result<Vec<String>, Status> {
@@ -83,7 +83,7 @@ fn unreadable(error: &DatabaseError) -> Status {
     Status::unavailable(error.to_string())
 }
 
-/// So many rows in each message as it may have.
+/// Splits rows into messages.
 fn messages(rows: Vec<String>) -> Vec<Rows> {
     let (mut messages, mut bytes) = (vec![Rows::default()], 0);
     for row in rows {
@@ -120,7 +120,7 @@ impl TryFrom<v1::Stretch> for Stretch {
             0 => Step::AsMeasured,
             60 => Step::Minute,
             3600 => Step::Hour,
-            _ => return Err(Status::invalid_argument("a step is 0, 60 or 3600 seconds")),
+            _ => return Err(Status::invalid_argument("the step must be 0, 60 or 3600 seconds")),
         };
         Ok(Self { step, from, until, most })
     }
@@ -134,7 +134,7 @@ mod tests {
     use crate::collector::{Measured, NotSynchronised, Spread};
 
     #[test]
-    fn results_are_read_as_they_were_written() {
+    fn results_round_trip_as_json() {
         let spread = Spread { count: 3, min: -5, mean: 2.5, max: i64::MAX, ..Spread::default() };
         let known = Measured {
             begin_ns: 1_700_000_000_000_000_000,
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn many_rows_come_in_several_messages_and_none_in_one() {
+    fn rows_are_split_into_messages() {
         let row = "x".repeat(AT_ONCE / 2);
         let lengths: Vec<_> =
             messages(vec![row; 5]).iter().map(|message| message.rows.len()).collect();
@@ -161,11 +161,11 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_is_what_was_asked_for() {
+    fn time_range_round_trips() {
         for step in [Step::AsMeasured, Step::Minute, Step::Hour] {
             let asked = Stretch { step, from: -1, until: i64::MAX, most: 9 };
-            let heard = Stretch::try_from(v1::Stretch::from(&asked)).unwrap();
-            assert_eq!((heard.step, heard.from, heard.until, heard.most), (step, -1, i64::MAX, 9));
+            let read = Stretch::try_from(v1::Stretch::from(&asked)).unwrap();
+            assert_eq!((read.step, read.from, read.until, read.most), (step, -1, i64::MAX, 9));
         }
         let other = v1::Stretch { step: 61, ..v1::Stretch::default() };
         assert!(Stretch::try_from(other).is_err());

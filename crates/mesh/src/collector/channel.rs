@@ -1,4 +1,4 @@
-//! What points deliver, on its way to results.
+//! Channels: delivery of a point's batches, and their way to results.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,49 +17,49 @@ use super::{Counted, Delivery, Heard, Histograms, Hour, Measured, Results, Stret
 use crate::task::{Measure, Task, Tasks};
 use crate::{DatabaseError, Name};
 
-/// Takes what points have seen, and keeps what comes of it.
+/// Receives batches and stores results.
 pub struct Collector {
     results: Mutex<Results>,
     tasks: watch::Receiver<Arc<Tasks>>,
     ongoing: Mutex<HashMap<u64, Arc<Ongoing>>>,
-    /// Told of all that is stored.
+    /// Notified when results are stored.
     stored: watch::Sender<()>,
     heard: Heard,
 }
 
-/// Why something is not taken.
+/// Why a delivery is rejected.
 #[derive(Debug, Error)]
 pub enum Refused {
-    /// There is no such task.
+    /// The task does not exist.
     #[error("there is no task {0}")]
     NoSuchTask(u64),
-    /// The probe has no part in it.
-    #[error("task {task} has no point {point} at {probe}")]
+    /// The probe takes no part in the task.
+    #[error("probe {probe} does not observe point {point} of task {task}")]
     NotYours {
-        /// The task.
+        /// Task.
         task: Name,
-        /// Which of its points was meant.
+        /// Requested point.
         point: u32,
-        /// Who wanted to deliver.
+        /// The probe.
         probe: Name,
     },
-    /// Another call delivers the same from a newer spool, or what was delivered could not be kept.
-    #[error("task {0} goes on without this call: begin another")]
+    /// Another call delivers from a newer spool, or results could not be stored.
+    #[error("another call replaced this one for task {0}; reconnect")]
     Superseded(u64),
-    /// A batch was left out.
-    #[error("batch {0} comes next")]
+    /// A batch was skipped.
+    #[error("wrong batch number: expected {0}")]
     OutOfTurn(u64),
-    /// Results cannot be kept.
-    #[error("results cannot be kept: {0}")]
+    /// Results cannot be stored.
+    #[error("cannot store results: {0}")]
     Results(#[from] DatabaseError),
 }
 
-/// A task that is measured.
+/// A task with deliveries.
 struct Ongoing {
     task: u64,
     name: Name,
     state: Mutex<State>,
-    /// Told of every change of the state.
+    /// Notified of each change of the state.
     changed: watch::Sender<()>,
 }
 
@@ -67,11 +67,11 @@ struct State {
     making: Making,
     spools: [Option<i64>; 2],
     acknowledged: [u64; 2],
-    /// It has come farther than what is stored, and nobody may go on from here.
+    /// The state is ahead of the stored results and must be discarded.
     is_lost: bool,
 }
 
-/// What one point of a task delivers.
+/// Delivery of one point of a task.
 pub struct Channel {
     collector: Arc<Collector>,
     ongoing: Arc<Ongoing>,
@@ -81,27 +81,26 @@ pub struct Channel {
 }
 
 impl Collector {
-    /// A collector that keeps its results here, and takes what belongs to these tasks.
+    /// A collector that stores results in `results` and accepts batches of `tasks`.
     #[must_use]
     pub fn new(results: Results, tasks: watch::Receiver<Arc<Tasks>>) -> Self {
         let (results, ongoing) = (Mutex::new(results), Mutex::default());
         Self { results, tasks, ongoing, stored: watch::Sender::default(), heard: Heard::default() }
     }
 
-    /// What has come from foreign exporters.
+    /// Statistics of foreign exporters.
     #[must_use]
     pub fn heard(&self) -> &Heard {
         &self.heard
     }
 
-    /// Tells whenever there are new results.
+    /// Notified of new results.
     #[must_use]
     pub fn subscribe(&self) -> watch::Receiver<()> {
         self.stored.subscribe()
     }
 
-    /// What a task has measured, with what a call would have been like if it names a codec: see
-    /// [`Results::measured`].
+    /// Measured windows of a task, with MOS if it names a codec: see [`Results::measured`].
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -111,7 +110,7 @@ impl Collector {
         Ok(measured.into_iter().map(|it| it.rated(codec)).collect())
     }
 
-    /// How often which delay was: see [`Results::histograms`].
+    /// Delay histograms of a task: see [`Results::histograms`].
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -119,7 +118,7 @@ impl Collector {
         self.results().histograms(task, stretch)
     }
 
-    /// What a task has counted: see [`Results::counted`].
+    /// Counted intervals of a task: see [`Results::counted`].
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -127,7 +126,7 @@ impl Collector {
         self.results().counted(task, stretch)
     }
 
-    /// What a task has found of flows: see [`Results::flows`].
+    /// Flows of a task: see [`Results::flows`].
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -135,7 +134,7 @@ impl Collector {
         self.results().flows(task, stretch)
     }
 
-    /// What a task has counted since it was made: see [`Results::sum`].
+    /// Sum of a counting task: see [`Results::sum`].
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -143,7 +142,7 @@ impl Collector {
         self.results().sum(task)
     }
 
-    /// How many flows of a task are kept: see [`Results::flow_count`].
+    /// Number of stored flows of a task: see [`Results::flow_count`].
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -170,7 +169,7 @@ impl Collector {
         self.results().forget(task, before)
     }
 
-    /// What was measured by a task in its newest window.
+    /// The newest window of a task.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -180,7 +179,7 @@ impl Collector {
         Ok(newest.map(|it| it.rated(codec)))
     }
 
-    /// Until when a task is settled: see [`Results::progress`].
+    /// Time up to which the results of a task are final: see [`Results::progress`].
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -188,11 +187,10 @@ impl Collector {
         Ok(self.results().progress(task)?.settled_until)
     }
 
-    /// Begins to take what a probe delivers of a point of a task, from one of its spools, which holds nothing
-    /// before the batch of a number.
+    /// Opens the delivery of a point by a probe, from the spool with this number, whose first batch is `first`.
     ///
     /// # Errors
-    /// When the probe has no part in that, or the results cannot be read or written.
+    /// When the probe takes no part in the task, or results cannot be read or written.
     pub fn open(
         self: &Arc<Self>,
         probe: &Name,
@@ -203,11 +201,11 @@ impl Collector {
         self.begin(&entered, (task, point), (spool, first), probe)
     }
 
-    /// The same of what a foreign exporter reports, which keeps no spool: what was taken and not settled is lost
-    /// with this process.
+    /// Opens the delivery of a foreign exporter, which has no spool: batches that are not settled are lost with this
+    /// process.
     ///
     /// # Errors
-    /// When the task is none of foreign points, or the results cannot be read or written.
+    /// When the task has no foreign points, or results cannot be read or written.
     pub(super) fn open_reported(
         self: &Arc<Self>,
         (number, point): (u64, Point),
@@ -240,9 +238,9 @@ impl Collector {
                 drop(state);
                 break ongoing;
             }
-            info!("{who} delivers to task {name} from batch {first} of a spool on");
+            info!("{who} delivers to task {name}, from batch {first} of a new spool");
             self.results().begin_spool(task, point, spool, behind)?;
-            // What came of another spool and is not settled goes with it: some of it may come again.
+            // Unsettled data of the other spool is discarded: part of it may be delivered again.
             state.is_lost = before.is_some();
             state.spools[here] = Some(spool);
             state.acknowledged[here] = behind;
@@ -254,7 +252,7 @@ impl Collector {
         Ok(Channel { collector: Arc::clone(self), ongoing, point, spool, changed })
     }
 
-    /// The task, and which of its points is meant, if that is a probe's.
+    /// The task and its point, if the probe observes it.
     fn part(&self, probe: &Name, task: u64, point: u32) -> Result<(Task, Point), Refused> {
         let tasks = self.tasks.borrow();
         let task = &tasks.get(&task).ok_or(Refused::NoSuchTask(task))?.task;
@@ -268,7 +266,7 @@ impl Collector {
 
     fn ongoing(&self, task: u64, entered: &Task) -> Result<Arc<Ongoing>, DatabaseError> {
         let mut all = lock(&self.ongoing);
-        // One that is lost begins anew from what is stored.
+        // A discarded state is rebuilt from the stored results.
         if let Some(ongoing) = all.get(&task).filter(|it| !lock(&it.state).is_lost) {
             return Ok(Arc::clone(ongoing));
         }
@@ -283,12 +281,12 @@ impl Collector {
         Ok(ongoing)
     }
 
-    /// The codec that calls over the path of a task are rated with.
+    /// Codec for call quality of a task.
     fn codec(&self, task: u64) -> Option<Codec> {
         self.tasks.borrow().get(&task)?.task.measure.codec()
     }
 
-    /// The tasks that results are taken of.
+    /// The tasks whose batches are accepted.
     pub(super) fn tasks(&self) -> &watch::Receiver<Arc<Tasks>> {
         &self.tasks
     }
@@ -299,48 +297,47 @@ impl Collector {
 }
 
 impl Channel {
-    /// Up to which batch none is needed again.
+    /// Number of the last batch that is not needed again.
     ///
     /// # Errors
-    /// When the task goes on without this channel.
+    /// When the channel was superseded.
     pub fn up_to(&self) -> Result<u64, Refused> {
         Ok(self.state()?.acknowledged[side(self.point)])
     }
 
-    /// Whether batches had better wait until the other point has caught up.
+    /// Whether batches should wait until the other point catches up.
     ///
     /// # Errors
-    /// When the task goes on without this channel.
+    /// When the channel was superseded.
     pub fn is_ahead(&self) -> Result<bool, Refused> {
         Ok(self.state()?.making.is_ahead(self.point))
     }
 
-    /// Waits until something was delivered to the task, by this point or the other.
+    /// Waits until either point of the task has delivered something.
     pub async fn changed(&mut self) {
-        // What would tell of it is part of this.
+        // The sender is part of `ongoing`.
         drop(self.changed.changed().await);
     }
 
-    /// Takes a batch. One that makes no sense is left out, and nothing is known of what it told of.
+    /// Takes a batch. A malformed batch is skipped, and its time counts as not observed.
     ///
     /// # Errors
-    /// When it is not the next, or results cannot be kept: then what was not acknowledged has to be delivered
-    /// again.
+    /// When the number is not the next one, or results cannot be stored. Then all unacknowledged batches must be
+    /// delivered again.
     pub fn take(&self, number: u64, message: &[u8]) -> Result<(), Refused> {
         self.deliver(|making, point| {
             let (delivery, why) = making.take(point, number, message);
             if let Some(why) = why {
-                warn!("task {}: left out batch {number}: {why}", self.ongoing.name);
+                warn!("task {}: skipped batch {number}: {why}", self.ongoing.name);
             }
             delivery
         })
     }
 
-    /// Takes note that batches were given up, which told of so many packets until a time, in nanoseconds since
-    /// 1970 (UTC).
+    /// Skips batches that the probe dropped, with `packets` packets before `until`, in nanoseconds since 1970 (UTC).
     ///
     /// # Errors
-    /// As of [`Self::take`].
+    /// As for [`Self::take`].
     pub fn give_up(
         &self,
         numbers: &RangeInclusive<u64>,
@@ -354,7 +351,7 @@ impl Channel {
     fn deliver(&self, act: impl FnOnce(&mut Making, Point) -> Delivery) -> Result<(), Refused> {
         let Ongoing { task, name, changed, .. } = &*self.ongoing;
         let mut state = self.state()?;
-        // Unless all of it is done, be it because of a panic.
+        // Stays set if anything below fails, or panics.
         state.is_lost = true;
         let delivery = act(&mut state.making, self.point);
         if delivery == Delivery::Taken
@@ -367,7 +364,10 @@ impl Channel {
             state.acknowledged = settled.acknowledged;
             self.collector.stored.send_replace(());
             if settled.late > 0 {
-                warn!("task {name}: {} packets came too late for their results", settled.late);
+                warn!(
+                    "task {name}: {} packets arrived after their windows were final",
+                    settled.late
+                );
             }
         }
         state.is_lost = false;
@@ -382,7 +382,7 @@ impl Channel {
         Ok(())
     }
 
-    /// The state of the task, if it goes on with this channel.
+    /// The state of the task, unless the channel was superseded.
     fn state(&self) -> Result<MutexGuard<'_, State>, Refused> {
         let Ongoing { task, state, .. } = &*self.ongoing;
         let state = lock(state);
@@ -391,7 +391,7 @@ impl Channel {
     }
 }
 
-/// What a thread left behind that panicked is looked at by others only if it was done with it.
+/// Data that a panicking thread left behind is discarded by `is_lost`.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

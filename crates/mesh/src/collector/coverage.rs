@@ -1,33 +1,32 @@
-//! When nobody looked: what one point saw then says nothing of the path.
+//! Times in which a point was not observed: the other point's packets are then undetermined.
 
 use wirestamp_clock::{Time, Utc};
 use wirestamp_metrics::Point;
 
-/// The stretches of time in which it is not known what passed a point: its probe did not run, or gave up what
-/// it knew.
+/// Gaps of both points: the probe did not run, or dropped its observations.
 #[derive(Debug, Default)]
 pub(super) struct Coverage {
     gaps: [Vec<Gap>; 2],
 }
 
-/// From when on it is not known, and from when on it is again.
+/// Begin and end of a gap.
 type Gap = (Time<Utc>, Time<Utc>);
 
 impl Coverage {
-    /// It is not known what passed a point in a stretch of time.
+    /// Adds a gap.
     pub(super) fn leave_out(&mut self, point: Point, from: Time<Utc>, until: Time<Utc>) {
         if from < until {
             self.gaps[super::side(point)].push((from, until));
         }
     }
 
-    /// Whether all that passed a point from one time until another is known, both included.
+    /// Whether a point was observed during all of a time range, ends included.
     pub(super) fn covers(&self, point: Point, from: Time<Utc>, until: Time<Utc>) -> bool {
         let apart = |gap: &Gap| until < gap.0 || from >= gap.1;
         self.gaps[super::side(point)].iter().all(apart)
     }
 
-    /// Lets go of what has to do only with what passed before a time.
+    /// Removes gaps that ended before a time.
     pub(super) fn forget(&mut self, before: Time<Utc>) {
         self.gaps.iter_mut().for_each(|gaps| gaps.retain(|(_, until)| *until > before));
     }
@@ -38,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gap_is_at_one_point_and_ends_where_somebody_looks_again() {
+    fn gap_affects_one_point_until_its_end() {
         let at = Time::from_nanos;
         let mut coverage = Coverage::default();
         coverage.leave_out(Point::B, at(10), at(20));

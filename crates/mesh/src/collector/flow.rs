@@ -1,4 +1,4 @@
-//! A flow as a probe has found it.
+//! Flow reports of probes.
 
 use std::net::IpAddr;
 
@@ -11,28 +11,27 @@ use wirestamp_metrics::flow;
 
 use crate::Name;
 
-/// What a probe has told of a flow last.
+/// The last report of a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flow {
-    /// What it is known by: reports with the same key are of the same flow.
+    /// Reports with the same key belong to the same flow.
     pub key: String,
-    /// When its latest packet passed.
+    /// Time of the last packet.
     pub last: Time<Utc>,
-    /// The report, an object of JSON with the keys of a flow of `wirestamp flows --json`; none, if its packets were
-    /// found to be of others.
+    /// The report as JSON, with the keys of `wirestamp flows --json`; none if the packets now belong to other flows.
     pub report: Option<String>,
 }
 
-/// What is no report of a flow.
+/// A text that is not a flow report.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("it tells of a flow that cannot be: {0}")]
+#[error("cannot read a flow report: {0}")]
 pub struct NoFlow(String);
 
-/// The longest report; usual ones have 2,000 bytes.
+/// Max length of a report; typical ones have 2,000 bytes.
 const LONGEST: usize = 64 << 10;
 
-/// What makes a flow: of RTP, a stream of it. Without `ssrc` it has those packets that belong to no stream of RTP, as
-/// RTCP beside it. The other keys are those of a flow of `wirestamp flows --json`.
+/// Identity of a flow; for RTP, of a stream. Without `ssrc`: the packets that belong to no RTP stream, such as RTCP.
+/// The other keys are those of `wirestamp flows --json`.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = Flow)]
 pub(crate) struct FlowReport {
@@ -42,29 +41,29 @@ pub(crate) struct FlowReport {
     #[schema(value_type = String)]
     dst: IpAddr,
     dport: u16,
-    /// Of IP.
+    /// IP protocol number.
     protocol: u8,
-    /// When its first packet passed, in nanoseconds since 1970 (UTC).
+    /// Time of the first packet, in nanoseconds since 1970 (UTC).
     first_ns: i64,
-    /// When its latest packet passed.
+    /// Time of the last packet.
     last_ns: i64,
-    /// Packets that were seen.
+    /// Packets observed.
     packets: u64,
-    /// Of RTP.
+    /// RTP synchronisation source.
     ssrc: Option<u32>,
 }
 
 impl Flow {
-    /// Reads a report.
+    /// Parses a report.
     ///
     /// # Errors
-    /// When it is none.
+    /// When it is not a valid report.
     pub fn read(report: String) -> Result<Self, NoFlow> {
         if report.len() > LONGEST {
             return Err(NoFlow(format!("a report of {} bytes", report.len())));
         }
         if !report.starts_with('{') {
-            return Err(NoFlow("it is no object".to_owned()));
+            return Err(NoFlow("not a JSON object".to_owned()));
         }
         let key: FlowReport =
             serde_json::from_str(&report).map_err(|why| NoFlow(why.to_string()))?;
@@ -76,14 +75,16 @@ impl Flow {
     }
 }
 
-/// Reports of a task in full. One that cannot be read, of a probe of another version, is left out, which is said.
+/// Parses the reports of a task. Reports that cannot be parsed, of another version, are skipped with a warning.
 pub(crate) fn flow_reports(task: &Name, texts: Vec<String>) -> Vec<flow::FlowReport> {
     let count = texts.len();
     let read = texts.into_iter().filter_map(|text| serde_json::from_str(&text).ok());
     let reports: Vec<_> = read.collect();
     let left_out = count - reports.len();
     if left_out > 0 {
-        warn!("task {task}: {left_out} flows cannot be read; probe and collector have to be alike");
+        warn!(
+            "task {task}: cannot read {left_out} flows; use the same version on probe and collector"
+        );
     }
     reports
 }
@@ -96,7 +97,7 @@ mod tests {
         "protocol":17,"first_ns":1,"last_ns":2,"packets":3}"#;
 
     #[test]
-    fn a_flow_is_known_by_its_ends_and_its_beginning() {
+    fn key_contains_addresses_ports_and_begin() {
         let flow = Flow::read(REPORT.to_owned()).unwrap();
         assert_eq!(flow.key, "192.0.2.1 5 2001:db8::1 6 17 1");
         assert_eq!((flow.last, flow.report.as_deref()), (Time::from_nanos(2), Some(REPORT)));
@@ -107,10 +108,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_flow_is_refused() {
+    fn invalid_reports_are_rejected() {
         for (report, said) in [
-            ("", "no object"),
-            ("[]", "no object"),
+            ("", "not a JSON object"),
+            ("[]", "not a JSON object"),
             ("{", "EOF"),
             ("{}", "missing field"),
             (&REPORT.replace("192.0.2.1", "x"), "IP address"),

@@ -1,4 +1,4 @@
-//! What becomes of what the points of a task deliver: that depends on what the task measures.
+//! Processing of a task's batches, by kind of measurement.
 
 use std::ops::RangeInclusive;
 use std::time::SystemTime;
@@ -12,29 +12,29 @@ use super::{
 };
 use crate::task::{Measure, VOLUME, interval};
 
-/// How far a probe's clock may be ahead: the other point waits until its own has come as far.
+/// Max time that a probe's clock may be ahead: the other point waits until its own clock catches up.
 const AHEAD: Span = Span::from_secs(3600);
-const AHEAD_OF_TIME: &str = "the clock of its probe is more than an hour ahead";
+const AHEAD_OF_TIME: &str = "the clock of the probe is more than an hour ahead";
 
-/// Counts are told of within seconds, also where a clock was set.
+/// Max distance of counts from the end of their batch, even if a clock was set.
 const FARTHEST: Span = Span::from_secs(24 * 3600);
 
 fn timing() -> Timing {
     Timing { window: WINDOW, matching: Config::default() }
 }
 
-/// Results that are being made.
+/// Processing state of a task.
 pub(super) enum Making {
-    /// Of what two points saw.
+    /// Observations of two points.
     Pair(Box<Pair>),
-    /// Of what one has counted, by intervals of this length.
+    /// Counts of one point, per interval.
     Counts(Single, Span),
-    /// Of the flows that one has followed.
+    /// Flows of one point.
     Flows(Single),
 }
 
 impl Making {
-    /// Goes on from what is stored.
+    /// Continues from the stored progress.
     pub(super) fn new(measure: &Measure, progress: &Progress) -> Self {
         let Progress { settled_until, delivered } = *progress;
         let acknowledged = delivered.map(|it| it.acknowledged);
@@ -59,8 +59,8 @@ impl Making {
         }
     }
 
-    /// Takes the next batch of a point, of this number. One that makes no sense is left out, and nothing is known
-    /// of what it told of: why is told, too.
+    /// Takes the next batch of a point. A malformed batch is skipped, its time counts as not observed, and the reason
+    /// is returned.
     pub(super) fn take(
         &mut self,
         point: Point,
@@ -89,7 +89,7 @@ impl Making {
         }
     }
 
-    /// Takes note that batches of these numbers will not come, which told of so many packets until a time.
+    /// Skips batches that the probe dropped, with `packets` packets before `until`.
     pub(super) fn give_up(
         &mut self,
         point: Point,
@@ -97,7 +97,7 @@ impl Making {
         until: Time<Utc>,
         packets: u64,
     ) -> Delivery {
-        // Later than any can be, it would keep the other point waiting for ever.
+        // A later time would keep the other point waiting forever.
         let until = until.min(latest());
         match self {
             Self::Pair(pair) => pair.give_up(point, numbers, until, packets),
@@ -107,7 +107,7 @@ impl Making {
         }
     }
 
-    /// What comes next of a point is the batch behind this number, whatever came before.
+    /// The next batch of a point follows number `behind`, whatever came before.
     pub(super) fn number_anew(&mut self, point: Point, behind: u64) {
         match self {
             Self::Pair(pair) => pair.number_anew(point, behind),
@@ -115,7 +115,7 @@ impl Making {
         }
     }
 
-    /// Whether batches of a point had better wait until the other has caught up.
+    /// Whether batches of a point should wait until the other point catches up.
     pub(super) fn is_ahead(&self, point: Point) -> bool {
         match self {
             Self::Pair(pair) => pair.is_ahead(point),
@@ -123,7 +123,7 @@ impl Making {
         }
     }
 
-    /// What is newly settled, if there is anything.
+    /// New final results, if any.
     pub(super) fn settle(&mut self) -> Option<Settled> {
         match self {
             Self::Pair(pair) => pair.settle(),
@@ -135,7 +135,7 @@ impl Making {
 fn seen(message: &[u8]) -> Result<ObservationBatch, String> {
     let seen = ObservationBatch::decode(message).map_err(|why| why.to_string())?;
     can_be(seen.complete_until)?;
-    // What was missed until a time keeps waiting what the other point saw until then.
+    // Missed packets delay the results of the other point until the end of the loss.
     seen.missed.iter().try_for_each(|it| can_be(it.until))?;
     Ok(seen)
 }
@@ -146,25 +146,19 @@ fn counts(message: &[u8], interval: Span) -> Result<(Time<Utc>, News), String> {
     can_be(complete_until)?;
     let is_far = |it: &Count| (it.begin - complete_until).abs() > FARTHEST;
     if let Some(count) = counts.iter().find(|count| is_far(count)) {
-        return Err(format!(
-            "it counts what passed at {:?}, far from when it was told",
-            count.begin
-        ));
+        return Err(format!("its count of {:?} is far from the end of the batch", count.begin));
     }
-    // Others would stand between the intervals of the task, and be added up with none.
+    // Other intervals could not be added to those of the task.
     let is_none = |it: &Count| it.begin.interval_begin(interval) != it.begin;
     if let Some(count) = counts.iter().find(|count| is_none(count)) {
-        return Err(format!(
-            "no interval of the task begins at {:?}, which it counts",
-            count.begin
-        ));
+        return Err(format!("no interval of the task begins at {:?}", count.begin));
     }
     Ok((complete_until, News { counts, flows: Vec::new() }))
 }
 
 fn flows(message: &[u8]) -> Result<(Time<Utc>, News), String> {
     let Flows { reports, complete_until } =
-        Flows::decode(message).map_err(|why| format!("flows cannot be read: {why}"))?;
+        Flows::decode(message).map_err(|why| format!("cannot read flows: {why}"))?;
     can_be(complete_until)?;
     let flows = reports.into_iter().map(Flow::read).collect::<Result<Vec<_>, _>>();
     let flows = flows.map_err(|why| why.to_string())?;
@@ -172,7 +166,7 @@ fn flows(message: &[u8]) -> Result<(Time<Utc>, News), String> {
     Ok((complete_until, News { counts: Vec::new(), flows }))
 }
 
-/// Whether a point can have told of everything until a time.
+/// Whether a time is not too far in the future.
 fn can_be(complete_until: Time<Utc>) -> Result<(), String> {
     if complete_until <= latest() { Ok(()) } else { Err(AHEAD_OF_TIME.to_owned()) }
 }
@@ -187,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_flow_has_packets_in_an_hour() {
+    fn flows_in_the_future_are_rejected() {
         let told = |last_ns: i64| {
             let report = format!(
                 r#"{{"src":"192.0.2.1","dst":"192.0.2.2","sport":5,"dport":6,"protocol":17,
@@ -201,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_counted_is_of_the_intervals_of_the_task() {
+    fn counts_match_intervals_of_the_task() {
         let at = |millis: i64| Time::from_nanos(millis * 1_000_000);
         let told = |begin| {
             let (packets, bytes, missed, watched) = (3, 300, 0, Span::from_secs(1));
@@ -215,6 +209,6 @@ mod tests {
         for begin in [at(1000), at(4999), at(-1)] {
             assert!(told(begin).unwrap_err().starts_with("no interval of the task begins at"));
         }
-        assert!(told(at(-100_000_000)).unwrap_err().contains("far from when it was told"));
+        assert!(told(at(-100_000_000)).unwrap_err().contains("far from the end of the batch"));
     }
 }

@@ -1,4 +1,4 @@
-//! What the collector makes of what probes have seen.
+//! The collector: turns observations of probes into results.
 
 mod answers;
 mod archive;
@@ -40,10 +40,10 @@ pub(crate) use flow::{FlowReport, flow_reports};
 pub(crate) use service::Service;
 pub(crate) use tending::tend;
 
-/// Results are of seconds.
+/// Length of a result window.
 pub(crate) const WINDOW: Span = Span::from_secs(1);
 
-/// The place of a point where there is something for each of both.
+/// Index of a point in arrays of both.
 fn side(point: Point) -> usize {
     usize::from(point == Point::B)
 }

@@ -1,9 +1,8 @@
-//! What a call over a path would have been like: the E-model (ITU-T G.107) on what a window tells.
+//! Call quality over a path: the E-model (ITU-T G.107), applied to a window.
 //!
-//! It is worked out from the mean delay and the losses of the window as a whole, whatever its length: an opinion of a
-//! minute is that of somebody who heard the minute, and no mean of opinions. Packets of several flows are in a window
-//! together, and nothing is kept of their order, so losses are taken as random (a burst ratio of 1): bursts sound
-//! worse. What end systems add, packing the voice and taking out the jitter, is not in it.
+//! Input: the mean delay and the loss of the whole window, whatever its length. So the MOS of a minute is not a mean of
+//! MOS values. Packets of several flows share a window and their order is not kept, so losses count as random (burst
+//! ratio 1); bursts sound worse. Packetisation and jitter buffers of end systems are not included.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -12,25 +11,25 @@ use wirestamp_metrics::emodel::{Codec, Parameters};
 
 use super::Measured;
 
-/// Losses at random.
+/// Random losses.
 const BURST_RATIO: f64 = 1.0;
 
-/// Why there is no opinion.
+/// Why there is no MOS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoOpinion {
     /// No packet was seen at both points.
     NoDelay,
-    /// The delay has no bound, because the clocks are not synchronised.
+    /// The clocks are not synchronised, so the delay has no bound.
     NotSynchronised,
-    /// The delay is further below zero than it may be off.
+    /// A negative delay contradicts the clock errors.
     ContradictsTheClocks,
-    /// ITU-T G.113 does not say what losses do to the codec, and there were some.
+    /// ITU-T G.113 has no loss parameters for the codec, and there were losses.
     Codec,
 }
 
 impl NoOpinion {
-    /// Its name, as in answers over HTTP.
+    /// Name in HTTP responses.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -43,7 +42,7 @@ impl NoOpinion {
 }
 
 impl Measured {
-    /// With what a call with this codec would have been like.
+    /// Adds the MOS of a call with this codec.
     pub(super) fn rated(self, codec: Codec) -> Self {
         match self.opinion(codec) {
             Ok(mos) => Self { mos: Some(mos), ..self },
@@ -83,7 +82,7 @@ mod tests {
     use super::*;
     use crate::collector::Spread;
 
-    /// A window in which packets took so many milliseconds in the mean, and so many of a hundred were lost.
+    /// A window with a mean delay of `delay` ms and a loss of `lost` %.
     fn window(delay: f64, lost: u64) -> Measured {
         let spread = Spread { count: 100 - lost, mean: delay * 1e6, ..Spread::default() };
         Measured {
@@ -104,7 +103,7 @@ mod tests {
     /// R of G.107's defaults is 93.2, which is 4.41; 1 % loss costs G.711 95 / (1 + 4.3) = 17.9 of it,
     /// and 75.3 is 3.83.
     #[test]
-    fn an_opinion_is_that_of_the_e_model() {
+    fn mos_matches_the_e_model() {
         for (delay, lost, expected) in [(0.0, 0, 4.41), (0.0, 1, 3.83), (-3.0, 0, 4.41)] {
             let found = mos(window(delay, lost), Codec::G711).unwrap();
             assert!((found - expected).abs() < 0.01, "{found} for {delay} ms, {lost} %");
@@ -114,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_none_it_says_why() {
+    fn missing_mos_has_a_reason() {
         let known = window(20.0, 1);
         let nothing = Measured::default();
         let unknown = Measured { delay_ns: None, error_ns: None, ..known.clone() };

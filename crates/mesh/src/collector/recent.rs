@@ -1,4 +1,4 @@
-//! The newest results of all tasks at once.
+//! The newest results of all tasks.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,19 @@ use super::{Brief, Collector, Counted};
 use crate::DatabaseError;
 use crate::task::Measure;
 
-/// The newest of a task, in their order.
+/// Newest results of a task, ordered by time.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum Recent {
-    /// Of a path.
+    /// Windows of a delay task.
     Windows(Vec<Brief>),
-    /// Of a point.
+    /// Intervals of a counting task.
     Intervals(Vec<Counted>),
 }
 
 impl Collector {
-    /// What tasks that are not ended have measured from a time on, by their numbers: so many of each at the most, the
-    /// newest. Flows are left out, which have no results by the second.
+    /// The newest results of current tasks from a time on, at most `most` per task. Flow tasks have no results per
+    /// second and are left out.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -34,7 +34,7 @@ impl Collector {
         let tasks = self.tasks().borrow().clone();
         let mut all = BTreeMap::new();
         for (number, entered) in tasks.iter().filter(|(_, it)| it.ended.is_none()) {
-            // Each by itself: what is to be stored need not wait for all of them.
+            // One lock per task, so that storing results need not wait for all tasks.
             let results = self.results();
             let recent = match entered.task.measure {
                 Measure::PassiveDelay(_) | Measure::ReportedDelay(_) | Measure::ActiveDelay(_) => {
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_that_are_not_ended_have_their_newest_and_opinions_where_a_codec_is_named() {
+    fn current_tasks_have_recent_results_and_mos() {
         let folder = tempfile::tempdir().unwrap();
         let mut results = Results::open(&folder.path().join("results")).unwrap();
         let time = |second| Time::from_nanos(0) + Span::from_secs(second);

@@ -1,4 +1,4 @@
-//! Deliveries over the network.
+//! gRPC service for probes: delivery of batches.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -16,15 +16,14 @@ use crate::v1::collection_server::Collection;
 use crate::v1::delivery::What;
 use crate::v1::{Batch, Delivery, GivenUp, Opening, Receipt};
 
-/// Receipts that wait for a probe to read them.
+/// Queued receipts to a probe.
 const RECEIPTS: usize = 16;
 
-/// Numbers of batches, which databases keep as signed, and packets that were given up at once: nobody has as
-/// many.
+/// Valid batch numbers (databases store them as signed), and max packets in dropped batches.
 const NUMBERS: RangeInclusive<u64> = 1..=i64::MAX.cast_unsigned() - 1;
 const MOST_PACKETS: u64 = 1 << 40;
 
-/// What probes call.
+/// The service.
 pub(crate) struct Service {
     pub(crate) collector: Arc<Collector>,
     pub(crate) authorizer: Arc<Authorizer>,
@@ -42,14 +41,17 @@ impl Collection for Service {
         let mut deliveries = request.into_inner();
         let first = deliveries.message().await?.and_then(|it| it.what);
         let Some(What::Opening(opening)) = first else {
-            warn!("refused deliveries of the {}, who did not open them", caller.subject());
-            return Err(Status::invalid_argument("a call to deliver begins with its opening"));
+            warn!(
+                "rejected deliveries of the {}: the first message is not an opening",
+                caller.subject()
+            );
+            return Err(Status::invalid_argument("the first message must be an opening"));
         };
         let Opening { spool, task: number, point, first } = opening;
         let probe = &caller.subject().name;
         let open = || self.collector.open(probe, (number, point), (spool, first));
         let channel = task::block_in_place(open)
-            .inspect_err(|why| warn!("refused deliveries of {probe}: {why}"))?;
+            .inspect_err(|why| warn!("rejected deliveries of {probe}: {why}"))?;
         let (receipts, answers) = mpsc::channel(RECEIPTS);
         task::spawn(async move {
             if let Err(status) = take_all(channel, deliveries, &receipts, &caller).await {
@@ -58,7 +60,7 @@ impl Collection for Service {
                     caller.subject(),
                     status.message()
                 );
-                // Who does not listen any more has to begin anew anyway.
+                // A probe that does not read it reconnects anyway.
                 drop(receipts.send(Err(status)).await);
             }
         });
@@ -66,7 +68,7 @@ impl Collection for Service {
     }
 }
 
-/// Takes batches until there are no more, and says which of them are not needed again.
+/// Takes batches until the stream ends, and sends receipts.
 async fn take_all(
     mut channel: Channel,
     mut deliveries: Streaming<Delivery>,
@@ -75,7 +77,7 @@ async fn take_all(
 ) -> Result<(), Status> {
     let mut told = None;
     loop {
-        // One that is ahead is not listened to, and the network holds back what it sends.
+        // While a point is ahead, its stream is not read: flow control stops the probe.
         let state = || Ok::<_, Refused>((channel.up_to()?, channel.is_ahead()?));
         let (up_to, is_ahead) = task::block_in_place(state)?;
         if told.replace(up_to) != Some(up_to) && receipts.send(Ok(Receipt { up_to })).await.is_err()
@@ -87,7 +89,7 @@ async fn take_all(
             () = channel.changed() => {}
             delivery = deliveries.message(), if !is_ahead => match delivery? {
                 Some(delivery) => {
-                    // It may have been revoked since.
+                    // The certificate may have been revoked.
                     caller.check()?;
                     task::block_in_place(|| take(&channel, delivery))?;
                 }
@@ -107,7 +109,11 @@ fn take(channel: &Channel, delivery: Delivery) -> Result<(), Status> {
         {
             channel.give_up(&(first..=last), until, packets.min(MOST_PACKETS))?;
         }
-        _ => return Err(Status::invalid_argument("a delivery is a batch, or of batches given up")),
+        _ => {
+            return Err(Status::invalid_argument(
+                "a delivery must contain a batch or dropped batches",
+            ));
+        }
     }
     Ok(())
 }

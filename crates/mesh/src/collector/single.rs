@@ -1,4 +1,4 @@
-//! A point of a task that no other is compared with: whatever it delivers is a result at once.
+//! Results of a single point: each batch is a result by itself.
 
 use std::ops::RangeInclusive;
 
@@ -7,34 +7,34 @@ use wirestamp_clock::{Time, Utc};
 
 use super::{Delivery, Flow, Settled};
 
-/// What one point has measured.
+/// Results of a single point.
 pub struct Single {
     acknowledged: u64,
     complete_until: Time<Utc>,
-    /// What has come since it was settled last.
+    /// Results since the last settlement.
     news: News,
     given_up: u64,
     has_grown: bool,
 }
 
-/// What a batch tells.
+/// Contents of a batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct News {
-    /// Packets and bytes, to be added to what was counted before.
+    /// Counts, to be added to earlier ones.
     pub counts: Vec<Count>,
-    /// Flows, each in the place of what was told of it before.
+    /// Flows; each replaces its earlier report.
     pub flows: Vec<Flow>,
 }
 
 impl Single {
-    /// A point that has delivered everything before a time. The batch behind this number comes next.
+    /// A point that has delivered everything before `complete_until`, up to batch `acknowledged`.
     #[must_use]
     pub fn new(complete_until: Time<Utc>, acknowledged: u64) -> Self {
         let news = News::default();
         Self { acknowledged, complete_until, news, given_up: 0, has_grown: false }
     }
 
-    /// Takes the next batch, of this number, which tells of everything before a time.
+    /// Takes the next batch, with everything before `until`.
     pub fn take(&mut self, number: u64, until: Time<Utc>, news: News) -> Delivery {
         let delivery = self.receive(&(number..=number), until);
         if delivery == Delivery::Taken {
@@ -44,7 +44,7 @@ impl Single {
         delivery
     }
 
-    /// Takes note that batches of these numbers will not come, which told of so many packets until a time.
+    /// Skips batches that the probe dropped, with `packets` packets before `until`.
     pub fn give_up(
         &mut self,
         numbers: &RangeInclusive<u64>,
@@ -58,17 +58,17 @@ impl Single {
         delivery
     }
 
-    /// Takes note that a batch makes no sense.
+    /// Skips a malformed batch.
     pub fn leave_out(&mut self, number: u64) -> Delivery {
         self.receive(&(number..=number), self.complete_until)
     }
 
-    /// What comes next is the batch behind this number, whatever came before.
+    /// The next batch follows number `behind`, whatever came before.
     pub fn number_anew(&mut self, behind: u64) {
         self.acknowledged = behind;
     }
 
-    /// What is new, if there is anything.
+    /// New results, if any.
     pub fn settle(&mut self) -> Option<Settled> {
         std::mem::take(&mut self.has_grown).then(|| Settled {
             news: std::mem::take(&mut self.news),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn each_batch_is_a_result_once() {
+    fn each_batch_counts_once() {
         let mut single = Single::new(at(0), 4);
         assert_eq!(single.take(6, at(3), counts(1)), Delivery::Expected(5));
         assert_eq!(single.take(5, at(2), counts(7)), Delivery::Taken);

@@ -1,4 +1,4 @@
-//! How far the clocks of two machines may be apart.
+//! Clock offset between two machines.
 
 use crate::protocol::MachineClock;
 use serde::{Deserialize, Serialize};
@@ -6,23 +6,23 @@ use thiserror::Error;
 use utoipa::ToSchema;
 use wirestamp_clock::Span;
 
-/// Why the time from one machine to another means nothing.
+/// Why the delay between two machines is not known.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NotSynchronised {
-    /// A's machine keeps a time of its own.
-    #[error("nobody keeps the clock of the first point's machine on UTC")]
+    /// A's clock is not synchronised.
+    #[error("the clock of the first point's machine is not synchronised to UTC")]
     First,
-    /// B's machine keeps a time of its own.
-    #[error("nobody keeps the clock of the second point's machine on UTC")]
+    /// B's clock is not synchronised.
+    #[error("the clock of the second point's machine is not synchronised to UTC")]
     Second,
-    /// Nothing was told of one of them.
-    #[error("nothing is known of the clocks")]
+    /// The state of a clock is unknown.
+    #[error("the state of the clocks is unknown")]
     Unknown,
 }
 
 impl NotSynchronised {
-    /// Its name, where it is kept.
+    /// Name in databases.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::First => "first",
@@ -31,17 +31,16 @@ impl NotSynchronised {
         }
     }
 
-    /// What has this name.
+    /// The value with this name.
     pub(super) fn named(name: &str) -> Option<Self> {
         [Self::First, Self::Second, Self::Unknown].into_iter().find(|it| it.name() == name)
     }
 }
 
-/// How far the clocks of both points may be apart while they told this of themselves: not at all on one
-/// machine, and by the errors of both on two.
+/// Max offset between the clocks of both points: zero on one machine, the sum of both errors on two.
 ///
 /// # Errors
-/// When one of them is not synchronised.
+/// When a clock is not synchronised.
 pub(super) fn offset<'a>(
     first: impl Iterator<Item = &'a MachineClock>,
     second: impl Iterator<Item = &'a MachineClock>,
@@ -55,9 +54,9 @@ pub(super) fn offset<'a>(
     Ok(first + second.error.ok_or(NotSynchronised::Second)?)
 }
 
-/// The worst of what was told of the clock at a point.
+/// Worst clock state of a point.
 struct Worst {
-    /// None if the machine was started again meanwhile.
+    /// None if the machine was rebooted meanwhile.
     machine: Option<[u8; 16]>,
     error: Option<Span>,
 }
@@ -79,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_counts_and_one_machine_has_one_clock() {
+    fn worst_error_counts_and_one_machine_has_no_offset() {
         let of =
             |first: &[MachineClock], second: &[MachineClock]| offset(first.iter(), second.iter());
         let good = [clock(1, Some(100)), clock(1, Some(300)), clock(1, Some(200))];
@@ -89,7 +88,7 @@ mod tests {
         assert_eq!(of(&lost, &[clock(2, Some(50))]), Err(NotSynchronised::First));
         assert_eq!(of(&good, &[clock(2, None)]), Err(NotSynchronised::Second));
         assert_eq!(of(&good, &[]), Err(NotSynchronised::Unknown));
-        // Both were started again, and may have been one machine or two.
+        // After a reboot, both may be one machine or two.
         let again = [clock(1, None), clock(3, None)];
         assert_eq!(of(&again, &again), Err(NotSynchronised::First));
     }

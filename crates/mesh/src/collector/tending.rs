@@ -1,4 +1,4 @@
-//! The archive is kept, again and again.
+//! Periodic maintenance of the archive.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use super::Archive;
 use super::archive::INTERVAL;
 use crate::task::Tasks;
 
-/// Keeps the archive of these tasks, for ever.
+/// Maintains the archive of these tasks forever.
 pub(crate) async fn tend(archive: &Arc<Archive>, tasks: watch::Receiver<Arc<Tasks>>) {
     let mut interval = tokio::time::interval(INTERVAL);
     loop {
         interval.tick().await;
         let (archive, tasks) = (Arc::clone(archive), Arc::clone(&tasks.borrow()));
-        // One that panicked has told so.
+        // A panic was reported by the thread itself.
         drop(tokio::task::spawn_blocking(move || archive.tend(&tasks)).await);
     }
 }

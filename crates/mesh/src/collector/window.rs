@@ -1,4 +1,4 @@
-//! Results of a stretch of time.
+//! Windows of results.
 
 use std::collections::BTreeMap;
 
@@ -7,28 +7,28 @@ use wirestamp_metrics::{Outcome, Quality};
 
 use super::NotSynchronised;
 
-/// What became of the packets that passed A in a window, and of those that only B saw in it.
+/// Outcomes of the packets that passed A in a window, and of those that only B observed.
 #[derive(Clone, Debug)]
 pub struct Window {
-    /// Delay, loss and everything else, by the clocks as they were.
+    /// Delay, loss and other metrics, by the clocks as they were.
     pub quality: Quality,
-    /// How far the clocks of the two machines may have been apart.
+    /// Max offset between the clocks of the two machines.
     pub offset: Result<Span, NotSynchronised>,
-    /// The least of what each delay may be at the most, by the stamps of both ends; none without delays.
+    /// Min upper bound of a delay, from the stamps of both ends; none without delays.
     pub(crate) least: Option<Span>,
 }
 
 impl Window {
-    /// How far any of the delays can be off: by the stamps of both ends, and by the clocks of the machines.
+    /// Max error of the delays: stamp errors plus clock offset.
     ///
     /// # Errors
-    /// When the clocks are not synchronised: then only differences of delays mean something.
+    /// When the clocks are not synchronised; then only delay differences are valid.
     pub fn error(&self) -> Result<Span, NotSynchronised> {
         let of_stamps = self.quality.clock_error().map_or(Span::ZERO, |error| error.max);
         Ok(of_stamps + self.offset?)
     }
 
-    /// Whether a delay is so far below zero that one of the clocks is worse than it says.
+    /// Whether a negative delay contradicts the stated clock errors.
     #[must_use]
     pub fn contradicts_the_clocks(&self) -> bool {
         let offset = self.offset.ok();
@@ -36,17 +36,17 @@ impl Window {
     }
 }
 
-/// Windows that are not settled, by when they begin.
+/// Open windows by begin.
 pub(super) struct Windows {
     length: Span,
     open: BTreeMap<Time<Utc>, Open>,
-    /// Everything before was settled by somebody who is gone.
+    /// Everything before this time was settled before a restart.
     begun_at: Time<Utc>,
     settled_until: Time<Utc>,
     late: u64,
 }
 
-/// A window that is not settled: its quality, and the least of what each delay may be at the most.
+/// An open window: its metrics, and the min upper bound of its delays.
 type Open = (Quality, Option<Span>);
 
 impl Windows {
@@ -54,7 +54,7 @@ impl Windows {
         let length = length.max(Span::from_nanos(1));
         let mut windows =
             Self { length, open: BTreeMap::new(), begun_at: settled_until, settled_until, late: 0 };
-        // Windows had another length before: none begins in what is settled.
+        // The window length may have changed: no window begins in settled time.
         if windows.begin(settled_until) < settled_until {
             windows.settled_until = windows.begin(settled_until) + length;
         }
@@ -69,12 +69,12 @@ impl Windows {
         self.settled_until
     }
 
-    /// When the window of a time begins.
+    /// Begin of the window that contains a time.
     pub(super) fn begin(&self, time: Time<Utc>) -> Time<Utc> {
         time.interval_begin(self.length)
     }
 
-    /// Adds an outcome, if its window was not settled before.
+    /// Records an outcome, unless its window is settled.
     pub(super) fn record(&mut self, outcome: &Outcome) {
         let time = time(outcome);
         if time < self.settled_until {
@@ -89,12 +89,12 @@ impl Windows {
         }
     }
 
-    /// How many outcomes came too late for their windows since this was asked last.
+    /// Returns and resets the number of outcomes that were too late for their windows.
     pub(super) fn take_late(&mut self) -> u64 {
         std::mem::take(&mut self.late)
     }
 
-    /// Settles the windows that begin before a time.
+    /// Closes the windows that begin before `until`.
     pub(super) fn settle(&mut self, until: Time<Utc>) -> BTreeMap<Time<Utc>, Open> {
         self.settled_until = until;
         let open = self.open.split_off(&until);
@@ -102,7 +102,7 @@ impl Windows {
     }
 }
 
-/// When a packet passed: A, if it was seen there.
+/// Time of a packet: at A, if it was observed there.
 fn time(outcome: &Outcome) -> Time<Utc> {
     let seen = match outcome {
         Outcome::Matched { sent, .. }

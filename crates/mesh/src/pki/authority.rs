@@ -1,4 +1,4 @@
-//! The authority.
+//! The certificate authority (CA) of a mesh.
 
 use std::path::Path;
 
@@ -11,40 +11,39 @@ use super::register::{Change, Register, Signer};
 use super::{Entry, Error, Issued, Result, Role, Serial, Subject, Token, certificate};
 use crate::Name;
 
-/// How long the certificate of a node is good. Nodes renew theirs before, so that it is also how long it
-/// takes at the most until all of them know of a new key of the authority.
+/// Lifetime of a node's certificate. Nodes renew in time, so after this all nodes know a new CA key.
 pub const LIFETIME: SignedDuration = SignedDuration::from_hours(90 * 24);
 
-/// How long a certificate of the authority is good.
+/// Lifetime of a CA certificate.
 const AUTHORITY_LIFETIME: SignedDuration = SignedDuration::from_hours(10 * 365 * 24);
 
-/// The authority of a mesh: private keys, and a register of what they have signed.
+/// The CA of a mesh: its private keys, and a register of issued certificates.
 ///
-/// Its file is a SQLite database that only its owner can read. Several programs may use it at once.
+/// Stored in a SQLite database that only its owner can read. Several processes may use it at once.
 pub struct Authority {
     register: Register,
 }
 
 impl Authority {
-    /// Makes a new one, in a new file.
+    /// Creates a CA in a new file.
     ///
     /// # Errors
-    /// When there is a file, or it cannot be made.
+    /// When the file exists or cannot be created.
     pub fn create(path: &Path, now: Timestamp) -> Result<Self> {
         Register::create(path, &signer(now, now)?)?;
         Self::open(path)
     }
 
-    /// The one in a file.
+    /// Opens the CA in a file.
     ///
     /// # Errors
-    /// When there is none, or it cannot be read.
+    /// When it does not exist or cannot be read.
     pub fn open(path: &Path) -> Result<Self> {
         Ok(Self { register: Register::open(path)? })
     }
 
-    /// Makes a new key. Nodes learn of it when they renew their certificates; when all have, it signs. What
-    /// the older ones have signed stays good. Returns from when on the new key signs.
+    /// Creates a new key. Nodes learn it when they renew their certificates; then it signs. Certificates of older keys
+    /// stay valid. Returns when the new key begins to sign.
     ///
     /// # Errors
     /// When the database cannot be written.
@@ -56,8 +55,8 @@ impl Authority {
         Ok(signer.signs_from)
     }
 
-    /// Makes a new key that signs at once, and takes back everything that the older ones have signed, because
-    /// somebody else may have them. Every node has to be let in again.
+    /// Creates a new key that signs at once, and revokes everything that the older keys signed, because they may be
+    /// compromised. Every node must be enrolled again.
     ///
     /// # Errors
     /// When the database cannot be written.
@@ -69,8 +68,7 @@ impl Authority {
         change.commit()
     }
 
-    /// The certificates of the authority in PEM, that of the one that signs first: what signs the
-    /// certificates of others.
+    /// The CA certificates in PEM, the signing one first.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -78,7 +76,7 @@ impl Authority {
         Ok(trust_pem(&self.register.signers(now)?))
     }
 
-    /// All certificates of nodes that it has signed, in this order.
+    /// All issued certificates, in order of issue.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -86,7 +84,7 @@ impl Authority {
         self.register.entries()
     }
 
-    /// Who can be let in by a token that was not used yet, and until when.
+    /// Subjects and expiry of unused tokens.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -94,7 +92,7 @@ impl Authority {
         self.register.invited(now)
     }
 
-    /// Whether the certificate of a number is good: signed by this authority, not ended, not revoked.
+    /// Whether a certificate is valid: issued by this CA, not expired, not revoked.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -102,7 +100,7 @@ impl Authority {
         Ok(self.register.entry(serial)?.is_some_and(|entry| entry.is_good(now)))
     }
 
-    /// By what else whom the certificate of a number is for is called; none if this authority signed no such.
+    /// Other names in a certificate; none if this CA did not issue it.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -110,8 +108,8 @@ impl Authority {
         Ok(self.register.entry(serial)?.map(|entry| entry.also_known_as))
     }
 
-    /// Makes a token that lets a node in once, for so long. The node knows the authority by the key that
-    /// signs now, so that whom it calls has to show a certificate of that.
+    /// Creates a token that enrols a node once, within `lifetime`. It contains the fingerprint of the signing key, so
+    /// the node can verify the controller.
     ///
     /// # Errors
     /// When the database cannot be written.
@@ -128,12 +126,11 @@ impl Authority {
         Ok(token)
     }
 
-    /// Signs the request of a node that has a token, which then is used: it serves nobody else, and the same
-    /// key once more, should the answer get lost. Certificates that the node had before are revoked: it
-    /// takes its own place.
+    /// Signs the request of a node with a token, which is then used up: it only works again for the same key, in case
+    /// the response was lost. Earlier certificates of the node are revoked.
     ///
     /// # Errors
-    /// When the token cannot be used, or the request cannot be read; then the token stays as it was.
+    /// When the token is not valid, or the request cannot be parsed; then the token stays unused.
     pub fn enrol(&mut self, token: &Token, request_pem: &str, now: Timestamp) -> Result<Issued> {
         let request = CertificateSigningRequestParams::from_pem(request_pem)?;
         let change = self.register.change()?;
@@ -145,11 +142,11 @@ impl Authority {
         Ok(issued)
     }
 
-    /// Signs a request that the owner of the authority makes for somebody, who may have other names:
-    /// domains and addresses, as browsers know servers by.
+    /// Signs a request made by the owner of the CA. The certificate may contain other host names and addresses, for
+    /// browsers.
     ///
     /// # Errors
-    /// When the request or a name cannot be read.
+    /// When the request or a name is not valid.
     pub fn issue(
         &mut self,
         subject: &Subject,
@@ -164,11 +161,10 @@ impl Authority {
         Ok(issued)
     }
 
-    /// Signs the request of a node whose certificate of this number ends some day. That stays good, so that
-    /// nothing breaks off.
+    /// Signs the renewal request of a node. Its old certificate stays valid, so connections are not interrupted.
     ///
     /// # Errors
-    /// When the certificate is not good any more, or the request cannot be read.
+    /// When the certificate is not valid any more, or the request cannot be parsed.
     pub fn renew(
         &mut self,
         subject: &Subject,
@@ -186,7 +182,7 @@ impl Authority {
         Ok(issued)
     }
 
-    /// Takes back the certificates and tokens of a name: of one role, or of all. Returns how many.
+    /// Revokes the certificates and tokens of a name, for one role or all. Returns how many.
     ///
     /// # Errors
     /// When there are none, or the database cannot be written.
@@ -198,7 +194,7 @@ impl Authority {
     }
 }
 
-/// A new key of the authority, which signs from a time on.
+/// A new CA key, which signs from `signs_from` on.
 fn signer(now: Timestamp, signs_from: Timestamp) -> Result<Signer> {
     let (serial, key) = (Serial::new(random()?), KeyPair::generate()?);
     let expires = after(now, AUTHORITY_LIFETIME);
@@ -207,7 +203,7 @@ fn signer(now: Timestamp, signs_from: Timestamp) -> Result<Signer> {
     Ok(Signer { serial, certificate, key: key.serialize_der(), signs_from, expires })
 }
 
-/// Signs a certificate for a key, and enters it.
+/// Issues and registers a certificate for a key.
 fn sign(
     change: &Change<'_>,
     subject: Subject,
@@ -235,7 +231,7 @@ fn sign(
     Ok(issued)
 }
 
-/// The certificate of the authority that signs now.
+/// The CA certificate that signs now.
 fn signing(change: &Change<'_>, now: Timestamp) -> Result<Signer> {
     let first = change.signers(now)?.into_iter().next();
     first.filter(|signer| signer.signs_from <= now).ok_or(Error::Ended)
@@ -246,7 +242,7 @@ fn trust_pem(signers: &[Signer]) -> String {
     signers.iter().map(certificate).collect()
 }
 
-/// As RFC 7468 has it.
+/// PEM text (RFC 7468).
 pub(super) fn pem_text(part: &Pem) -> String {
     pem::encode_config(part, EncodeConfig::new().set_line_ending(LineEnding::LF))
 }
@@ -257,7 +253,7 @@ fn random<const BYTES: usize>() -> Result<[u8; BYTES]> {
     Ok(bytes)
 }
 
-/// A time later by so much, or the last that there is.
+/// `now + by`, limited to the last representable time.
 fn after(now: Timestamp, by: SignedDuration) -> Timestamp {
     now.saturating_add(by).unwrap_or(Timestamp::MAX)
 }

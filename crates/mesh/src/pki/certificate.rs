@@ -1,4 +1,4 @@
-//! Certificates: what is in one, and what comes of signing.
+//! Contents of certificates.
 
 use std::fmt;
 
@@ -12,24 +12,24 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::{Error, Result, Subject};
 
-/// How far clocks may be apart: a certificate is good from so many seconds before it was signed.
+/// Tolerated clock difference: certificates are valid from this many seconds before their issue.
 const LEEWAY: i64 = 300;
 
-/// The number of a certificate: 16 bytes of which the first is 0x40 to 0x7f, so that no rule on leading
-/// zeros changes it (RFC 5280 section 4.1.2.2).
+/// Serial number of a certificate: 16 bytes, the first from 0x40 to 0x7f, so that leading zeros need no special
+/// treatment (RFC 5280 section 4.1.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Serial([u8; Self::BYTES]);
 
 impl Serial {
     pub(super) const BYTES: usize = 16;
 
-    /// That of so many random bytes.
+    /// From random bytes.
     pub(super) fn new(mut bytes: [u8; Self::BYTES]) -> Self {
         bytes[0] = bytes[0] & 0x3f | 0x40;
         Self(bytes)
     }
 
-    /// That of a certificate; none if it cannot be one of ours.
+    /// From a certificate; none if it is not a serial number of a mesh.
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.try_into().ok()?;
         (Self::new(bytes).0 == bytes).then_some(Self(bytes))
@@ -40,31 +40,31 @@ impl Serial {
     }
 }
 
-/// In hexadecimal digits.
+/// In hexadecimal.
 impl fmt::Display for Serial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}", u128::from_be_bytes(self.0))
     }
 }
 
-/// What the authority answers to a request.
+/// An issued certificate.
 #[derive(Clone, Debug)]
 pub struct Issued {
-    /// Who it is for.
+    /// Subject.
     pub subject: Subject,
-    /// The number of the certificate.
+    /// Serial number.
     pub serial: Serial,
-    /// The certificate in DER.
+    /// Certificate in DER.
     pub der: Vec<u8>,
-    /// The certificate in PEM.
+    /// Certificate in PEM.
     pub certificate_pem: String,
-    /// The certificates of the authority in PEM: what signs it and those of others.
+    /// CA certificates in PEM, the issuing one first.
     pub trust_pem: String,
-    /// When it ends.
+    /// Expiry.
     pub expires: Timestamp,
 }
 
-/// What is in the certificate of a node.
+/// Parameters of a node's certificate.
 pub(super) fn of_node(
     subject: &Subject,
     serial: Serial,
@@ -89,11 +89,11 @@ pub(super) fn of_node(
     Ok(parameters)
 }
 
-/// What is in a certificate of the authority.
+/// Parameters of a CA certificate.
 pub(super) fn of_authority(serial: Serial, times: (Timestamp, Timestamp)) -> CertificateParams {
     let mut parameters = CertificateParams::default();
     parameters.serial_number = Some(SerialNumber::from_slice(serial.bytes()));
-    // Two of the same name could not be told apart where the one follows the other.
+    // CA certificates need different names, or chains would be ambiguous.
     parameters.distinguished_name = called(&format!("Wirestamp mesh {serial}"));
     parameters.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     parameters.key_usages = vec![KeyUsagePurpose::KeyCertSign];
@@ -101,7 +101,7 @@ pub(super) fn of_authority(serial: Serial, times: (Timestamp, Timestamp)) -> Cer
     parameters
 }
 
-/// When a certificate ends.
+/// Expiry of a certificate.
 pub(super) fn ends(certificate: &[u8]) -> Option<Timestamp> {
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
     Timestamp::from_second(certificate.validity().not_after.timestamp()).ok()
@@ -118,8 +118,7 @@ fn set_times(parameters: &mut CertificateParams, (from, until): (Timestamp, Time
     parameters.not_after = date(until.as_second());
 }
 
-/// The date of so many seconds since 1970. Those beyond what dates can be (9999) are the epoch, which is
-/// no time to be valid.
+/// Date of a time in seconds since 1970. Times beyond the year 9999 become the epoch, which is never valid.
 fn date(seconds: i64) -> OffsetDateTime {
     OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH)
 }
@@ -132,7 +131,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_serial_is_the_same_in_a_certificate(bytes: [u8; 16]) {
+        fn serial_round_trips(bytes: [u8; 16]) {
             let serial = Serial::new(bytes);
             prop_assert_eq!(Serial::of(serial.bytes()), Some(serial));
             prop_assert_eq!(Serial::of(&serial.bytes()[1..]), None);

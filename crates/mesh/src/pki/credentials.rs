@@ -1,4 +1,4 @@
-//! What a node is known by, in a file.
+//! Credentials of a node, in a file.
 
 use std::fs;
 use std::io;
@@ -12,22 +12,22 @@ use super::authority::pem_text;
 use super::{Issued, LIFETIME, Request, Serial, Subject, certificate};
 use crate::atomic_file;
 
-/// A node's private key and certificate, and whom it trusts. All in PEM.
+/// Private key and certificate of a node, and the CA certificates that it trusts, all in PEM.
 ///
-/// They are kept in one file, in this order, so that what is in it always belongs together. Other programs
-/// read it too: `curl --cert FILE --cacert FILE`.
+/// They are stored in one file, in this order, so that they always match. Other programs can read it: `curl --cert FILE
+/// --cacert FILE`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
-    /// The private key.
+    /// Private key.
     pub key_pem: String,
-    /// The certificate.
+    /// Certificate.
     pub certificate_pem: String,
-    /// The certificates of the authority, of which the first signed it.
+    /// CA certificates, the issuing one first.
     pub trust_pem: String,
 }
 
 impl Credentials {
-    /// Those that come of a request.
+    /// Credentials from a request and its certificate.
     #[must_use]
     pub fn new(request: &Request, issued: &Issued) -> Self {
         Self {
@@ -37,20 +37,20 @@ impl Credentials {
         }
     }
 
-    /// The certificate with those of the authority behind it, as it is shown to others.
+    /// Certificate chain, as presented to peers.
     #[must_use]
     pub fn chain_pem(&self) -> String {
         self.certificate_pem.clone() + &self.trust_pem
     }
 
-    /// Who they are of, and the number of their certificate; none if they are not of a mesh.
+    /// Subject and serial number; none if the certificate is not of a mesh.
     #[must_use]
     pub fn subject_and_serial(&self) -> Option<(Subject, Serial)> {
         let certificate = pem::parse(&self.certificate_pem).ok()?;
         Subject::of(certificate.contents()).ok()
     }
 
-    /// Whether less than a third of their time is left.
+    /// Whether less than a third of the lifetime is left.
     #[must_use]
     pub fn ends_soon(&self, now: Timestamp) -> bool {
         let certificate = pem::parse(&self.certificate_pem).ok();
@@ -58,28 +58,27 @@ impl Credentials {
         ends.is_none_or(|ends| ends.duration_since(now) < LIFETIME / 3)
     }
 
-    /// Whether they can be written to a file: what is there is a file, if there is anything, and its folder
-    /// can be written to.
+    /// Checks that the file can be written: it is a regular file or does not exist, and its folder is writable.
     ///
     /// # Errors
-    /// When not: why.
+    /// When it cannot be written.
     pub fn can_be_written(path: &Path) -> io::Result<()> {
         atomic_file::new_file(path).map(drop).map_err(|error| about(path, &error))
     }
 
-    /// Writes them to a file that only its owner can read, in place of one that is there.
+    /// Writes a file that only its owner can read, replacing an existing one.
     ///
     /// # Errors
-    /// When the file cannot be written: which, and why.
+    /// When the file cannot be written. The error contains the path.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         let text = self.key_pem.clone() + &self.certificate_pem + &self.trust_pem;
         atomic_file::replace(path, text.as_bytes()).map_err(|error| about(path, &error))
     }
 
-    /// Reads them from a file.
+    /// Reads a file.
     ///
     /// # Errors
-    /// When the file is not there, cannot be read or is something else: which, and why.
+    /// When the file does not exist, cannot be read or has other contents. The error contains the path.
     pub fn read(path: &Path) -> io::Result<Self> {
         let text = fs::read(path).map_err(|error| about(path, &error))?;
         let parts = pem::parse_many(text).unwrap_or_default();
@@ -89,7 +88,7 @@ impl Credentials {
         let (Some(key), [certificate, first, others @ ..]) = (key, &certificates[..]) else {
             let error = io::Error::new(
                 io::ErrorKind::InvalidData,
-                "expected a private key, its certificate, and those of the authority, in PEM",
+                "expected a private key, its certificate, and CA certificates, in PEM",
             );
             return Err(about(path, &error));
         };
@@ -121,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_are_read_as_they_were_written_last_and_by_nobody_else() {
+    fn credentials_round_trip_and_are_private() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("roof.pem");
         some(b"old").write(&path).unwrap();
@@ -133,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_or_written_is_named() {
+    fn errors_contain_the_path() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("roof.pem");
         let error = |path: &Path| Credentials::read(path).map(drop).unwrap_err().to_string();

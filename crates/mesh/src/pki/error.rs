@@ -1,4 +1,4 @@
-//! What can go wrong with the authority.
+//! Errors of the CA.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,81 +9,77 @@ use thiserror::Error;
 use super::Subject;
 use crate::Name;
 
-/// The result of what the authority does.
+/// Result of a CA operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why the authority did not do it.
+/// Why a CA operation failed.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// There is none.
-    #[error("there is no authority at {}: `wirestamp pki create` makes one", .0.display())]
+    /// The CA does not exist.
+    #[error("cannot open the CA at {}: no such file; create one with `wirestamp pki create`", .0.display())]
     Missing(PathBuf),
-    /// There is one.
-    #[error("there is an authority at {} already; without it, no certificate that it signed is good", .0.display())]
+    /// The CA exists already.
+    #[error("cannot create a CA at {}: it exists; certificates that it issued need it", .0.display())]
     Exists(PathBuf),
-    /// Its file cannot be made or read.
-    #[error("the authority at {}: {cause}", path.display())]
+    /// The file cannot be created or read.
+    #[error("cannot use the CA at {}: {cause}", path.display())]
     File {
-        /// Its file.
+        /// Path.
         path: PathBuf,
-        /// What the system says.
+        /// Cause.
         cause: io::Error,
     },
-    /// The file is of a version that this program does not know.
+    /// The file was written by an unknown version.
     #[error("the authority at {} was written by another version of wirestamp (its schema is {schema})", path.display())]
     Version {
-        /// Its file.
+        /// Path.
         path: PathBuf,
-        /// The version of the tables.
+        /// Version of the tables.
         schema: i64,
     },
     /// The database cannot be read or written.
-    #[error("the database of the authority: {0}")]
+    #[error("cannot use the database of the CA: {0}")]
     Database(rusqlite::Error),
-    /// A request or a certificate cannot be read or made.
-    #[error("no certificate can be made: {0}")]
+    /// A request or certificate cannot be parsed or created.
+    #[error("cannot issue a certificate: {0}")]
     Certificate(rcgen::Error),
-    /// A name is one that only the mesh gives.
-    #[error("{0} is a name that tells who is who in the mesh: only the authority gives it")]
+    /// A name is reserved for the mesh.
+    #[error("cannot use the name {0}: only the CA assigns names of the mesh")]
     OwnName(String),
-    /// The authority's own certificates have ended.
-    #[error(
-        "all certificates of the authority have ended: a new authority has to be made, and every node let in again"
-    )]
+    /// All CA certificates have expired.
+    #[error("all CA certificates have expired; create a new CA and enrol every node again")]
     Ended,
-    /// There are no random numbers.
-    #[error("the system gives no random numbers: {0}")]
+    /// Random numbers are not available.
+    #[error("cannot read random numbers: {0}")]
     Random(getrandom::Error),
-    /// A token is not one of the authority's, or was taken back.
-    #[error("the token is not known to this authority")]
+    /// The token is unknown, or was revoked.
+    #[error("the token is unknown to this CA")]
     UnknownToken,
-    /// A token was used before.
-    #[error("the token for {subject} was used before, at {when}")]
+    /// The token was used.
+    #[error("the token for {subject} was used at {when}")]
     UsedToken {
-        /// Who it was for.
+        /// Subject.
         subject: Subject,
-        /// When it was used.
+        /// Time of use.
         when: Timestamp,
     },
-    /// A token is too old.
-    #[error("the token for {subject} ended at {when}")]
+    /// The token has expired.
+    #[error("the token for {subject} expired at {when}")]
     EndedToken {
-        /// Who it was for.
+        /// Subject.
         subject: Subject,
-        /// When it ended.
+        /// Expiry.
         when: Timestamp,
     },
-    /// A certificate that shall be renewed is revoked, or not one of the authority's.
-    #[error("the certificate of {0} is not good any more")]
+    /// The certificate to renew is revoked, or was not issued by this CA.
+    #[error("the certificate of {0} is not valid any more")]
     NotGood(Subject),
-    /// There is nothing to be taken back.
-    #[error(
-        "{0} has no certificate that is good, and no token: `wirestamp pki list` shows who has"
-    )]
+    /// There is nothing to revoke.
+    #[error("cannot revoke {0}: it has no valid certificate or token; see `wirestamp pki list`")]
     NothingToRevoke(Name),
 }
 
-// By hand, because what they say is in our line already.
+// Without `#[from]`, because the message already contains the cause.
 impl From<rusqlite::Error> for Error {
     fn from(cause: rusqlite::Error) -> Self {
         Self::Database(cause)

@@ -1,4 +1,4 @@
-//! What servers are called in certificates, as those check it who call them.
+//! Host names and addresses in server certificates.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,13 +6,13 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// The name of a host in the domain name system (RFC 1123 section 2.1), in lower case, or its address.
+/// A host name (RFC 1123 section 2.1), in lower case, or an IP address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Host(String);
 
-/// What is no [`Host`].
+/// A text that is not a [`Host`].
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{0:?} is no host: expected its name, as main.example.org, or its address")]
+#[error("{0:?} is not a host: expected a name such as main.example.org, or an address")]
 pub struct NotAHost(String);
 
 /// RFC 1035 section 2.3.4.
@@ -20,7 +20,7 @@ const LONGEST: usize = 253;
 const LONGEST_LABEL: usize = 63;
 
 impl Host {
-    /// The name that every host has for itself.
+    /// Names of the local host.
     pub(crate) fn itself() -> [Self; 3] {
         ["localhost", "127.0.0.1", "::1"].map(|it| Self(it.to_owned()))
     }
@@ -39,7 +39,7 @@ impl FromStr for Host {
                 && !label.starts_with('-')
                 && !label.ends_with('-')
         };
-        // The last label of none has a digit first: what has is an address that is not written well.
+        // A last label that begins with a digit is a malformed address.
         let is_name = text.len() <= LONGEST
             && text.split('.').all(is_label)
             && text
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_is_a_name_or_an_address() {
+    fn host_is_a_name_or_an_address() {
         for (text, host) in [
             ("main.example.org", "main.example.org"),
             ("Main", "main"),
@@ -83,7 +83,7 @@ mod tests {
             "ä",
         ] {
             let error = none.parse::<Host>().unwrap_err().to_string();
-            assert!(error.contains("is no host"), "{error}");
+            assert!(error.contains("is not a host"), "{error}");
         }
     }
 }

@@ -1,9 +1,8 @@
-//! Who belongs to the mesh: an authority of its own, and the certificates that it signs.
+//! Public key infrastructure of a mesh: its CA, and the certificates that it issues.
 //!
-//! A node makes its key itself ([`Request`]); only the request travels. A node is let in by a [`Token`],
-//! which works once, for one key; a program that holds a certificate renews it before it ends. What is revoked is
-//! refused from then on, because whoever listens asks by its number whether a certificate is good
-//! ([`Authority::is_good`]).
+//! A node creates its own key ([`Request`]); only the request is sent. A [`Token`] enrols a node once, for one key. A
+//! node renews its certificate before it expires. Revocation takes effect at once, because servers check the serial
+//! number of each caller ([`Authority::is_good`]).
 
 mod authority;
 mod certificate;

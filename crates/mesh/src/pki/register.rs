@@ -1,4 +1,4 @@
-//! What the authority has signed and handed out, in its database.
+//! Database of the CA: issued certificates and tokens.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,7 +13,7 @@ use super::{Error, Issued, Result, Role, Serial, Subject, Token};
 use crate::Name;
 use crate::atomic_file::folder_of;
 
-/// By what the file is known (`application_id` of SQLite): "WSPA".
+/// `application_id` of the database: "WSPA".
 const APPLICATION: i64 = 0x5753_5041;
 
 /// The version of the tables, in the database's `user_version`.
@@ -37,56 +37,56 @@ const TABLES: &str = "
     PRAGMA user_version = 1;
     COMMIT;";
 
-/// How long another program may keep the database to itself.
+/// Max time to wait for a lock of another process.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A certificate that the authority has signed.
+/// An issued certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its number.
+    /// Serial number.
     pub serial: Serial,
-    /// Who it is for.
+    /// Subject.
     pub subject: Subject,
-    /// Other names: domains and addresses.
+    /// Other names: hosts and addresses.
     pub also_known_as: Vec<String>,
-    /// When it was signed.
+    /// Time of issue.
     pub issued: Timestamp,
-    /// When it ends.
+    /// Expiry.
     pub expires: Timestamp,
-    /// When it was revoked, if it was.
+    /// Time of revocation, if any.
     pub revoked: Option<Timestamp>,
 }
 
 impl Entry {
-    /// Whether it is good at a time.
+    /// Whether it is valid at `now`.
     #[must_use]
     pub fn is_good(&self, now: Timestamp) -> bool {
         self.revoked.is_none() && now < self.expires
     }
 }
 
-/// A certificate of the authority itself, and its private key.
+/// A CA certificate and its private key.
 pub(super) struct Signer {
     pub(super) serial: Serial,
     pub(super) certificate: Vec<u8>,
     /// PKCS #8, in DER.
     pub(super) key: Vec<u8>,
-    /// Until then it is made known.
+    /// Announced until then, used afterwards.
     pub(super) signs_from: Timestamp,
     pub(super) expires: Timestamp,
 }
 
-/// The database. It has no log beside it, so that a copy of the file has everything.
+/// The database. It has no write-ahead log, so that a copy of the file is complete.
 pub(super) struct Register(Connection);
 
 impl Register {
-    /// A new one, in a new file that only its owner can read, with whom signs first.
+    /// Creates a database, readable by its owner only, with the first CA certificate.
     pub(super) fn create(path: &Path, signer: &Signer) -> Result<()> {
         let about = |cause: io::Error| match cause.kind() {
             io::ErrorKind::AlreadyExists => Error::Exists(path.to_owned()),
             _ => Error::File { path: path.to_owned(), cause },
         };
-        // What is there under its name is whole.
+        // The file appears under its name only when it is complete.
         let folder = folder_of(path);
         let file = tempfile::NamedTempFile::new_in(folder).map_err(about)?;
         let mut register = Self(connect(file.path())?);
@@ -99,7 +99,7 @@ impl Register {
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(about)
     }
 
-    /// The one in a file.
+    /// Opens a database.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let about = |cause: io::Error| match cause.kind() {
             io::ErrorKind::NotFound => Error::Missing(path.to_owned()),
@@ -119,22 +119,22 @@ impl Register {
         }
     }
 
-    /// Begins to change it, alone.
+    /// Begins an exclusive transaction.
     pub(super) fn change(&mut self) -> Result<Change<'_>> {
         Ok(Change(self.0.transaction_with_behavior(TransactionBehavior::Immediate)?))
     }
 
-    /// Those who sign, see [`Change::signers`].
+    /// See [`Change::signers`].
     pub(super) fn signers(&self, now: Timestamp) -> Result<Vec<Signer>> {
         signers(&self.0, now)
     }
 
-    /// The certificate of a number.
+    /// An issued certificate.
     pub(super) fn entry(&self, serial: Serial) -> Result<Option<Entry>> {
         one_entry(&self.0, serial)
     }
 
-    /// All certificates of nodes, in the order in which they were signed.
+    /// All issued certificates, in order of issue.
     pub(super) fn entries(&self) -> Result<Vec<Entry>> {
         let query = format!("SELECT {ENTRY} FROM certificate ORDER BY issued, rowid");
         let mut statement = self.0.prepare(&query)?;
@@ -142,7 +142,7 @@ impl Register {
         Ok(entries.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Who can be let in by a token that was not used yet, and until when.
+    /// Subjects and expiry of unused tokens.
     pub(super) fn invited(&self, now: Timestamp) -> Result<Vec<(Subject, Timestamp)>> {
         let query = "SELECT name, role, expires FROM token WHERE used IS NULL AND expires > ?
                      ORDER BY expires, rowid";
@@ -156,12 +156,12 @@ impl Register {
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
     connection.busy_timeout(PATIENCE)?;
-    // A token that was used stays used, also when the power fails.
+    // A used token must stay used, even after a power failure.
     connection.pragma_update(None, "synchronous", "FULL")?;
     Ok(connection)
 }
 
-/// A change that becomes true as a whole, or not at all.
+/// A transaction.
 pub(super) struct Change<'a>(Transaction<'a>);
 
 impl Change<'_> {
@@ -169,12 +169,12 @@ impl Change<'_> {
         Ok(self.0.commit()?)
     }
 
-    /// The certificates of the authority that have not ended: the one that signs now, and the others.
+    /// CA certificates that have not expired, the signing one first.
     pub(super) fn signers(&self, now: Timestamp) -> Result<Vec<Signer>> {
         signers(&self.0, now)
     }
 
-    /// Adds a certificate of the authority.
+    /// Adds a CA certificate.
     pub(super) fn add_signer(&self, signer: &Signer) -> Result<()> {
         let Signer { serial, certificate, key, signs_from, expires } = signer;
         self.0.execute(
@@ -184,7 +184,7 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// Takes back everything that the authority has signed and handed out, and its own certificates.
+    /// Revokes all certificates and tokens, and deletes the CA certificates.
     pub(super) fn distrust_all(&self, now: Timestamp) -> Result<()> {
         let now = now.as_second();
         self.0.execute("DELETE FROM authority", [])?;
@@ -195,7 +195,7 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// Adds a certificate of a node.
+    /// Adds an issued certificate.
     pub(super) fn add(
         &self,
         issued: &Issued,
@@ -217,12 +217,12 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// The certificate of a number.
+    /// An issued certificate.
     pub(super) fn entry(&self, serial: Serial) -> Result<Option<Entry>> {
         one_entry(&self.0, serial)
     }
 
-    /// Revokes the certificates of a name that are good: of one role, or of all. Returns how many.
+    /// Revokes the valid certificates of a name, for one role or all. Returns how many.
     pub(super) fn revoke(&self, name: &Name, role: Option<Role>, now: Timestamp) -> Result<u64> {
         let query = "UPDATE certificate SET revoked = ?1
                      WHERE name = ?2 AND coalesce(role = ?3, TRUE) AND revoked IS NULL
@@ -230,8 +230,7 @@ impl Change<'_> {
         self.count(query, name, role, now)
     }
 
-    /// Takes back the tokens of a name: those that were not used, of which it returns how many, and that
-    /// others serve the same key again.
+    /// Deletes the unused tokens of a name and returns how many; used ones no longer work for their key.
     pub(super) fn take_back(&self, name: &Name, role: Option<Role>, now: Timestamp) -> Result<u64> {
         let query = "UPDATE token SET key = NULL WHERE name = ?1 AND coalesce(role = ?2, TRUE)";
         self.0.execute(query, params![name.as_ref(), role.map(Role::name)])?;
@@ -240,7 +239,7 @@ impl Change<'_> {
         self.count(query, name, role, now)
     }
 
-    /// How many rows a change of the rows of a name changes.
+    /// Runs a change on the rows of a name. Returns the number of rows.
     fn count(&self, query: &str, name: &Name, role: Option<Role>, now: Timestamp) -> Result<u64> {
         let of = params![now.as_second(), name.as_ref(), role.map(Role::name)];
         Ok(self.0.execute(query, of)? as u64)
@@ -260,8 +259,7 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// Uses a token for a key, if it can be used: once, and again for the same key, because an answer may
-    /// get lost. Returns who it is for.
+    /// Uses a token for a key: once, and again for the same key, in case the response was lost. Returns its subject.
     pub(super) fn use_token(&self, token: &Token, key: &[u8], now: Timestamp) -> Result<Subject> {
         let query = "SELECT name, role, expires, used, key FROM token WHERE digest = ?";
         let found = self.0.query_row(query, [token.digest()], |row| {
@@ -275,7 +273,7 @@ impl Change<'_> {
         if expires <= now {
             return Err(Error::EndedToken { subject, when: expires });
         }
-        // Who came before cannot take the place back.
+        // An earlier node of this name cannot enrol again.
         let query = "UPDATE token SET key = NULL WHERE name = ? AND role = ?";
         self.0.execute(query, params![subject.name.as_ref(), subject.role.name()])?;
         let query = "UPDATE token SET used = coalesce(used, ?1), key = ?2 WHERE digest = ?3";
@@ -300,7 +298,7 @@ fn signers(database: &Connection, now: Timestamp) -> Result<Vec<Signer>> {
     Ok(signers.collect::<rusqlite::Result<_>>()?)
 }
 
-/// The columns of an [`Entry`].
+/// Columns of an [`Entry`].
 const ENTRY: &str = "serial, name, role, also, issued, expires, revoked";
 
 fn one_entry(database: &Connection, serial: Serial) -> Result<Option<Entry>> {
@@ -320,14 +318,14 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
     })
 }
 
-/// The number in the first column.
+/// Serial number in the first column.
 fn serial(row: &Row<'_>) -> rusqlite::Result<Serial> {
     let bytes: Vec<u8> = row.get(0)?;
     let error = FromSqlError::InvalidBlobSize { expected_size: 16, blob_size: bytes.len() };
     Serial::of(&bytes).ok_or_else(|| damaged(0, Type::Blob, error))
 }
 
-/// The subject in two columns.
+/// Subject in two columns.
 fn subject(row: &Row<'_>, column: usize) -> rusqlite::Result<Subject> {
     let (name, role): (String, String) = (row.get(column)?, row.get(column + 1)?);
     Ok(Subject {
@@ -347,7 +345,7 @@ fn optional_time(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Timest
     time.map_err(|error| damaged(column, Type::Integer, error))
 }
 
-/// That what somebody else wrote into a column is none of ours.
+/// Error for an invalid value in a column.
 fn damaged(
     column: usize,
     found: Type,

@@ -1,20 +1,19 @@
-//! What a node asks the authority with.
+//! Certificate signing requests.
 
 use rcgen::{CertificateParams, DistinguishedName, KeyPair, PublicKeyData};
 
 use super::Result;
 
-/// A node's new key, and the request to sign it. For whom, is told by the token that comes with it, or by
-/// the certificate that it shall follow.
+/// A new key of a node, and the request to sign it. The subject comes from the token or the old certificate.
 pub struct Request {
     key: KeyPair,
 }
 
 impl Request {
-    /// A new key: ECDSA on the curve P-256.
+    /// Creates a key: ECDSA on curve P-256.
     ///
     /// # Errors
-    /// When the system has no random numbers.
+    /// When random numbers are not available.
     pub fn new() -> Result<Self> {
         Ok(Self { key: KeyPair::generate()? })
     }
@@ -35,7 +34,7 @@ impl Request {
         self.key.serialize_pem()
     }
 
-    /// Whether a certificate is for this key.
+    /// Whether a certificate belongs to this key.
     #[must_use]
     pub fn is_answered_by(&self, certificate: &[u8]) -> bool {
         let parsed = x509_parser::parse_x509_certificate(certificate);

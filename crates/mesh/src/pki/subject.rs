@@ -1,4 +1,4 @@
-//! Who a certificate is for.
+//! Subjects of certificates.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,34 +11,34 @@ use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 use super::Serial;
 use crate::{Name, NotAName};
 
-/// The domain below which every node has a name. `.internal` is reserved for private use (ICANN, Board
-/// resolution 2024.07.29.06), so that no public authority signs for it.
+/// Domain of all node names. `.internal` is reserved for private use (ICANN Board resolution 2024.07.29.06), so no
+/// public CA issues certificates for it.
 const DOMAIN: &str = "wirestamp.internal";
 
-/// What somebody may do in the mesh.
+/// Role of a member of the mesh.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Measures: takes tasks and sends observations.
+    /// Observes packets for tasks.
     Probe,
-    /// Takes observations and correlates them.
+    /// Receives and correlates observations.
     Collector,
-    /// Gives tasks to probes, and answers people and programs.
+    /// Assigns tasks to probes, and serves the API and the page.
     Controller,
-    /// A person or program that reads results, and starts and ends tasks.
+    /// A person or program that reads results and manages tasks.
     Operator,
     /// A person or program that reads results.
     Viewer,
 }
 
 impl Role {
-    /// All of them.
+    /// All roles.
     pub const ALL: [Self; 5] =
         [Self::Probe, Self::Collector, Self::Controller, Self::Operator, Self::Viewer];
 
-    /// Its name.
+    /// Name of the role.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -50,7 +50,7 @@ impl Role {
         }
     }
 
-    /// Whether others call it.
+    /// Whether it accepts connections.
     pub(super) fn listens(self) -> bool {
         matches!(self, Self::Collector | Self::Controller)
     }
@@ -68,17 +68,17 @@ impl FromStr for Role {
     fn from_str(text: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|role| role.name() == text).ok_or_else(|| {
             let names = Self::ALL.map(Self::name).join(", ");
-            format!("{text:?} is no role: there are {names}")
+            format!("{text:?} is not a role: expected {names}")
         })
     }
 }
 
-/// Who a certificate is for.
+/// Subject of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Subject {
-    /// Its name, which no other node of this role has.
+    /// Unique among nodes of this role.
     pub name: Name,
-    /// What it may do.
+    /// Role.
     pub role: Role,
 }
 
@@ -88,38 +88,37 @@ impl fmt::Display for Subject {
     }
 }
 
-/// Why a certificate is none of the mesh's.
+/// Why a certificate is not of the mesh.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum NotOfTheMesh {
-    /// It cannot be read.
-    #[error("the certificate cannot be read")]
+    /// It cannot be parsed.
+    #[error("cannot parse the certificate")]
     Unreadable,
-    /// It names nobody of the mesh.
-    #[error("the certificate names no one node below {DOMAIN}")]
+    /// It contains no name of the mesh.
+    #[error("the certificate does not contain exactly one name below {DOMAIN}")]
     Nobody,
-    /// What it names is no name.
+    /// Its name is not valid.
     #[error(transparent)]
     Name(#[from] NotAName),
 }
 
 impl Subject {
-    /// Its name in the domain name system, which its certificate has and those who call it ask for,
-    /// whatever address they call.
+    /// DNS name in the certificate, which callers verify at any address.
     #[must_use]
     pub fn domain(&self) -> String {
         format!("{}.{}.{DOMAIN}", self.name, self.role)
     }
 
-    /// Whether a domain is the mesh's, where names say who is who.
+    /// Whether a domain is reserved for the mesh.
     pub(super) fn is_of_the_mesh(domain: &str) -> bool {
         let domain = domain.to_ascii_lowercase();
         domain.strip_suffix(DOMAIN).is_some_and(|it| it.is_empty() || it.ends_with('.'))
     }
 
-    /// Who a certificate is for, and its number. Whether the authority signed it is not looked at.
+    /// Subject and serial number of a certificate. The signature is not verified.
     ///
     /// # Errors
-    /// When it is no certificate of the mesh.
+    /// When it is not a certificate of the mesh.
     pub fn of(certificate: &[u8]) -> Result<(Self, Serial), NotOfTheMesh> {
         let (_, certificate) =
             X509Certificate::from_der(certificate).map_err(|_| NotOfTheMesh::Unreadable)?;
@@ -136,7 +135,7 @@ impl Subject {
         Ok((subject?, serial))
     }
 
-    /// Who has a name below the mesh's domain; none if the name is of another.
+    /// Subject of a DNS name; none if it is not of the mesh.
     fn of_domain(domain: &str) -> Option<Result<Self, NotOfTheMesh>> {
         let (name, role) = domain.strip_suffix(DOMAIN)?.strip_suffix('.')?.split_once('.')?;
         let role = role.parse().ok()?;
@@ -149,16 +148,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_role_has_one_name_everywhere() {
+    fn role_names_round_trip() {
         for role in Role::ALL {
             assert_eq!(role.name().parse(), Ok(role));
             assert_eq!(serde_json::to_string(&role).unwrap(), format!("\"{role}\""));
         }
-        assert!("Probe".parse::<Role>().unwrap_err().contains("there are probe, collector"));
+        assert!("Probe".parse::<Role>().unwrap_err().contains("expected probe, collector"));
     }
 
     #[test]
-    fn a_subject_is_found_by_its_domain_and_nobody_by_another() {
+    fn subject_is_parsed_from_its_domain_only() {
         let subject = Subject { name: "roof-7".parse().unwrap(), role: Role::Probe };
         assert_eq!(Subject::of_domain(&subject.domain()), Some(Ok(subject)));
         let others =

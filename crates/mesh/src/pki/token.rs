@@ -1,4 +1,4 @@
-//! What lets a node in: once, and the same key again, should the answer get lost.
+//! Enrolment tokens.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,43 +6,42 @@ use std::str::FromStr;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-/// Bytes of a secret, and of what is kept of a certificate's digest: nobody guesses the one or makes
-/// another certificate for the other.
+/// Length of the secret and of the fingerprint: too long to guess, or to find a second certificate.
 const BYTES: usize = 16;
 
-/// A secret that works once, and by what the authority is known to somebody who has nothing else of it.
+/// Secret that works once, with the fingerprint of the CA for a node that has no CA certificate yet.
 ///
-/// It is written in 65 characters: secret and fingerprint in hexadecimal digits, with a hyphen between.
+/// Text form: 65 characters, secret and fingerprint in hexadecimal, with a hyphen between.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token {
     secret: [u8; BYTES],
     fingerprint: [u8; BYTES],
 }
 
-/// What is no [`Token`].
+/// A text that is not a [`Token`].
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("this is no token: a token has 32 hexadecimal digits, a hyphen and 32 more")]
+#[error("not a token: expected 32 hexadecimal digits, a hyphen and 32 more")]
 pub struct NotAToken;
 
 impl Token {
-    /// A new one for the authority that has this certificate.
+    /// A token for the CA with this certificate.
     pub(super) fn new(secret: [u8; BYTES], authority: &[u8]) -> Self {
         Self { secret, fingerprint: fingerprint(authority) }
     }
 
-    /// By what it is known without being known.
+    /// Digest that is stored instead of the secret.
     pub(super) fn digest(&self) -> [u8; 32] {
         Sha256::digest(self.secret).into()
     }
 
-    /// Whether this is the certificate of the authority that it was made by.
+    /// Whether this is the certificate of the CA that issued the token.
     #[must_use]
     pub fn is_of(&self, authority: &[u8]) -> bool {
         self.fingerprint == fingerprint(authority)
     }
 }
 
-/// The first half of the SHA-256 of a certificate.
+/// First half of the SHA-256 of a certificate.
 fn fingerprint(certificate: &[u8]) -> [u8; BYTES] {
     let digest: [u8; 32] = Sha256::digest(certificate).into();
     std::array::from_fn(|at| digest[at])
@@ -85,7 +84,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_token_is_read_as_it_is_written(secret: [u8; BYTES], authority: [u8; 9], text: String) {
+        fn token_round_trips(secret: [u8; BYTES], authority: [u8; 9], text: String) {
             let token = Token::new(secret, &authority);
             prop_assert_eq!(token.to_string().parse::<Token>(), Ok(token.clone()));
             prop_assert!(token.is_of(&authority) && !token.is_of(b"another"));
@@ -94,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn signs_and_other_digits_are_none_of_a_token() {
+    fn signs_and_other_digits_are_rejected() {
         let other = format!("+{}-{}", "0".repeat(31), "0".repeat(32));
         assert_eq!(other.parse::<Token>(), Err(NotAToken));
         assert_eq!(format!("{:?}", Token::new([7; BYTES], b"")), "Token");

@@ -1,16 +1,15 @@
-//! How right the clock of a machine is.
+//! Accuracy of a machine's clock.
 
 use wirestamp_clock::Span;
 
 use crate::v1;
 
-/// The system clock of a machine, at a moment.
+/// State of a machine's system clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MachineClock {
-    /// Which it is: the kernel's random number of this start of the machine
-    /// (`/proc/sys/kernel/random/boot_id`, random(4)).
+    /// Identifies the machine and its boot: the kernel's random boot ID (`/proc/sys/kernel/random/boot_id`, random(4)).
     pub machine: [u8; 16],
-    /// How far it can be from UTC; none if nobody keeps it on UTC.
+    /// Max error against UTC; none if the clock is not synchronised.
     pub error: Option<Span>,
 }
 
@@ -20,7 +19,7 @@ impl MachineClock {
         v1::Clock { machine: self.machine.to_vec(), synchronised: self.error.is_some(), error }
     }
 
-    /// None if it cannot be.
+    /// None if the message is not valid.
     pub(crate) fn decode(clock: &v1::Clock) -> Option<Self> {
         let machine = clock.machine.as_slice().try_into().ok()?;
         let error = clock.synchronised.then_some(clock.error);

@@ -1,4 +1,4 @@
-//! What a probe has counted at a point, as it goes to the collector.
+//! Counts of a point, sent from probe to collector.
 
 use prost::Message;
 use thiserror::Error;
@@ -6,46 +6,46 @@ use wirestamp_clock::{Span, Time, Utc};
 
 use crate::v1;
 
-/// What was counted at one observation point. Counts of one interval in several messages add up.
+/// Counts at an observation point. Counts of one interval in several messages are added.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counts {
-    /// Parts of what passed in intervals, of each interval one at the most.
+    /// Counts by interval, each interval at most once.
     pub counts: Vec<Count>,
-    /// Every packet that passed before this time is counted, here or before.
+    /// All packets before this time are counted in this or earlier messages.
     pub complete_until: Time<Utc>,
 }
 
-/// A part of what passed in an interval of time.
+/// Counts of a part of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count {
-    /// When the interval begins.
+    /// Begin of the interval.
     pub begin: Time<Utc>,
     /// Packets.
     pub packets: u64,
-    /// Their bytes on the wire, with the link header, without the frame check sequence.
+    /// Bytes on the wire, with link header, without frame check sequence.
     pub bytes: u64,
-    /// Packets that the capture lost, of whatever kind.
+    /// Packets lost by the capture, of any kind.
     pub missed: u64,
-    /// For how long somebody looked, not below 0.
+    /// Observed time, not negative.
     pub watched: Span,
 }
 
-/// Why a message makes no sense.
+/// Why a message is not valid.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum MalformedCounts {
-    /// It is no message of protocol buffers.
-    #[error("counts cannot be read: {0}")]
+    /// It cannot be decoded.
+    #[error("cannot decode counts: {0}")]
     Unreadable(#[from] prost::DecodeError),
-    /// Nobody counts so much, or looks for so long.
-    #[error("count {0} is beyond what can be counted")]
+    /// A count or time is too large.
+    #[error("count {0} is out of range")]
     Beyond(usize),
 }
 
-/// More than this nobody counts in an interval: what databases keep as signed can still be added up.
+/// Max value in a count: sums must fit into the signed integers of databases.
 const MOST: u64 = 1 << 56;
 
 impl Counts {
-    /// The message.
+    /// Encodes the message.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let count = |it: &Count| v1::Count {
@@ -59,10 +59,10 @@ impl Counts {
         v1::Counts { counts, complete_until: self.complete_until.as_nanos() }.encode_to_vec()
     }
 
-    /// What a message says.
+    /// Decodes a message.
     ///
     /// # Errors
-    /// When it makes no sense.
+    /// When it is not valid.
     pub fn decode(message: &[u8]) -> Result<Self, MalformedCounts> {
         let message = v1::Counts::decode(message)?;
         let count = |(place, it): (usize, &v1::Count)| {
@@ -87,7 +87,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_counted_is_read_as_it_was_written(
+        fn counts_round_trip(
             counts in prop::collection::vec(
                 (any::<i64>(), 0..MOST, 0..MOST, 0..MOST, 0..MOST), 0..5),
             until: i64,
@@ -105,7 +105,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
+        fn arbitrary_bytes_do_not_panic(bytes: Vec<u8>) {
             if let Ok(counts) = Counts::decode(&bytes) {
                 prop_assert_eq!(Counts::decode(&counts.encode()), Ok(counts));
             }
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_can_count_is_refused() {
+    fn counts_out_of_range_are_rejected() {
         let count = v1::Count { packets: MOST + 1, ..v1::Count::default() };
         let message = v1::Counts { counts: vec![v1::Count::default(), count], complete_until: 1 };
         let error = Counts::decode(&message.encode_to_vec()).unwrap_err();

@@ -1,6 +1,5 @@
-//! What the parts of the mesh say to each other: messages of protocol buffers (`proto/`), and what they are to
-//! us. Nothing that comes from outside is trusted here: what cannot be is an error that says what it is. What the
-//! mesh says to others, and hears from them, is [`ipfix`].
+//! Messages of the mesh: protocol buffers (`proto/`) and their Rust types. All input is untrusted: invalid messages are
+//! errors. Messages to and from other systems: [`ipfix`].
 
 mod clock;
 mod counts;

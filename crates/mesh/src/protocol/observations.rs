@@ -1,4 +1,4 @@
-//! What a probe has seen at a point, as it goes to the collector.
+//! Observations of a point, sent from probe to collector.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -12,73 +12,71 @@ use wirestamp_packet::{FlowKey, PacketId};
 use super::MachineClock;
 use crate::v1;
 
-/// What was seen at one observation point.
+/// Observations of a point in a time range.
 ///
-/// Of a stamp, time and error are carried; the raw value, which means something only beside other values of
-/// the same clock, is not.
+/// Stamps are sent as time and error. The raw value is omitted: it is only meaningful on the same clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObservationBatch {
-    /// Packets, in the order in which they passed.
+    /// Observations in order of time.
     pub observations: Vec<Observation>,
-    /// What the capture lost meanwhile, in stretches that begin before this is complete.
+    /// Capture losses that began before `complete_until`.
     pub missed: Vec<CaptureLoss>,
-    /// Every packet that passed before this time is told of, here or before. None of these passed later.
+    /// All packets before this time are in this or earlier batches. No packet is later.
     pub complete_until: Time<Utc>,
-    /// Since when somebody looks, if nobody did for a while before: of what passed meanwhile nothing is told.
+    /// Begin of the observation, if the point was not observed before: packets before it are undetermined.
     pub begin: Option<Time<Utc>>,
-    /// How right the clock of the point's machine was then.
+    /// State of the machine's clock.
     pub clock: MachineClock,
 }
 
-/// Why a message makes no sense.
+/// Why a message is not valid.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Malformed {
-    /// It is no message of protocol buffers.
-    #[error("observations cannot be read: {0}")]
+    /// It cannot be decoded.
+    #[error("cannot decode observations: {0}")]
     Unreadable(#[from] prost::DecodeError),
-    /// Its lists are not of one length.
+    /// Its lists differ in length.
     #[error("observations of {packets} packets have {entries} entries of `{list}`")]
     Lengths {
-        /// How many packets there are.
+        /// Number of packets.
         packets: usize,
-        /// The list.
+        /// Name of the list.
         list: &'static str,
-        /// How many entries it has.
+        /// Length of the list.
         entries: usize,
     },
-    /// A flow cannot be.
-    #[error("flow {0} of observations has addresses, ports or a protocol that cannot be")]
+    /// A flow is not valid.
+    #[error("flow {0} of the observations has invalid addresses, ports or protocol")]
     Flow(usize),
-    /// A packet is of no flow.
-    #[error("packet {packet} of observations is of flow {flow}, and there are {flows}")]
+    /// The flow of a packet does not exist.
+    #[error("packet {packet} of the observations is of flow {flow}, but there are {flows}")]
     NoFlow {
-        /// The packet, from 0.
+        /// Index of the packet.
         packet: usize,
-        /// Its flow.
+        /// Index of its flow.
         flow: u32,
-        /// How many there are.
+        /// Number of flows.
         flows: usize,
     },
-    /// The error of a time is beyond what can be counted.
+    /// A stamp error is too large.
     #[error("packet {0} of observations has an error of {1} ns")]
     Error(usize, u64),
-    /// A packet passed later than the message says that it is complete.
-    #[error("packet {0} of observations passed after the time until which they are complete")]
+    /// A packet is later than `complete_until`.
+    #[error("packet {0} of the observations is later than their end")]
     Late(usize),
-    /// A stretch of time in which packets were lost ends before it begins, or begins later than the message is
-    /// complete.
-    #[error("stretch {0} of observations, in which packets were missed, cannot be")]
+    /// A loss interval ends before it begins, or begins after `complete_until`.
+    #[error("loss interval {0} of the observations is not valid")]
     Missed(usize),
-    /// It begins later than it is complete.
-    #[error("observations begin after the time until which they are complete")]
+    /// The begin is after `complete_until`.
+    #[error("the observations begin after their end")]
     Begin,
-    /// It does not tell of the machine's clock, or not what can be.
-    #[error("observations do not tell how right the clock of their machine is")]
+    /// The state of the clock is missing or not valid.
+    #[error("the observations do not state the error of their clock")]
     Clock,
 }
 
 impl ObservationBatch {
-    /// The message.
+    /// Encodes the message.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let (flows, flow) = flows(&self.observations);
@@ -98,10 +96,10 @@ impl ObservationBatch {
         message.encode_to_vec()
     }
 
-    /// What a message says.
+    /// Decodes a message.
     ///
     /// # Errors
-    /// When it makes no sense.
+    /// When it is not valid.
     pub fn decode(message: &[u8]) -> Result<Self, Malformed> {
         let message = v1::Observations::decode(message)?;
         let v1::Observations { identity, flow, length, time, error, .. } = &message;
@@ -155,14 +153,14 @@ impl ObservationBatch {
     }
 }
 
-/// The flows of packets, each once, and for each packet the place of its own.
+/// Unique flows of the packets, and the index of each packet's flow.
 fn flows(observations: &[Observation]) -> (Vec<v1::Flow>, Vec<u32>) {
     let mut flows = Vec::new();
     let mut places = HashMap::new();
     let place = |it: &Observation| {
         *places.entry(it.flow).or_insert_with(|| {
             flows.push(flow(&it.flow));
-            // A message has fewer packets than there are numbers of 32 bits.
+            // A message has fewer than 2^32 packets.
             u32::try_from(flows.len() - 1).unwrap_or(u32::MAX)
         })
     };
@@ -202,14 +200,14 @@ fn missed(it: &CaptureLoss) -> v1::Missed {
     v1::Missed { from: it.from.as_nanos(), until: it.until.as_nanos(), packets: it.packets }
 }
 
-/// The first value, and each other's difference from the one before.
+/// The first value, and the differences between consecutive values.
 fn differences(values: impl Iterator<Item = i64>) -> Vec<i64> {
     let mut before = 0_i64;
-    // Where times are too far apart it wraps around, and again when they are added up.
+    // Wraps around for distant times; adding wraps back.
     values.map(|value| value.wrapping_sub(std::mem::replace(&mut before, value))).collect()
 }
 
-/// What is left of a stamp on its way.
+/// A stamp without its raw value.
 pub(crate) fn stamp(utc: Time<Utc>, error: Span) -> Stamp {
     let value = u64::try_from(utc.as_nanos()).unwrap_or(0);
     Stamp { raw: RawStamp { domain: Domain::Realtime, value }, utc, error }
@@ -243,7 +241,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_seen_is_read_as_it_was_written(
+        fn observations_round_trip(
             flows in prop::collection::vec(flow_key(), 1..4),
             packets in prop::collection::vec(
                 (any::<u64>(), any::<prop::sample::Index>(), any::<u32>(),
@@ -272,7 +270,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
+        fn arbitrary_bytes_do_not_panic(bytes: Vec<u8>) {
             if let Ok(seen) = ObservationBatch::decode(&bytes) {
                 prop_assert_eq!(ObservationBatch::decode(&seen.encode()), Ok(seen));
             }
@@ -280,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_in_a_row_of_few_flows_take_few_bytes() {
+    fn encoding_is_compact() {
         let flow = key_of(([1; 16], [2; 16]), (5004, 5004), 17, false);
         let observation = |nth: i64| Observation {
             id: PacketId(u64::MAX - nth.unsigned_abs()),
@@ -303,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn invalid_observations_are_rejected() {
         let whole = || v1::Observations {
             flows: vec![flow(&key_of(([1; 16], [2; 16]), (1, 2), 17, true))],
             identity: vec![7],
@@ -323,7 +321,7 @@ mod tests {
         };
         ObservationBatch::decode(&whole().encode_to_vec()).unwrap();
         assert!(refused(&|it| it.length.clear()).contains("1 packets have 0 entries of `length`"));
-        assert!(refused(&|it| it.flow[0] = 1).contains("is of flow 1, and there are 1"));
+        assert!(refused(&|it| it.flow[0] = 1).contains("is of flow 1, but there are 1"));
         assert!(refused(&|it| it.flows[0].source = vec![1; 5]).contains("flow 0"));
         assert!(refused(&|it| it.flows[0].source = vec![1; 16]).contains("flow 0"));
         assert!(refused(&|it| it.flows[0].source_port = 65_536).contains("flow 0"));
@@ -331,17 +329,20 @@ mod tests {
         assert!(
             refused(&|it| it.error[0] = u64::MAX).contains("an error of 18446744073709551615 ns")
         );
-        assert!(refused(&|it| it.time[0] = 3).contains("passed after the time"));
+        assert!(refused(&|it| it.time[0] = 3).contains("is later than their end"));
         for (from, until) in [(1, 0), (3, 4)] {
             let missed = v1::Missed { from, until, packets: 1 };
-            assert!(refused(&|it| it.missed.push(missed)).contains("stretch 0 of observations"));
+            assert!(
+                refused(&|it| it.missed.push(missed))
+                    .contains("loss interval 0 of the observations")
+            );
         }
-        assert!(refused(&|it| it.begin = Some(3)).contains("begin after the time"));
-        assert!(refused(&|it| it.clock = None).contains("how right the clock"));
+        assert!(refused(&|it| it.begin = Some(3)).contains("begin after their end"));
+        assert!(refused(&|it| it.clock = None).contains("the error of their clock"));
         let short = |it: &mut v1::Observations| it.clock.as_mut().unwrap().machine.truncate(9);
-        assert!(refused(&short).contains("how right the clock"));
+        assert!(refused(&short).contains("the error of their clock"));
         assert!(
-            ObservationBatch::decode(&[0xff]).unwrap_err().to_string().contains("cannot be read")
+            ObservationBatch::decode(&[0xff]).unwrap_err().to_string().contains("cannot decode")
         );
     }
 }

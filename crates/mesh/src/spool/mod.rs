@@ -1,8 +1,7 @@
-//! What a probe holds until the collector has taken it: on disk, within a bound.
+//! Spool of a probe: batches on disk until the collector has them, with a size limit.
 //!
-//! It is a SQLite database, so that what was committed is there after a kill or a crash. What does not find
-//! room any more, the oldest first, is given up: of that is kept, beyond the bound, how much it was and when, to
-//! be told to the collector.
+//! A SQLite database, so committed data survives a kill or a crash. When the spool is full, the oldest batches are
+//! dropped. Their number, times and packets are kept beyond the limit and reported to the collector.
 
 mod tables;
 
@@ -13,52 +12,52 @@ use std::path::Path;
 use crate::database::{Database, Error};
 use tables::{BESIDE, Known, SCHEMA};
 
-/// What goes to the collector at once.
+/// Unit of delivery to the collector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// How many observations or results it has.
+    /// Number of observations or results.
     pub items: u64,
-    /// The times that it tells of, in nanoseconds since 1970 (UTC).
+    /// Time range, in nanoseconds since 1970 (UTC).
     pub times: RangeInclusive<i64>,
-    /// What it says.
+    /// Encoded message.
     pub body: Vec<u8>,
 }
 
-/// What is held of a channel.
+/// An entry of a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Held {
-    /// A batch, and its number: 1, 2, 3...
+    /// A batch and its number, from 1.
     Batch(u64, Batch),
-    /// Batches that found no room.
+    /// Batches that were dropped.
     GivenUp(GivenUp),
 }
 
-/// Batches in a row that found no room.
+/// Consecutive batches that were dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GivenUp {
     /// Their numbers.
     pub sequences: RangeInclusive<u64>,
-    /// How many observations or results they had.
+    /// Number of observations or results in them.
     pub items: u64,
-    /// The times that they told of, in nanoseconds since 1970 (UTC).
+    /// Their time range, in nanoseconds since 1970 (UTC).
     pub times: RangeInclusive<i64>,
 }
 
-/// What is held for the collector, in channels, each of which has an order of its own.
+/// The spool. Each channel has its own order.
 pub struct Spool {
     database: Database,
-    /// Bytes that are held at the most, and that are.
+    /// Max and current size, in bytes.
     bound: u64,
     bytes: u64,
     known: Known,
 }
 
 impl Spool {
-    /// Opens what a file holds, or makes a new one, which only its owner can read. It holds so many bytes at
-    /// the most: of batches, and 64 for each.
+    /// Opens or creates the file, readable by its owner only. `bound` is the max size in bytes: of batches, plus 64 for
+    /// each.
     ///
     /// # Errors
-    /// When the file cannot be read or written, or another program has it open.
+    /// When the file cannot be read or written, or another process has it open.
     pub fn open(path: &Path, bound: u64) -> Result<Self, Error> {
         let database = Database::open(path, &SCHEMA)?;
         let bytes = database.read(tables::bytes)?;
@@ -68,7 +67,7 @@ impl Spool {
         Ok(spool)
     }
 
-    /// By what this spool is told from one that was there before it, or comes after it.
+    /// Random number that identifies this spool.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -77,7 +76,7 @@ impl Spool {
         self.database.read(|database| database.query_row(query, [], |row| row.get(0)))
     }
 
-    /// The number of the first batch of a channel that is held, or else of the one that comes next.
+    /// Number of the channel's first batch that is stored, or else of the next one.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -85,7 +84,7 @@ impl Spool {
         self.database.read(|database| tables::first(database, channel))
     }
 
-    /// The channels of which something is held.
+    /// Channels with entries.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -93,7 +92,7 @@ impl Spool {
         self.database.read(tables::channels)
     }
 
-    /// Until when each channel has ever told of anything, in nanoseconds since 1970 (UTC).
+    /// For each channel, the end of the last batch ever appended, in nanoseconds since 1970 (UTC).
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -101,14 +100,14 @@ impl Spool {
         self.database.read(tables::reported_until)
     }
 
-    /// How many bytes are held: of batches, and 64 for each.
+    /// Current size in bytes: of batches, plus 64 for each.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Holds batches of channels, all or none of them, and gives up the oldest that find no room; one that
-    /// is too large for all of it is given up alone.
+    /// Appends batches, all or none. If the spool is full, the oldest batches are dropped; a batch that is larger than
+    /// the whole spool is dropped itself.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -131,8 +130,7 @@ impl Spool {
         Ok(())
     }
 
-    /// What is held of a channel behind a number, in order, up to so many bytes; one batch at the least, if
-    /// there is one.
+    /// Entries of a channel after a number, in order, up to `bytes`; at least one, if there is any.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -141,7 +139,7 @@ impl Spool {
         database.read(|database| tables::read(database, channel, behind, bytes, known))
     }
 
-    /// Lets go of what is held of a channel up to a number: the collector has it.
+    /// Deletes the entries of a channel up to a number: the collector has them.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -158,7 +156,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes 100 bytes.
+    /// A batch of 100 bytes.
     fn batch(number: u8) -> Batch {
         let begin = i64::from(number) * 10;
         let body = vec![number; 100 - usize::try_from(BESIDE).unwrap()];
@@ -170,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_held_is_there_again_and_goes_when_it_is_acknowledged() {
+    fn entries_survive_restart_until_acknowledged() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("spool");
         let mut spool = Spool::open(&path, 1000).unwrap();
@@ -183,12 +181,12 @@ mod tests {
         assert_eq!(spool.read("a", 0, u64::MAX).unwrap(), held);
         assert_eq!(spool.read("a", 0, 1).unwrap(), held[..1]);
         assert_eq!(spool.read("a", 1, 0).unwrap(), held[1..]);
-        assert_eq!(spool.read("nobody", 0, 1).unwrap(), []);
+        assert_eq!(spool.read("other", 0, 1).unwrap(), []);
         assert_eq!(spool.channels().unwrap(), ["a", "b"]);
-        assert_eq!(["a", "nobody"].map(|it| spool.first(it).unwrap()), [1, 1]);
+        assert_eq!(["a", "other"].map(|it| spool.first(it).unwrap()), [1, 1]);
         spool.acknowledge("a", 1).unwrap();
         assert_eq!((spool.read("a", 0, 999).unwrap(), spool.bytes()), (held[1..].to_vec(), 200));
-        // Numbers are not used again.
+        // Numbers are not reused.
         spool.acknowledge("a", 2).unwrap();
         assert_eq!(spool.first("a").unwrap(), 3);
         assert_eq!(spool.reported_until().unwrap(), [("a".to_owned(), 39), ("b".to_owned(), 29)]);
@@ -199,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_is_told_of_in_its_place() {
+    fn dropped_batches_are_reported_in_their_place() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("spool");
         let mut spool = Spool::open(&path, 250).unwrap();
@@ -209,19 +207,19 @@ mod tests {
         let (third, fourth) = (Held::Batch(3, batch(3)), Held::Batch(4, batch(4)));
         let held = [given_up(1..=2, 3, 10..=29), third, fourth.clone()];
         assert_eq!(spool.read("a", 0, 999).unwrap(), held);
-        // The third may be on its way: it is told of alone.
+        // The third may have been delivered: it is reported separately.
         spool.append(&[("a", batch(5))]).unwrap();
         let fifth = Held::Batch(5, batch(5));
         let held = [held[0].clone(), given_up(3..=3, 3, 30..=39), fourth, fifth];
         assert_eq!(spool.read("a", 0, 999).unwrap(), held);
         spool.acknowledge("a", 3).unwrap();
         assert_eq!(spool.read("a", 0, 999).unwrap(), held[2..]);
-        // One that is too large drives out no other.
+        // A batch that is too large evicts no others.
         spool.append(&[("b", Batch { body: vec![0; 250], ..batch(9) })]).unwrap();
         assert_eq!(spool.read("b", 0, 999).unwrap(), [given_up(1..=1, 9, 90..=99)]);
         assert_eq!(spool.bytes(), 200);
         drop(spool);
-        // There is less room now.
+        // The limit is smaller now.
         let mut spool = Spool::open(&path, 150).unwrap();
         assert_eq!(spool.read("a", 0, 999).unwrap()[0], given_up(4..=4, 4, 40..=49));
     }
@@ -230,7 +228,7 @@ mod tests {
     enum Step {
         Append(u8),
         Read(u64),
-        /// One of the numbers that were read.
+        /// Index of a number that was read.
         Acknowledge(usize),
         Open,
     }
@@ -248,13 +246,13 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(40))]
 
         #[test]
-        fn each_batch_is_held_or_given_up_once_until_it_is_acknowledged(
+        fn each_batch_is_stored_or_dropped_once(
             steps in prop::collection::vec(step(), 1..40),
         ) {
             let folder = tempfile::tempdir().unwrap();
             let open = || Spool::open(&folder.path().join("spool"), 350).unwrap();
             let mut spool = Some(open());
-            // The items of each batch; the ends of what was read; how much was acknowledged.
+            // Items of each batch; last numbers of the reads; last acknowledged number.
             let (mut items, mut read, mut acknowledged) = (vec![0], vec![0], 0);
             for step in steps {
                 if matches!(step, Step::Open) {
@@ -286,11 +284,11 @@ mod tests {
                 prop_assert_eq!(*sequences.start(), next);
                 next = sequences.end() + 1;
                 let expected: u64 = sequences.map(|it| items[usize::try_from(it).unwrap()]).sum();
-                let told = match held {
+                let reported = match held {
                     Held::Batch(_, batch) => batch.items,
                     Held::GivenUp(given_up) => given_up.items,
                 };
-                prop_assert_eq!(told, expected);
+                prop_assert_eq!(reported, expected);
             }
             prop_assert_eq!(next, items.len() as u64);
         }

@@ -1,4 +1,4 @@
-//! The tables of a spool, and what is asked of them.
+//! Tables and queries of a spool.
 
 use std::collections::HashMap;
 
@@ -11,8 +11,7 @@ use crate::database::{DatabaseSchema, unsigned};
 pub(super) const SCHEMA: DatabaseSchema =
     DatabaseSchema { application: 0x5753_5350, version: 1, tables: TABLES, upgrades: &[] };
 
-/// What a batch takes beside its body, in bytes: about what SQLite needs for the rest of a row, and for the
-/// index.
+/// Bytes per batch besides its body: roughly the rest of a row and the index.
 pub(super) const BESIDE: u64 = 64;
 
 const TABLES: &str = "
@@ -37,17 +36,17 @@ const TABLES: &str = "
     PRAGMA user_version = 1;
     COMMIT;";
 
-/// The newest number of each channel, by the channels' numbers, that somebody may know the batch of.
+/// For each channel, the newest batch that may have been delivered.
 pub(super) type Known = HashMap<i64, u64>;
 
-/// All that were held when the spool was opened.
+/// All batches that were stored when the spool was opened.
 pub(super) fn all_known(database: &Connection) -> rusqlite::Result<Known> {
     let mut statement = database.prepare("SELECT number, next - 1 FROM channel")?;
     let known = statement.query_map([], |row| Ok((row.get(0)?, unsigned(row, 1)?)))?;
     known.collect()
 }
 
-/// The channels of which something is held.
+/// Channels with entries.
 pub(super) fn channels(database: &Connection) -> rusqlite::Result<Vec<String>> {
     let query = "SELECT name FROM channel
                  WHERE number IN (SELECT channel FROM batch UNION SELECT channel FROM given_up)
@@ -57,7 +56,7 @@ pub(super) fn channels(database: &Connection) -> rusqlite::Result<Vec<String>> {
     names.collect()
 }
 
-/// The number of the first batch that is held of a channel, or else of the one that comes next.
+/// Number of the channel's first batch that is stored, or else of the next one.
 pub(super) fn first(database: &Connection, channel: &str) -> rusqlite::Result<u64> {
     let query = "SELECT coalesce(
                      min((SELECT min(sequence) FROM batch WHERE channel = number),
@@ -70,14 +69,14 @@ pub(super) fn first(database: &Connection, channel: &str) -> rusqlite::Result<u6
     Ok(first.unwrap_or(1))
 }
 
-/// Until when each channel has ever told of anything.
+/// For each channel, the end of the last batch ever appended.
 pub(super) fn reported_until(database: &Connection) -> rusqlite::Result<Vec<(String, i64)>> {
     let mut statement = database.prepare("SELECT name, until FROM channel ORDER BY name")?;
     let told = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     told.collect()
 }
 
-/// How many bytes are held.
+/// Current size in bytes.
 pub(super) fn bytes(database: &Connection) -> rusqlite::Result<u64> {
     let query = "SELECT coalesce(sum(length(body) + ?), 0) FROM batch";
     database.query_row(query, [BESIDE.cast_signed()], |row| unsigned(row, 0))
@@ -103,7 +102,7 @@ pub(super) fn insert(
     Ok(())
 }
 
-/// Gives up the oldest batch, or the newest. Returns how many bytes are not held any more.
+/// Drops the oldest or the newest batch. Returns the bytes freed.
 pub(super) fn give_up(
     change: &Transaction<'_>,
     is_newest: bool,
@@ -118,7 +117,7 @@ pub(super) fn give_up(
             let numbers: (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
             Ok((numbers.0, numbers.1, numbers.2, times.0, times.1, unsigned(row, 5)?))
         })?;
-    // Those in a row are told of together, but not with one that the collector may have already.
+    // Consecutive drops are merged, but not with one that may have been reported already.
     let known = known.get(&channel).map_or(0, |known| known.cast_signed());
     let query = "UPDATE given_up SET last = ?2, items = items + ?3,
                      begin = min(begin, ?4), until = max(until, ?5)
@@ -133,7 +132,7 @@ pub(super) fn give_up(
     Ok(bytes + BESIDE)
 }
 
-/// What is held of a channel behind a number, in order, up to so many bytes.
+/// Entries of a channel after a number, in order, up to `most_bytes`.
 pub(super) fn read(
     database: &Connection,
     channel: &str,
@@ -171,7 +170,7 @@ pub(super) fn read(
     Ok(held)
 }
 
-/// Lets go of a channel up to a number. Returns how many bytes are not held any more.
+/// Deletes the entries of a channel up to a number. Returns the bytes freed.
 pub(super) fn acknowledge(
     change: &Transaction<'_>,
     channel: &str,

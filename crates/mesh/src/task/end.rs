@@ -7,26 +7,25 @@ use thiserror::Error;
 
 use crate::Name;
 
-/// A probe that sends or reflects, written `PROBE`, or `PROBE@NAMESPACE` where it does that in a network namespace
-/// which is not its own.
+/// A probe that sends or reflects, written `PROBE`, or `PROBE@NAMESPACE` for another network namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct End {
-    /// The probe.
+    /// Probe.
     pub probe: Name,
-    /// The namespace, as `ip netns` has it.
+    /// Network namespace, as in `ip netns`.
     pub namespace: Option<String>,
 }
 
-/// What is no [`End`].
+/// A text that is not an [`End`].
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{0:?} is no end of a test: expected PROBE or PROBE@NAMESPACE")]
+#[error("{0:?} is not an end of a test: expected PROBE or PROBE@NAMESPACE")]
 pub struct NotAnEnd(String);
 
-/// The longest name of a file, which is what a namespace's is.
+/// Max length of a file name, and so of a namespace name.
 const LONGEST: usize = 255;
 
 impl End {
-    /// What it looks like, as a regular expression.
+    /// Regular expression of the text form.
     pub(super) fn form() -> String {
         format!("{}(@[!-.0-?A-~]{{1,{LONGEST}}})?", Name::FORM)
     }

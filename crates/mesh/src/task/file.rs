@@ -1,4 +1,4 @@
-//! Files of tasks (TOML), so that they can be kept with other things that are written.
+//! Task files (TOML).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,27 +11,27 @@ use thiserror::Error;
 use super::Task;
 use crate::Name;
 
-/// Why there are no tasks in a file.
+/// Why a task file cannot be used.
 #[derive(Debug, Error)]
 pub enum WrongFile {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read {}: {cause}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Cause.
         cause: io::Error,
     },
-    /// What is in it makes no sense.
+    /// The contents are not valid.
     #[error("{}: {why}", path.display())]
     Senseless {
         /// The file.
         path: PathBuf,
-        /// Where, and why.
+        /// Line and reason.
         why: String,
     },
-    /// Two tasks have one name.
-    #[error("{}: two tasks are called {name}", path.display())]
+    /// Two tasks have the same name.
+    #[error("{}: two tasks have the name {name}; rename one", path.display())]
     Twice {
         /// The file.
         path: PathBuf,
@@ -47,10 +47,10 @@ struct Tasks {
     task: Vec<Task>,
 }
 
-/// The tasks in a file: tables `[[task]]`.
+/// Reads the tasks of a file: tables `[[task]]`.
 ///
 /// # Errors
-/// When the file cannot be read, or what is in it makes no sense: where, and why.
+/// When the file cannot be read or is not valid.
 pub fn read_file(path: &Path) -> Result<Vec<Task>, WrongFile> {
     let text = fs::read_to_string(path);
     let text = text.map_err(|cause| WrongFile::Unreadable { path: path.to_owned(), cause })?;
@@ -65,7 +65,7 @@ pub fn read_file(path: &Path) -> Result<Vec<Task>, WrongFile> {
     }
 }
 
-/// What is wrong, in one line with its number.
+/// The error in one line, with its line number.
 fn located(text: &str, error: &toml::de::Error) -> String {
     let begin = error.span().map_or(0, |span| span.start);
     let line = text.bytes().take(begin).filter(|it| *it == b'\n').count() + 1;
@@ -104,16 +104,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn errors_name_their_line() {
         let error = read(&BACKBONE.replace("0.1", "7")).unwrap_err();
         assert!(error.contains("tasks.toml: line "), "{error}");
-        assert!(error.contains("task backbone: `share` has to be above 0"), "{error}");
+        assert!(error.contains("task backbone: `share` must be above 0"), "{error}");
         let error = read(&BACKBONE.replace("share", "sahre")).unwrap_err();
         assert!(error.contains("unknown field `sahre`"), "{error}");
         assert!(read("[[tasks]]").unwrap_err().contains("unknown field `tasks`"));
         assert!(read("x").unwrap_err().contains("line 1: "));
         let twice = read(&[BACKBONE, BACKBONE].concat()).unwrap_err();
-        assert!(twice.ends_with("two tasks are called backbone"), "{twice}");
+        assert!(twice.ends_with("two tasks have the name backbone; rename one"), "{twice}");
         let error = read_file(Path::new("/nowhere")).unwrap_err().to_string();
         assert!(error.starts_with("cannot read /nowhere: "), "{error}");
     }

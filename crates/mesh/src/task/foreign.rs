@@ -1,4 +1,4 @@
-//! Observation points that are not of the mesh.
+//! Observation points of foreign exporters.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,36 +6,36 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// A point of another program, which reports digests of packets (PSAMP, RFC 5476), written `ipfix:ADDRESS/DOMAIN`,
-/// or `ipfix:ADDRESS/DOMAIN/POINT` where its domain has several.
+/// A point of a foreign exporter that reports packet digests (PSAMP, RFC 5476), written `ipfix:ADDRESS/DOMAIN`, or
+/// `ipfix:ADDRESS/DOMAIN/POINT` for one of several points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ForeignPoint {
-    /// Where its messages come from.
+    /// Source address of its messages.
     pub address: IpAddr,
-    /// The observation domain that they are of.
+    /// Observation domain.
     pub domain: u32,
-    /// The observation point in it (`observationPointId`); all, if there is none.
+    /// Observation point (`observationPointId`); none for all of the domain.
     pub point: Option<u64>,
 }
 
-/// What is no [`ForeignPoint`].
+/// A text that is not a [`ForeignPoint`].
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
-    "{0:?} is no point of an exporter of IPFIX: expected ipfix:ADDRESS/DOMAIN, as ipfix:192.0.2.7/3"
+    "{0:?} is not a point of an IPFIX exporter: expected ipfix:ADDRESS/DOMAIN, such as ipfix:192.0.2.7/3"
 )]
 pub struct NotForeign(String);
 
 const SCHEME: &str = "ipfix:";
 
-/// One to four hexadecimal digits, and a number up to 255.
+/// A group of an IPv6 address, and an octet of an IPv4 address.
 const GROUP: &str = "[0-9a-fA-F]{1,4}";
 const OCTET: &str = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";
 
 impl ForeignPoint {
-    /// What it looks like, as a regular expression: with a digit less than the greatest numbers have.
+    /// Regular expression of the text form. Numbers have one digit less than the largest possible ones.
     pub(super) fn form() -> String {
         let several = |groups: usize| format!("({GROUP}(:{GROUP}){{0,{groups}}})?");
-        // Of eight groups those left out are at one place, and at least one.
+        // `::` replaces at least one of eight groups, once.
         let shortened = (0..7).map(|before| match before {
             0 => format!("::{}", several(6)),
             _ => format!("{GROUP}(:{GROUP}){{{}}}::{}", before - 1, several(6 - before)),
@@ -47,7 +47,7 @@ impl ForeignPoint {
         format!("{SCHEME}({})/[0-9]{{1,9}}(/[0-9]{{1,18}})?", addresses.join("|"))
     }
 
-    /// Whether a text is meant to be one.
+    /// Whether a text is meant as a foreign point.
     pub(super) fn is_meant(text: &str) -> bool {
         text.starts_with(SCHEME)
     }
@@ -99,7 +99,9 @@ mod tests {
             "ipfix:192.0.2.7/3/4/5",
             "ipfix:192.0.2.7/4294967296",
         ] {
-            assert!(none.parse::<ForeignPoint>().unwrap_err().to_string().contains("as ipfix:"));
+            assert!(
+                none.parse::<ForeignPoint>().unwrap_err().to_string().contains("such as ipfix:")
+            );
         }
     }
 }

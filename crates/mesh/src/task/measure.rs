@@ -1,4 +1,4 @@
-//! What a task measures.
+//! Kinds of measurement.
 
 use std::net::IpAddr;
 
@@ -10,91 +10,90 @@ use wirestamp_metrics::emodel::Codec;
 use super::{End, ForeignPoint, Point};
 use crate::Name;
 
-/// What is measured, and where.
+/// What to measure, and where.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Measure {
     /// Packets and bytes at a point (6QM D4.2, volume).
     Volume {
-        /// Where.
+        /// Point.
         at: Point,
     },
     /// Packets and bytes of each interval of time at a point (6QM D4.2, traffic).
     Traffic {
-        /// Where.
+        /// Point.
         at: Point,
-        /// The interval.
+        /// Length of the intervals.
         every: SignedDuration,
     },
     /// One-way delay, its variation, loss, reordering and duplication of the packets that pass two points.
     PassiveDelay(PassiveDelay),
-    /// The same of packets that other programs report.
+    /// The same for packets that foreign exporters report.
     ReportedDelay(ReportedDelay),
-    /// The same of test packets (STAMP, RFC 8762) that one probe sends and another reflects.
+    /// The same for test packets (STAMP, RFC 8762) that one probe sends and another reflects.
     ActiveDelay(ActiveDelay),
     /// The quality of each flow at a point.
     Flows {
-        /// Where.
+        /// Point.
         at: Point,
     },
 }
 
-/// One-way delay of packets that are there anyway.
+/// One-way delay of existing traffic.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PassiveDelay {
-    /// Where they come by first.
+    /// First point.
     pub from: Point,
-    /// Where they come by later.
+    /// Second point.
     pub to: Point,
-    /// The share of packets that are looked at, above 0 to 1, chosen by their contents, the same at both
-    /// points (RFC 5475 section 6.2).
+    /// Share of packets to sample, above 0 to 1. Selected by content, so both points select the same (RFC 5475 section
+    /// 6.2).
     pub share: f64,
-    /// The codec of the calls that the path is judged by; none if it is not.
+    /// Codec for call quality; none for no rating.
     pub codec: Option<Codec>,
 }
 
-/// One-way delay of packets of which foreign exporters report digests. Both choose and hash packets alike.
+/// One-way delay of packets whose digests foreign exporters report. Both must select and hash packets alike.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReportedDelay {
-    /// Where they come by first.
+    /// First point.
     pub from: ForeignPoint,
-    /// Where they come by later.
+    /// Second point.
     pub to: ForeignPoint,
-    /// How far off the clock of either exporter can be, if somebody knows that: they do not tell.
+    /// Max error of the exporters' clocks, if known: exporters do not report it.
     pub clock_error: Option<SignedDuration>,
 }
 
-/// One-way delay of packets that are sent for it.
+/// One-way delay of test packets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ActiveDelay {
-    /// Who sends.
+    /// Sender.
     pub from: End,
-    /// Who reflects.
+    /// Reflector.
     pub to: End,
-    /// Where that can be reached, if not where the controller sees it.
+    /// Address of the reflector, if it differs from the one that the controller sees.
     pub address: Option<IpAddr>,
-    /// The port of UDP that it listens at, if not at [`ActiveDelay::port`].
+    /// UDP port of the reflector, if it differs from [`ActiveDelay::port`].
     pub own_port: Option<u16>,
-    /// Packets a second.
+    /// Packets per second.
     pub rate: f64,
-    /// Bytes of each above IP: UDP's header and what it carries.
+    /// Length of each IP payload, in bytes: UDP header and contents.
     pub bytes: u16,
-    /// How they are spread over time.
+    /// Distribution over time.
     pub distribution: Distribution,
-    /// The class of service that they ask for, 0 to 63 (RFC 2474).
+    /// DSCP, 0 to 63 (RFC 2474).
     pub dscp: u8,
-    /// Whether each carries a code that only the two probes can make (RFC 8762 section 4.4).
+    /// Whether packets carry an authentication code (RFC 8762 section 4.4).
     pub is_authenticated: bool,
-    /// The codec of the calls that the path is judged by; none if it is not.
+    /// Codec for call quality; none for no rating.
     pub codec: Option<Codec>,
 }
 
-/// The ports that nobody is given for good (RFC 6335 section 6): the first, and how many there are.
+/// Dynamic ports (RFC 6335 section 6): the first, and their number.
 const DYNAMIC: u16 = 49_152;
 const DYNAMIC_PORTS: u64 = 16_384;
 
 impl ActiveDelay {
-    /// The port of UDP that the reflector of the task of a number listens at: each has its own, so that several may
-    /// be at one probe.
+    /// UDP port of a task's reflector. Each task has its own, so that several can share a probe.
     #[must_use]
     pub fn port(&self, task: u64) -> u16 {
         let place = u16::try_from(task % DYNAMIC_PORTS).unwrap_or(0);
@@ -102,27 +101,27 @@ impl ActiveDelay {
     }
 }
 
-/// How test packets are spread over time (RFC 2330 section 11.1).
+/// Distribution of test packets over time (RFC 2330 section 11.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Distribution {
-    /// At equal distances.
+    /// Constant intervals.
     #[default]
     Periodic,
-    /// At distances that are distributed exponentially.
+    /// Exponentially distributed intervals.
     Poisson,
 }
 
-/// Of a volume the sum counts, which a day has of so many parts.
+/// Interval of volume tasks: they report the sum, so a coarse interval is enough.
 pub(crate) const VOLUME: Span = Span::from_secs(60);
 
-/// The interval of a task, by which packets are counted.
+/// Interval of a task that counts.
 pub(crate) fn interval(every: SignedDuration) -> Span {
     i64::try_from(every.as_nanos()).map_or(Span::MAX, Span::from_nanos)
 }
 
 impl Measure {
-    /// Its name in tasks.
+    /// Name of the kind in tasks.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -134,12 +133,12 @@ impl Measure {
         }
     }
 
-    /// Whether it is a test whose packets nobody else can make.
+    /// Whether test packets carry an authentication code.
     pub(crate) fn is_authenticated(&self) -> bool {
         matches!(self, Self::ActiveDelay(active) if active.is_authenticated)
     }
 
-    /// The codec of the calls that the path is judged by.
+    /// Codec for call quality.
     #[must_use]
     pub fn codec(&self) -> Option<Codec> {
         match self {
@@ -152,13 +151,13 @@ impl Measure {
         }
     }
 
-    /// Whether it is the delay between two points.
+    /// Whether it measures delay between two points.
     #[must_use]
     pub fn is_delay(&self) -> bool {
         matches!(self, Self::PassiveDelay(_) | Self::ReportedDelay(_) | Self::ActiveDelay(_))
     }
 
-    /// The probes that it takes, by the points at which it measures.
+    /// Probes that take part.
     #[must_use]
     pub fn probes(&self) -> Vec<&Name> {
         match self {

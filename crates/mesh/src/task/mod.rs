@@ -1,6 +1,6 @@
-//! What is wanted of the probes: tasks, as people write them and as programs send them.
+//! Tasks: what to measure, as written in files and sent to the API.
 //!
-//! A task is a table of a TOML file, or an object of JSON:
+//! A task is a table in a TOML file or a JSON object:
 //!
 //! ```toml
 //! [[task]]
@@ -41,31 +41,31 @@ pub(crate) use described::entered_schema;
 use crate::Name;
 use written::Written;
 
-/// Something to be measured.
+/// A measurement task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "Written")]
 pub struct Task {
-    /// Its name, which no other task has.
+    /// Unique among current tasks.
     pub name: Name,
-    /// What is measured, and where.
+    /// What to measure, and where.
     pub measure: Measure,
-    /// Which packets, in the syntax of pcap-filter(7); all, if there is none.
+    /// Capture filter (pcap-filter(7)); none for all packets.
     pub filter: Option<String>,
-    /// When.
+    /// When to measure.
     pub schedule: Schedule,
 }
 
-/// The tasks that there are or were, by their numbers, which are never given again.
+/// All tasks, also ended ones, by number. Numbers are never reused.
 pub type Tasks = BTreeMap<u64, TaskRecord>;
 
-/// A task that somebody has entered.
+/// A task with its times.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TaskRecord {
     /// The task.
     #[serde(flatten)]
     pub task: Task,
-    /// When it was made, in whole seconds.
+    /// Creation time, in whole seconds.
     pub made: Timestamp,
-    /// When it was ended, if it was. Its results stay.
+    /// When the task was ended, if it was. Its results stay.
     pub ended: Option<Timestamp>,
 }

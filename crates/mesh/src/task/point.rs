@@ -1,4 +1,4 @@
-//! Observation points of a mesh.
+//! Observation points of the mesh.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,29 +8,27 @@ use thiserror::Error;
 
 use crate::Name;
 
-/// An interface of a probe, written `PROBE/INTERFACE`, or `PROBE/INTERFACE@NAMESPACE` where the interface is
-/// in a network namespace.
+/// An interface of a probe, written `PROBE/INTERFACE`, or `PROBE/INTERFACE@NAMESPACE` in a network namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Point {
-    /// The probe.
+    /// Probe.
     pub probe: Name,
-    /// Its interface, as `wirestamp capture -i` has it.
+    /// Interface, as in `wirestamp capture -i`.
     pub interface: String,
 }
 
-/// What is no [`Point`].
+/// A text that is not a [`Point`].
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{0:?} is no observation point: expected PROBE/INTERFACE, as roof/eth0")]
+#[error("{0:?} is not an observation point: expected PROBE/INTERFACE, such as roof/eth0")]
 pub struct NotAPoint(String);
 
-/// The longest name of an interface (`IFNAMSIZ` of Linux, less the zero behind it), and the longest name of a
-/// file, which is what a namespace's is.
+/// Max length of an interface name (Linux `IFNAMSIZ` less the final zero) and of a namespace name (a file name).
 const LONGEST_INTERFACE: usize = 15;
 const LONGEST_NAMESPACE: usize = 255;
 
 impl Point {
-    /// What it looks like, as a regular expression.
+    /// Regular expression of the text form.
     pub(super) fn form() -> String {
         let [interface, namespace] = [LONGEST_INTERFACE, LONGEST_NAMESPACE]
             .map(|longest| format!("[!-.0-?A-~]{{1,{longest}}}"));
@@ -93,7 +91,7 @@ mod tests {
         for none in
             ["roof", "roof/", "/eth0", "Roof/eth0", "roof/a/b", "roof/a b", "roof/a@", "roof/a@b@c"]
         {
-            assert!(none.parse::<Point>().unwrap_err().to_string().contains("as roof/eth0"));
+            assert!(none.parse::<Point>().unwrap_err().to_string().contains("such as roof/eth0"));
         }
     }
 }

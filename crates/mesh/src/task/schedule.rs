@@ -1,73 +1,73 @@
-//! When a task runs.
+//! Schedules of tasks.
 
 use jiff::fmt::serde::duration::friendly::compact as duration;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// When a task runs: from when it was made until it is removed, if nothing else is said.
+/// When a task runs; by default from its creation until it is ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Schedule {
-    /// Not before this.
+    /// Begin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<Timestamp>,
-    /// Once, for so long; with `every`, so long each time.
+    /// Duration; with `every`, of each repetition.
     #[serde(rename = "for", default)]
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "duration::optional")]
     pub lasting: Option<SignedDuration>,
-    /// Again and again at this distance.
+    /// Repetition interval.
     #[serde(default)]
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "duration::optional")]
     pub every: Option<SignedDuration>,
-    /// Not from then on.
+    /// End.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
 }
 
-/// Why a schedule cannot be kept.
+/// Why a schedule is not valid.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum WrongSchedule {
-    /// A time that is too short.
-    #[error("`for` and `every` are a second at the least")]
+    /// A duration is too short.
+    #[error("`for` and `every` must be at least a second")]
     Short,
-    /// What repeats has to end each time.
-    #[error("`every` needs `for`: how long it lasts each time")]
+    /// A repetition has no duration.
+    #[error("`every` requires `for`: the duration of each repetition")]
     Endless,
-    /// What repeats would overlap with itself.
-    #[error("`for` is longer than `every`; without both it runs all the time")]
+    /// Repetitions would overlap.
+    #[error("`for` must not be longer than `every`; omit both to run all the time")]
     Overlapping,
-    /// It ends before it begins.
-    #[error("`until` is not after `start`")]
+    /// The end is not after the begin.
+    #[error("`until` must be after `start`")]
     Backwards,
 }
 
-/// What a schedule says at a moment.
+/// State of a schedule at a given time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
     /// The task runs.
     Open {
-        /// Since when it should.
+        /// Begin of this run.
         since: Timestamp,
-        /// Until when, if it ends.
+        /// End of this run, if any.
         until: Option<Timestamp>,
     },
-    /// It waits.
+    /// The task waits for its next run.
     Waiting {
-        /// For this time.
+        /// Begin of the next run.
         until: Timestamp,
     },
-    /// It will never run again.
+    /// The task never runs again.
     Over,
 }
 
 const SHORTEST: SignedDuration = SignedDuration::from_secs(1);
 
 impl Schedule {
-    /// Looks whether it can be kept.
+    /// Checks that the schedule is valid.
     ///
     /// # Errors
-    /// When it cannot.
+    /// When it is not.
     pub fn check(&self) -> Result<(), WrongSchedule> {
         if self.lasting.into_iter().chain(self.every).any(|it| it < SHORTEST) {
             return Err(WrongSchedule::Short);
@@ -85,7 +85,7 @@ impl Schedule {
         }
     }
 
-    /// What it says now of a task that was made at a time.
+    /// State at `now` of a task created at `made`.
     #[must_use]
     pub fn at(&self, now: Timestamp, made: Timestamp) -> Window {
         let start = self.start.unwrap_or(made);
@@ -110,14 +110,14 @@ impl Schedule {
     }
 }
 
-/// The newest of the times at this distance from a start that is not after now.
+/// The last multiple of `every` after `start` that is not after `now`.
 fn newest(start: Timestamp, every: SignedDuration, now: Timestamp) -> Timestamp {
     let nanos = start.as_nanosecond();
     let (passed, every) = (now.as_nanosecond() - nanos, every.as_nanos().max(1));
     Timestamp::from_nanosecond(nanos + passed - passed.rem_euclid(every)).unwrap_or(start)
 }
 
-/// A time later by so much, or the last that there is.
+/// `time + by`, limited to the last representable time.
 fn later(time: Timestamp, by: SignedDuration) -> Timestamp {
     time.checked_add(by).unwrap_or(Timestamp::MAX)
 }
@@ -137,14 +137,14 @@ mod tests {
     }
 
     #[test]
-    fn without_a_word_it_runs_all_the_time() {
+    fn default_schedule_runs_all_the_time() {
         let open = Window::Open { since: at(100), until: None };
         assert_eq!(Schedule::default().at(at(100), at(100)), open);
         assert_eq!(Schedule::default().at(at(9_000_000), at(100)), open);
     }
 
     #[test]
-    fn once_again_and_until() {
+    fn runs_once_repeatedly_and_until_a_time() {
         let once = Schedule { lasting: Some(seconds(60)), ..Schedule::default() };
         assert_eq!(
             once.at(at(159), at(100)),
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_written_as_people_write_it() {
+    fn text_form_round_trips() {
         let text = r#"{"start":"2026-11-22T00:00:00Z","for":"10m","every":"1h 30m"}"#;
         let schedule: Schedule = serde_json::from_str(text).unwrap();
         assert_eq!(schedule.lasting, Some(seconds(600)));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_kept_is_refused() {
+    fn invalid_schedules_are_rejected() {
         let some =
             |start: Option<i64>, lasting: Option<i64>, every: Option<i64>, until: Option<i64>| {
                 let schedule = Schedule {
@@ -199,7 +199,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_it_says_holds_until_the_time_that_it_names(
+        fn state_holds_until_its_stated_time(
             start: Option<i32>, lasting in prop::option::of(1..10_000_000i64),
             rest in prop::option::of(0..10_000_000i64), until: Option<i32>, now: i32, made: i32,
         ) {

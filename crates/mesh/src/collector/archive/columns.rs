@@ -1,4 +1,4 @@
-//! The columns of archived results: those of the answers over HTTP, flat.
+//! Columns of archived results: the keys of HTTP responses, flattened.
 
 use wirestamp_results::Field;
 
@@ -62,7 +62,7 @@ fn variation(measured: &Measured) -> Option<&Spread> {
     measured.variation_ns.as_ref()
 }
 
-/// Databases hold no more.
+/// Databases have signed integers, so there are no larger values.
 fn whole(count: u64) -> Option<i64> {
     i64::try_from(count).ok()
 }

@@ -1,11 +1,11 @@
-//! Results of hours that are over, as files of Parquet, and how long anything is kept.
+//! Archive of results as Parquet files by hour, and retention of results.
 //!
-//! A file is `task=NAME/hour=2026-11-22T15/NUMBER.parquet`, a layout that readers of Parquet know by its keys. It is
-//! there as a whole or not at all; results by the second go from the database only when they are in a file. If more comes
-//! of an hour that is in one, it takes the place of that.
+//! A file is `task=NAME/hour=2026-11-22T15/NUMBER.parquet`, a layout with keys that Parquet readers understand. Files
+//! are written atomically. Results per second are deleted from the database only after they are in a file. If more
+//! results of an archived hour arrive, the file is replaced.
 //!
-//! A flow is in the file of the hour of its latest packet. If it goes on behind that, it is in a later one again, as it
-//! has fared by then.
+//! A flow is in the file of the hour of its last packet. If it continues, it is in a later file again, with its newer
+//! statistics.
 
 mod columns;
 mod over;
@@ -28,56 +28,56 @@ use crate::task::{Measure, Task, TaskRecord, Tasks};
 use crate::{DatabaseError, Name};
 use columns::{COUNTED, MEASURED};
 
-/// The longest that nobody has to wait for a file of an hour.
+/// Interval of maintenance.
 pub(super) const INTERVAL: Duration = Duration::from_secs(60);
 
-/// Files of a collector's results.
+/// Archive of a collector.
 pub struct Archive {
     folder: PathBuf,
     collector: Arc<Collector>,
     keep: Keep,
 }
 
-/// For how long results are kept. Those by the minute and the hour stay in the database.
+/// Retention of results. Minutes and hours stay in the database.
 #[derive(Clone, Copy, Debug)]
 pub struct Keep {
-    /// Results by the second, in the database and in files.
+    /// Max age of results per second, in the database and in files.
     pub age: Duration,
-    /// Bytes of files: the oldest go first.
+    /// Max size of the files, in bytes; the oldest are deleted first.
     pub bytes: Option<u64>,
 }
 
-/// Why a file cannot be written or removed.
+/// Errors of the archive.
 #[derive(Debug, Error)]
 pub enum ArchiveError {
     /// Results cannot be read.
     #[error(transparent)]
     Database(#[from] DatabaseError),
-    /// The file cannot be written.
+    /// A file cannot be written.
     #[error(transparent)]
     Table(#[from] wirestamp_results::Error),
-    /// A file or a folder cannot be used.
+    /// A file or folder cannot be used.
     #[error("{}: {cause}", path.display())]
     File {
-        /// Which.
+        /// Path.
         path: PathBuf,
-        /// What the system says.
+        /// Cause.
         cause: io::Error,
     },
 }
 
 impl Archive {
-    /// Keeps files in a folder, which is made when there is something to put there.
+    /// An archive in `folder`, which is created with the first file.
     #[must_use]
     pub fn new(folder: PathBuf, collector: Arc<Collector>, keep: Keep) -> Self {
         Self { folder, collector, keep }
     }
 
-    /// Does what is to be done: writes hours that are over, and lets go of what is too old.
+    /// Archives complete hours and deletes old results.
     pub(super) fn tend(&self, tasks: &Tasks) {
         for (number, entered) in tasks {
             if let Err(error) = self.tend_task(*number, entered) {
-                warn!("task {}: results are not archived: {error}", entered.task.name);
+                warn!("task {}: cannot archive results: {error}", entered.task.name);
             }
         }
         if let Err(error) = self.remove_old() {
@@ -113,7 +113,7 @@ impl Archive {
             fs::create_dir_all(folder).map_err(about(folder))?;
         }
         table.write_parquet(&beside)?;
-        // Its seconds may go from the database when it is there: also behind a power failure.
+        // Results per second are deleted once the file exists, so it must survive a power failure.
         File::open(&beside).and_then(|file| file.sync_all()).map_err(about(&beside))?;
         fs::rename(&beside, &path).map_err(about(&path))?;
         info!("archived {} results in {}", table.rows(), path.display());
@@ -127,13 +127,13 @@ impl Archive {
         folder.join(format!("{number}.parquet"))
     }
 
-    /// What passed before is not kept.
+    /// Results before this time are deleted.
     fn oldest(&self) -> Time<Utc> {
         let oldest = SystemTime::now().checked_sub(self.keep.age);
         oldest.and_then(|it| Time::try_from(it).ok()).unwrap_or(Time::from_nanos(i64::MIN))
     }
 
-    /// Removes the files of hours that were over too long ago, and the oldest ones of too many bytes.
+    /// Deletes files that are too old, and the oldest ones beyond the size limit.
     fn remove_old(&self) -> Result<(), ArchiveError> {
         let mut files = files(&self.folder)?;
         files.sort_by(|one, other| one.hour.cmp(&other.hour));
@@ -149,7 +149,7 @@ impl Archive {
             fs::remove_file(&file.path).map_err(about(&file.path))?;
             bytes -= file.bytes;
             info!("removed {}", file.path.display());
-            // Unless something else is in it.
+            // Unless the folder contains something else.
             drop(file.path.parent().map(fs::remove_dir));
         }
         Ok(())
@@ -159,12 +159,12 @@ impl Archive {
 /// A file of an hour.
 struct Archived {
     path: PathBuf,
-    /// As it is written: later hours are greater.
+    /// In text form, which sorts by time.
     hour: String,
     bytes: u64,
 }
 
-/// What is there, and nothing that somebody else has put there.
+/// The files of the archive, without foreign ones.
 fn files(folder: &Path) -> Result<Vec<Archived>, ArchiveError> {
     let mut found = Vec::new();
     for task in entries(folder)? {
@@ -182,7 +182,7 @@ fn files(folder: &Path) -> Result<Vec<Archived>, ArchiveError> {
     Ok(found)
 }
 
-/// What is in a folder; nothing, if it is none.
+/// Entries of a folder; empty if it is not a folder.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, ArchiveError> {
     match fs::read_dir(folder) {
         Ok(entries) => {

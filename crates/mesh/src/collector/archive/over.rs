@@ -1,18 +1,18 @@
-//! When nothing more can come of what a task measures.
+//! End of a task's results.
 
 use jiff::{SignedDuration, Timestamp};
 use wirestamp_clock::{Time, Utc};
 
 use crate::task::{TaskRecord, Window};
 
-/// Nobody waits longer for what probes hold of a task that was ended. If it comes all the same, it is not lost.
+/// Max time to wait for undelivered batches of an ended task. Later batches are still accepted.
 const PATIENCE: SignedDuration = SignedDuration::from_hours(24);
 
-/// Who stops to look may have told until a moment before.
+/// Probes may stop to observe shortly before the scheduled end.
 const SLACK: SignedDuration = SignedDuration::from_millis(900);
 
-/// Since when something can come of a task of which everything before a time is settled: since then, but for the pauses
-/// of its schedule, and nothing any more if it was ended.
+/// Earliest time of further results of a task with this settled time: the settled time itself, or after a pause of the
+/// schedule; never for a task that has ended.
 pub(super) fn goes_on(entered: &TaskRecord, settled_until: Time<Utc>, now: Timestamp) -> Time<Utc> {
     let never = Time::from_nanos(i64::MAX);
     let settled = Timestamp::from_nanosecond(settled_until.as_nanos().into());
@@ -21,7 +21,7 @@ pub(super) fn goes_on(entered: &TaskRecord, settled_until: Time<Utc>, now: Times
     if entered.ended.is_some_and(is_over) {
         return never;
     }
-    // A probe's clock that is behind is no pause before the task was made.
+    // A slow clock of a probe is not a pause before the task's creation.
     match entered.task.schedule.at(settled.max(entered.made), entered.made) {
         Window::Open { .. } => settled_until,
         Window::Waiting { until } if entered.ended.is_some_and(|ended| until >= ended) => never,
@@ -40,21 +40,21 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    /// A task that is made at 1000.
+    /// A task created at 1000.
     fn task(schedule: &str, ended: Option<i64>) -> TaskRecord {
         let text = format!(r#"{{"name":"v","measure":"flows","at":"a/eth0"{schedule}}}"#);
         let task = serde_json::from_str(&text).unwrap();
         TaskRecord { task, made: at(1000), ended: ended.map(at) }
     }
 
-    /// Since which second something can come, if it can.
+    /// Second of the earliest further results, if any.
     fn goes_on_at(entered: &TaskRecord, settled: i64, now: i64) -> Option<i64> {
         let since = goes_on(entered, Time::from_nanos(settled * 1_000_000_000), at(now));
         (since < Time::from_nanos(i64::MAX)).then(|| since.as_nanos() / 1_000_000_000)
     }
 
     #[test]
-    fn a_task_goes_on_until_it_is_ended_and_all_has_come_or_nothing_did_for_long() {
+    fn task_continues_until_ended_and_delivered() {
         assert_eq!(goes_on_at(&task("", None), 2000, 999_999), Some(2000));
         assert_eq!(goes_on_at(&task("", None), 900, 999_999), Some(900));
         let ended = task("", Some(3000));
@@ -65,13 +65,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_comes_of_the_pauses_of_a_schedule() {
+    fn pauses_of_schedule_have_no_results() {
         let schedule = r#","schedule":{"every":"1h","for":"10m","until":"1970-01-01T02:00:00Z"}"#;
         let again = task(schedule, None);
         assert_eq!(goes_on_at(&again, 1500, 9999), Some(1500));
         assert_eq!(goes_on_at(&again, 1600, 9999), Some(4600));
         assert_eq!(goes_on_at(&again, 5200, 9999), None);
-        // It was ended in a pause.
+        // The task was ended in a pause.
         let ended = task(schedule, Some(4000));
         assert_eq!(goes_on_at(&ended, 1500, 4001), Some(1500));
         assert_eq!(goes_on_at(&ended, 1600, 4001), None);

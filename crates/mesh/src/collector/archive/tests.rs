@@ -1,4 +1,4 @@
-//! Hours of results that become files, and go.
+//! Tests of the archive.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use crate::collector::{Flow, News, Results, Settled};
 const SECOND: i64 = 1_000_000_000;
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// A collector with a count of each quarter of an hour, of so many hours.
+/// A collector with a count for each quarter of an hour.
 fn collector(folder: &Path, begin: Time<Utc>, quarters: i64) -> Arc<Collector> {
     let results = Results::open(&folder.join("results")).unwrap();
     let (_, tasks) = watch::channel(Arc::new(BTreeMap::new()));
@@ -58,7 +58,7 @@ fn everything() -> Stretch {
 }
 
 #[test]
-fn an_hour_becomes_a_file_when_it_is_over_and_goes_when_it_is_old() {
+fn complete_hours_are_archived_and_deleted() {
     let folder = tempfile::tempdir().unwrap();
     let begin = Time::from_nanos(1_800_000_000 * SECOND);
     let collector = collector(folder.path(), begin, 9);
@@ -69,12 +69,12 @@ fn an_hour_becomes_a_file_when_it_is_over_and_goes_when_it_is_old() {
     assert_eq!(names(&path), ["2027-01-15T08", "2027-01-15T09"]);
     let file = path.join("task=v").join("hour=2027-01-15T09").join("7.parquet");
     assert!(fs::read(&file).unwrap().starts_with(b"PAR1"));
-    // Again, nothing is to be done.
+    // Nothing is left to do.
     fs::remove_file(&file).unwrap();
     archive.tend_task(7, &task()).unwrap();
     assert_eq!(names(&path), ["2027-01-15T08"]);
     assert_eq!(collector.counted(7, &everything()).unwrap().len(), 9);
-    // The hour that is not over is not archived, and stays.
+    // The current hour is not archived, and stays.
     collector.forget(7, begin + Span::from_secs(999_999)).unwrap();
     let left = collector.counted(7, &everything()).unwrap();
     assert_eq!(left.iter().map(|it| it.packets).collect::<Vec<_>>(), [8]);
@@ -88,7 +88,7 @@ const TCP: &str = r#"{"src":"2001:db8::1","dst":"2001:db8::2","sport":80,"dport"
     "packets":7,"bytes":700,"first_ns":1,"last_ns":20,"throughput_bps":2.5,"lost":2,"reordered":0,
     "trains":1,"retransmitted":2,"rtt_ns":null,"handshake_ns":30}"#;
 
-/// What is in a file: the columns that have a value, for each row.
+/// The columns with values, for each row of a file.
 fn rows(file: &Path) -> Vec<BTreeMap<String, String>> {
     let reader = SerializedFileReader::new(File::open(file).unwrap()).unwrap();
     let rows = reader.get_row_iter(None).unwrap().map(Result::unwrap);
@@ -100,7 +100,7 @@ fn rows(file: &Path) -> Vec<BTreeMap<String, String>> {
 }
 
 #[test]
-fn a_flow_is_in_the_file_of_the_hour_of_its_latest_packet() {
+fn flow_is_in_the_hour_of_its_last_packet() {
     let folder = tempfile::tempdir().unwrap();
     let begin = Time::from_nanos(1_800_000_000 * SECOND);
     let collector = collector(folder.path(), begin, 0);
@@ -113,7 +113,7 @@ fn a_flow_is_in_the_file_of_the_hour_of_its_latest_packet() {
         let until = begin + Span::from_secs(until);
         collector.results().store(7, &Settled { news, ..Settled::nothing(until) }).unwrap();
     };
-    // One goes on into the next hour, and one cannot be read.
+    // One flow continues into the next hour, and one report is not valid.
     tell(&[("going on", 3599), (TCP, 20), ("{}", 30)], 3600);
     tell(&[("going on", 3601)], 3605);
     let path = folder.path().join("archive");
@@ -123,7 +123,7 @@ fn a_flow_is_in_the_file_of_the_hour_of_its_latest_packet() {
     archive.tend_task(7, &task).unwrap();
     assert_eq!(names(&path), ["2027-01-15T08"]);
     let file = path.join("task=f").join("hour=2027-01-15T08").join("7.parquet");
-    // What comes late is in it, too.
+    // Late results are added to the file.
     assert_eq!(rows(&file).len(), 1);
     tell(&[(PLAIN, 10)], 3610);
     archive.tend_task(7, &task).unwrap();
@@ -135,13 +135,13 @@ fn a_flow_is_in_the_file_of_the_hour_of_its_latest_packet() {
     let names = ["dst", "packets", "lost", "handshake_ns"];
     assert_eq!(of(tcp, names), ["\"2001:db8::2\"", "7", "2", "30"]);
     assert_eq!(of(plain, names), ["\"192.0.2.2\"", "1", "", ""]);
-    // What is in a file may go, and the rest stays.
+    // Archived flows are deleted, others stay.
     collector.forget(7, begin + Span::from_secs(999_999)).unwrap();
     assert_eq!(collector.flows(7, &everything()).unwrap(), ["going on"]);
 }
 
 #[test]
-fn the_last_hour_of_a_task_becomes_a_file_when_it_is_ended_and_again_if_more_comes() {
+fn last_hour_is_archived_at_end_and_again_later() {
     let folder = tempfile::tempdir().unwrap();
     let begin = Time::from_nanos(1_800_000_000 * SECOND);
     let collector = collector(folder.path(), begin, 5);
@@ -159,14 +159,14 @@ fn the_last_hour_of_a_task_becomes_a_file_when_it_is_ended_and_again_if_more_com
     count(&collector, begin, 5..6);
     archive.tend_task(7, &ended).unwrap();
     assert_ne!(fs::read(&last).unwrap(), first);
-    // Nothing is left to be done.
+    // Nothing is left to do.
     fs::remove_file(&last).unwrap();
     archive.tend_task(7, &ended).unwrap();
     assert_eq!(names(&path), ["2027-01-15T08"]);
 }
 
 #[test]
-fn the_oldest_files_go_first_and_nothing_of_others() {
+fn oldest_files_are_deleted_first_foreign_files_stay() {
     let folder = tempfile::tempdir().unwrap();
     // Long ago.
     let begin = Time::from_nanos(1_500_000_000 * SECOND).interval_begin(Span::from_secs(3600));
@@ -188,7 +188,7 @@ fn the_oldest_files_go_first_and_nothing_of_others() {
 }
 
 #[test]
-fn without_files_there_is_nothing_to_do() {
+fn archive_without_files_is_empty() {
     let folder = tempfile::tempdir().unwrap();
     assert!(files(&folder.path().join("none")).unwrap().is_empty());
 }

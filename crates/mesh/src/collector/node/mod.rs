@@ -1,5 +1,4 @@
-//! A collector that is a process of its own: it attends to the controller, takes deliveries, and answers what the
-//! controller asks.
+//! A collector that runs as a separate process. It connects to the controller, receives batches, and answers queries.
 
 mod told;
 
@@ -32,39 +31,39 @@ use crate::v1::control_client::ControlClient;
 use crate::{DatabaseError, Name};
 use told::Told;
 
-/// How often the controller is told of new results at the most: they are of seconds.
+/// Min interval between notifications of new results: there are results every second.
 const NEWS: Duration = Duration::from_millis(250);
 
-/// Bytes of what the controller says: a thousand tasks and ten thousand certificates are one.
+/// Max bytes of a message from the controller: a thousand tasks and ten thousand certificates take 1 MB.
 const LARGEST_CHARGE: usize = 64 << 20;
 
-/// What a collector needs.
+/// Settings of a collector.
 #[derive(Debug)]
 pub struct Settings {
-    /// What it listens with: whoever starts it may have privileges for that which it does not need.
+    /// The listening socket. The caller may need privileges for it that the collector does not need.
     pub socket: TcpListener,
-    /// Where others reach it, `HOST:PORT`, if not where it listens.
+    /// Address for probes and the controller, `HOST:PORT`, if it differs from the listening address.
     pub reach: Option<String>,
     /// The controller's address, `HOST:PORT`.
     pub controller: String,
-    /// The folder that it keeps everything in.
+    /// State folder.
     pub folder: PathBuf,
-    /// What lets it in, if it was not let in before.
+    /// Enrolment token, if the collector is not enrolled yet.
     pub token: Option<Token>,
-    /// For how long results are kept.
+    /// Retention of results.
     pub keep: Keep,
 }
 
-/// Why a collector does not run.
+/// Errors of a collector.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// It does not belong to the mesh.
+    /// The collector is not a member of the mesh.
     #[error(transparent)]
     Member(#[from] member::Error),
-    /// A file of its own cannot be used.
+    /// A database cannot be used.
     #[error(transparent)]
     Database(#[from] DatabaseError),
-    /// Its credentials cannot be used.
+    /// The credentials cannot be used.
     #[error(transparent)]
     Credentials(#[from] Unusable),
     /// The socket cannot be used.
@@ -72,7 +71,7 @@ pub enum Error {
     Listen(io::Error),
 }
 
-/// A collector that was let in, and listens.
+/// An enrolled collector that listens.
 pub struct Node {
     listener: Listener,
     routes: Router,
@@ -85,10 +84,10 @@ pub struct Node {
 }
 
 impl Node {
-    /// Opens its files, has itself let in if it was not before, and listens. It answers once it runs.
+    /// Opens the files, enrols if necessary, and listens. Requests are answered after [`Self::run`] is called.
     ///
     /// # Errors
-    /// When a file or the socket cannot be used, or the controller does not let it in.
+    /// When a file or the socket cannot be used, or the controller rejects the collector.
     pub async fn open(settings: Settings) -> Result<Self, Error> {
         let Settings { socket, reach, controller, folder, token, keep } = settings;
         let file = folder.join("collector.pem");
@@ -115,22 +114,22 @@ impl Node {
         Ok(Self { listener, routes, configuration, member, told, collector, archive, presence })
     }
 
-    /// Its name.
+    /// Name of the collector.
     #[must_use]
     pub fn name(&self) -> &Name {
         self.member.name()
     }
 
-    /// Where it listens.
+    /// Address at which it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.listener.address()
     }
 
-    /// Takes deliveries and answers until it is told to stop.
+    /// Receives batches and answers queries until `stop` completes.
     ///
     /// # Errors
-    /// When the system does not let it go on.
+    /// When the socket fails.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
         let Self { listener, routes, configuration, member, told, collector, archive, presence } =
             self;
@@ -146,7 +145,7 @@ impl Node {
     }
 }
 
-/// Attends to the controller, again and again.
+/// Keeps the stream to the controller open.
 async fn attend_for_ever(member: &Member, told: &Told, collector: &Collector, presence: &Presence) {
     let mut pause = Pause::new();
     loop {
@@ -155,7 +154,8 @@ async fn attend_for_ever(member: &Member, told: &Told, collector: &Collector, pr
     }
 }
 
-/// Says where it is, and when there are new results; hears what it has to know, until the controller ends that.
+/// Sends its address and notifications of new results, and receives tasks and certificates, until the controller ends
+/// the stream.
 async fn attend(
     member: &Member,
     told: &Told,
@@ -170,13 +170,13 @@ async fn attend(
     while let Some(charge) = heard.message().await.map_err(refused)? {
         told.replace(&charge);
         if std::mem::take(&mut is_new) {
-            info!("attends to {controller}");
+            info!("connected to {controller}");
         }
     }
     Ok(())
 }
 
-/// That it is there, at once and whenever there are new results.
+/// Messages to the controller: one at once, and one for each batch of new results.
 fn presences(
     presence: &Presence,
     stored: watch::Receiver<()>,
@@ -186,20 +186,20 @@ fn presences(
     once(presence.clone()).chain(news)
 }
 
-/// Listens with the newest credentials, for ever.
+/// Updates the TLS configuration with renewed credentials, forever.
 async fn show(member: &Member, configuration: &watch::Sender<Arc<ServerConfig>>) {
     let mut credentials = member.credentials();
-    // What tells of them is part of the member.
+    // The sender is part of the member.
     while credentials.changed().await.is_ok() {
         let listening = listening(&credentials.borrow_and_update());
         match listening {
             Ok(shown) => drop(configuration.send_replace(Arc::new(shown))),
-            Err(error) => warn!("goes on with the certificate that it had: {error}"),
+            Err(error) => warn!("cannot use the renewed certificate: {error}; keeping the old one"),
         }
     }
 }
 
-/// Where others reach who listens here: without a host, where they see it.
+/// Address for others. Without a host, the controller uses the one that it sees.
 fn reached(address: SocketAddr) -> String {
     if address.ip().is_unspecified() { format!(":{}", address.port()) } else { address.to_string() }
 }

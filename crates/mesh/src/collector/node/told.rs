@@ -1,5 +1,5 @@
-//! What the controller has told a collector. It is kept in a file, so that the collector goes on behind a restart also
-//! while the controller is away.
+//! Tasks and certificates from the controller. They are kept in a file, so that the collector continues after a restart
+//! even if the controller is not reachable.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,20 +16,20 @@ use crate::pki::{self, Serial};
 use crate::task::{TaskRecord, Tasks};
 use crate::v1::{Charge, Good, Task};
 
-/// The tasks that a collector takes deliveries of, and the certificates that are good.
+/// Tasks whose batches are accepted, and valid certificates.
 pub(super) struct Told {
     file: PathBuf,
     tasks: watch::Sender<Arc<Tasks>>,
-    /// Until when.
+    /// Expiry of each valid certificate.
     good: RwLock<HashMap<Serial, Timestamp>>,
 }
 
 impl Told {
-    /// What was told last; nothing, if nothing ever was.
+    /// Reads the file; without a file there are no tasks.
     pub(super) fn open(file: PathBuf) -> Self {
         let charge = atomic_file::read(&file).unwrap_or_else(|error| {
             if error.kind() != io::ErrorKind::NotFound {
-                warn!("cannot read {}, and waits for the controller: {error}", file.display());
+                warn!("cannot read {}: {error}; waiting for the controller", file.display());
             }
             Charge::default()
         });
@@ -38,16 +38,16 @@ impl Told {
         told
     }
 
-    /// The tasks, and whenever they change.
+    /// The tasks and their changes.
     pub(super) fn tasks(&self) -> watch::Receiver<Arc<Tasks>> {
         self.tasks.subscribe()
     }
 
-    /// Something else takes the place of what was told before.
+    /// Replaces tasks and certificates.
     pub(super) fn replace(&self, charge: &Charge) {
         self.take(charge);
         if let Err(error) = atomic_file::write(&self.file, charge) {
-            warn!("cannot keep what the controller says in {}: {error}", self.file.display());
+            warn!("cannot save tasks and certificates in {}: {error}", self.file.display());
         }
     }
 
@@ -59,7 +59,7 @@ impl Told {
             let is_other = **before != tasks;
             if is_other {
                 let open = tasks.values().filter(|it| it.ended.is_none()).count();
-                info!("takes deliveries of {} tasks, of which {open} go on", tasks.len());
+                info!("accepting batches of {} tasks, {open} of them current", tasks.len());
                 *before = Arc::new(tasks);
             }
             is_other
@@ -86,7 +86,7 @@ fn task(task: &Task) -> Option<(u64, TaskRecord)> {
         Ok::<_, String>(TaskRecord { task: of_it, made: second(task.made)?, ended })
     };
     let read = read().inspect_err(|why| {
-        warn!("task {} cannot be read, and nothing of it is taken: {why}", task.number);
+        warn!("cannot read task {}: {why}; its batches are rejected", task.number);
     });
     Some((task.number, read.ok()?))
 }
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_holds_until_something_else_is_also_behind_a_restart() {
+    fn tasks_and_certificates_survive_restart() {
         let folder = tempfile::tempdir().unwrap();
         let open = || Told::open(folder.path().join("charge"));
         let task =
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_damaged_is_as_good_as_none() {
+    fn corrupt_file_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("charge");
         std::fs::write(&file, [0xff; 9]).unwrap();

@@ -1,15 +1,12 @@
-//! Two points of a task: what both saw becomes results, window by window.
+//! Correlation of two points of a task, window by window.
 //!
-//! Nothing is kept on disk but results. A batch is acknowledged only when it can be done without: then all
-//! windows that it has a part in are settled. After a crash the probes deliver again what was not acknowledged,
-//! the correlator comes to the same outcomes, because those depend on what was seen and not on when it was
-//! delivered, and what belongs to windows that were settled before is left out. So each packet is counted once,
-//! whatever happens to whom.
+//! Only results are stored. A batch is acknowledged when all windows that need it are final. After a crash the probes
+//! deliver unacknowledged batches again. The outcomes are the same, because they depend only on the observations, and
+//! windows that are final already are skipped. So each packet counts exactly once.
 //!
-//! Some things reach farther back than what is delivered again, and are not exact behind a restart: the delay
-//! variation of a flow that was silent for longer; which of several identical packets is which; and which of the
-//! packets that are missing a capture lost, where both points had seen none for longer, or where it lost packets
-//! again and again for longer than [`FARTHEST`].
+//! Some state reaches further back than redelivery and is not exact after a restart: the delay variation of a flow that
+//! was silent for longer; which of several identical packets is which; and which missing packets were lost by a
+//! capture, if both points saw none for longer or the capture lost packets for longer than [`FARTHEST`].
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
@@ -22,46 +19,46 @@ use super::coverage::Coverage;
 use super::window::Windows;
 use super::{News, Window, side, synchronisation};
 
-/// So far back a stretch of missed packets may keep batches from being acknowledged.
+/// Max time for which missed packets delay the acknowledgement of batches.
 const FARTHEST: Span = Span::from_secs(10);
 
-/// How results are laid out in time.
+/// Time parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// How long a window is; windows begin at its multiples since 1970. A nanosecond at the least.
+    /// Window length, at least 1 ns. Windows begin at multiples of it since 1970.
     pub window: Span,
-    /// How packets are matched. Negative spans are taken as 0.
+    /// Matching parameters. Negative spans count as 0.
     pub matching: Config,
 }
 
-/// What is settled: it will not change.
+/// Final results; never revised.
 #[derive(Debug)]
 pub struct Settled {
-    /// Everything before this time.
+    /// Everything before this time is final.
     pub until: Time<Utc>,
-    /// The windows that are new, by when they begin. Those without packets are left out.
+    /// New windows by begin, without empty ones.
     ///
-    /// A packet belongs to the window in which it passed A; one that only B saw, to that in which it did there.
+    /// A packet belongs to the window in which it passed A; if only B observed it, in which it passed B.
     pub windows: BTreeMap<Time<Utc>, Window>,
-    /// What came of a point that no other is compared with.
+    /// Results of a single point.
     pub news: News,
-    /// Up to which number the batches of A and of B can be acknowledged, once the windows are stored.
+    /// Last batches of A and B that can be acknowledged once the windows are stored.
     pub acknowledged: [u64; 2],
-    /// How many packets the probes of A and of B gave up that were in batches which can be acknowledged now.
+    /// Packets that the probes of A and B dropped, in the batches that can be acknowledged now.
     pub given_up: [u64; 2],
-    /// Packets that are in no window, because theirs was settled already: stamps of a point went back
-    /// farther than they may, or windows had another length before.
+    /// Packets that are in no window because theirs was final already: stamps went back further than allowed, or the
+    /// window length changed.
     pub late: u64,
 }
 
 impl Settled {
-    /// Nothing but that everything before a time is settled.
+    /// No results; only the time advances.
     pub(crate) fn nothing(until: Time<Utc>) -> Self {
         let (windows, news) = (BTreeMap::new(), News::default());
         Self { until, windows, news, acknowledged: [0; 2], given_up: [0; 2], late: 0 }
     }
 
-    /// When the first result in it begins.
+    /// Begin of the first result.
     pub(super) fn first(&self) -> Option<Time<Utc>> {
         let counted = self.news.counts.iter().map(|count| count.begin);
         let followed = self.news.flows.iter().map(|flow| flow.last);
@@ -69,19 +66,19 @@ impl Settled {
     }
 }
 
-/// What has become of a batch.
+/// Outcome of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// It was taken.
+    /// The batch was taken.
     Taken,
-    /// It had been taken before.
+    /// The batch was a duplicate.
     Known,
-    /// The one of this number comes first.
+    /// The batch with this number must come first.
     Expected(u64),
 }
 
 impl Delivery {
-    /// That of batches of these numbers, where the one of another number comes next.
+    /// Outcome for batches `numbers` when `expected` is next.
     pub(super) fn of(numbers: &RangeInclusive<u64>, expected: u64) -> Self {
         if *numbers.end() < expected {
             Self::Known
@@ -93,43 +90,42 @@ impl Delivery {
     }
 }
 
-/// What two points saw.
+/// State of two correlated points.
 pub struct Pair {
     timing: Timing,
     correlator: Correlator,
     sides: [Side; 2],
     windows: Windows,
-    /// Stretches in which captures lost packets, as long as they have to do with windows that are not settled.
+    /// Intervals in which captures missed packets, while they affect open windows.
     missed: Vec<(Time<Utc>, Time<Utc>)>,
     coverage: Coverage,
 }
 
-/// What one point has delivered.
+/// State of one point.
 struct Side {
-    /// Everything that passed before is delivered.
+    /// All packets before this time are delivered.
     complete_until: Time<Utc>,
-    /// The batches that were not acknowledged.
+    /// Unacknowledged batches.
     batches: VecDeque<Batch>,
     acknowledged: u64,
-    /// Batches are missing in front of the next.
+    /// Batches before the next one are missing.
     is_unknown: bool,
 }
 
-/// What is remembered of a batch.
+/// Summary of a batch.
 struct Batch {
     number: u64,
     complete_until: Time<Utc>,
-    /// None if it was given up.
+    /// None if the batch was dropped.
     clock: Option<MachineClock>,
-    /// Packets that were given up with it.
+    /// Packets dropped with it.
     given_up: u64,
-    /// It tells only that nobody looked until its end.
+    /// It only states that the point was not observed until its end.
     is_closing: bool,
 }
 
 impl Pair {
-    /// Two points of which everything before a time is settled, and which have delivered nothing since. Their
-    /// batches behind these numbers come next.
+    /// Two points whose results before a time are final, and whose batches follow these numbers.
     #[must_use]
     pub fn new(timing: Timing, settled_until: Time<Utc>, acknowledged: [u64; 2]) -> Self {
         let Config { memory, timeout, skew } = timing.matching;
@@ -152,13 +148,13 @@ impl Pair {
         }
     }
 
-    /// Takes the next batch of a point, of this number.
+    /// Takes the next batch of a point.
     pub fn take(&mut self, point: Point, number: u64, seen: &ObservationBatch) -> Delivery {
         let side = &self.sides[side(point)];
         let delivery = side.receives(&(number..=number));
         if delivery == Delivery::Taken {
             let ObservationBatch { observations, missed, complete_until, begin, clock } = seen;
-            // Nothing is known of the time that batches told of which did not come.
+            // The time of skipped batches is not observed.
             let begin = begin.or_else(|| side.is_unknown.then_some(*complete_until));
             if let Some(begin) = begin {
                 self.coverage.leave_out(point, side.complete_until, begin);
@@ -171,8 +167,7 @@ impl Pair {
         delivery
     }
 
-    /// Takes note that batches of these numbers will not come, which told of so many packets until a time:
-    /// nothing is known of what passed the point meanwhile.
+    /// Skips batches that the probe dropped, with `packets` packets before `until`. That time counts as not observed.
     pub fn give_up(
         &mut self,
         point: Point,
@@ -189,7 +184,7 @@ impl Pair {
         delivery
     }
 
-    /// Takes note that a batch makes no sense: nothing is known of what it told of.
+    /// Skips a malformed batch. Its time counts as not observed.
     pub fn leave_out(&mut self, point: Point, number: u64) -> Delivery {
         let side = &mut self.sides[side(point)];
         let delivery = side.receives(&(number..=number));
@@ -200,8 +195,8 @@ impl Pair {
         delivery
     }
 
-    /// What comes next of a point is the batch behind this number, whatever came before: its probe has lost
-    /// what it held, or others have what it delivered.
+    /// The next batch of a point follows number `behind`, whatever came before: the probe lost its spool, or delivered
+    /// elsewhere.
     pub fn number_anew(&mut self, point: Point, behind: u64) {
         let side = &mut self.sides[side(point)];
         side.acknowledged = behind;
@@ -209,7 +204,7 @@ impl Pair {
         side.is_unknown = true;
     }
 
-    /// Observes packets, with what was missed between them.
+    /// Observes packets, and missed packets between them.
     fn observe_between(
         &mut self,
         point: Point,
@@ -220,7 +215,7 @@ impl Pair {
         stretches.sort_by_key(|it| it.from);
         let mut rest = observations;
         for stretch in stretches {
-            // What passed in it is known to have done so only if the correlator hears of it before.
+            // The correlator must learn of a loss before it sees packets inside of it.
             let ahead = rest.iter().position(|it| it.stamp.utc >= stretch.from);
             let (before, behind) = rest.split_at(ahead.unwrap_or(rest.len()));
             self.observe(point, before);
@@ -237,7 +232,7 @@ impl Pair {
         observations.iter().for_each(|it| correlator.observe(point, *it, &mut record));
     }
 
-    /// A batch was the last of what passed before the time until which it is complete.
+    /// Ends a batch: the point is complete up to its time.
     fn complete(&mut self, point: Point, batch: Batch) {
         let Self { timing, correlator, windows, coverage, .. } = self;
         let mut record = recorder(windows, coverage, &timing.matching);
@@ -247,8 +242,7 @@ impl Pair {
         side.is_unknown = false;
     }
 
-    /// Whether a point is so far ahead of the other that its batches had better wait until that has caught
-    /// up: the correlator would run out of memory.
+    /// Whether a point is so far ahead that its batches should wait: the correlator would run out of memory.
     #[must_use]
     pub fn is_ahead(&self, point: Point) -> bool {
         let [first, second] = self.sides.each_ref().map(|side| side.complete_until);
@@ -256,18 +250,18 @@ impl Pair {
         own > other + self.reach()
     }
 
-    /// Until when a point has delivered everything.
+    /// Time up to which a point has delivered everything.
     #[must_use]
     pub fn complete_until(&self, point: Point) -> Time<Utc> {
         self.sides[side(point)].complete_until
     }
 
-    /// What is newly settled, if there is anything.
+    /// New final results, if any.
     pub fn settle(&mut self) -> Option<Settled> {
-        // Stamps are allowed to go back by as much.
+        // Stamps may go back by the skew.
         let decided_until = self.correlator.decided_until() - self.timing.matching.skew;
         let complete = self.sides[0].complete_until.min(self.sides[1].complete_until);
-        // What was told of the clocks meanwhile belongs to a window, too.
+        // Clock states within reach belong to the window, too.
         let until = self.windows.begin(decided_until.min(complete - self.reach()));
         if until <= self.windows.settled_until() {
             return None;
@@ -280,7 +274,7 @@ impl Pair {
         let windows = windows.collect();
         let needed_from = self.needed_from(until);
         let given_up = self.sides.each_mut().map(|side| side.acknowledge(needed_from));
-        // Nothing may ever come behind them, and what does says itself since when somebody looks.
+        // Nothing follows a closing batch that depends on it.
         if self.sides.iter().all(Side::is_closed) {
             self.sides.iter_mut().for_each(Side::acknowledge_closing);
         }
@@ -289,11 +283,10 @@ impl Pair {
         Some(Settled { windows, acknowledged, given_up, late, ..Settled::nothing(until) })
     }
 
-    /// From when on batches have to be delivered again, so that windows come out the same from a time on.
+    /// Start of the batches that must be delivered again, so that windows from `until` on come out the same.
     ///
-    /// A packet has to do with what passed within reach of it, and that with what else did. Which of the
-    /// missing packets a stretch accounts for, depends on the one before it, if they can have packets in
-    /// common.
+    /// A packet depends on others within reach, and those on others again. Which missing packets a loss interval
+    /// explains depends on the interval before it, if they can share packets.
     fn needed_from(&mut self, until: Time<Utc>) -> Time<Utc> {
         let reach = self.reach();
         let farthest = until - FARTHEST;
@@ -306,7 +299,7 @@ impl Pair {
         needed_from
     }
 
-    /// How far apart the clocks may have been while the packets of a window passed both points.
+    /// Max clock offset while the packets of a window passed both points.
     fn offset(&self, begin: Time<Utc>) -> Result<Span, super::NotSynchronised> {
         let from = begin - self.timing.matching.skew;
         let until = begin + self.windows.length() + self.reach();
@@ -314,14 +307,14 @@ impl Pair {
         synchronisation::offset(first, second)
     }
 
-    /// How far apart a packet may be seen at both points.
+    /// Max time between the observations of a packet at both points.
     fn reach(&self) -> Span {
         let Config { timeout, skew, .. } = self.timing.matching;
         timeout + skew
     }
 }
 
-/// What takes note of outcomes.
+/// Records outcomes in windows.
 fn recorder(windows: &mut Windows, coverage: &Coverage, rule: &Config) -> impl FnMut(Outcome) {
     move |outcome| {
         let covers = |point, from, until| coverage.covers(point, from, until);
@@ -330,14 +323,14 @@ fn recorder(windows: &mut Windows, coverage: &Coverage, rule: &Config) -> impl F
 }
 
 impl Batch {
-    /// One that did not come.
+    /// A batch that was skipped.
     fn without(number: u64, complete_until: Time<Utc>, given_up: u64) -> Self {
         Self { number, complete_until, clock: None, given_up, is_closing: false }
     }
 }
 
 impl Side {
-    /// Whether batches of these numbers come next.
+    /// Whether these batches come next.
     fn receives(&self, numbers: &RangeInclusive<u64>) -> Delivery {
         let newest = self.batches.back().map_or(self.acknowledged, |newest| newest.number);
         Delivery::of(numbers, newest.saturating_add(1))
@@ -348,16 +341,16 @@ impl Side {
         self.batches.push_back(Batch { complete_until: self.complete_until, ..batch });
     }
 
-    /// What was told of the clock in a stretch of time.
+    /// Clock states in a time range.
     fn clocks(&self, from: Time<Utc>, until: Time<Utc>) -> impl Iterator<Item = &MachineClock> {
         let behind = self.batches.partition_point(|batch| batch.complete_until <= from);
-        // The last that is looked at reaches beyond the stretch.
+        // The last one reaches beyond the range.
         let beyond = self.batches.partition_point(|batch| batch.complete_until < until) + 1;
         let beyond = beyond.min(self.batches.len()).max(behind);
         self.batches.range(behind..beyond).filter_map(|batch| batch.clock.as_ref())
     }
 
-    /// Lets go of what was complete before a time. Returns how many packets were given up with it.
+    /// Removes batches complete before a time. Returns the packets dropped with them.
     fn acknowledge(&mut self, until: Time<Utc>) -> u64 {
         let mut given_up = 0_u64;
         while let Some(batch) = self.batches.pop_front_if(|it| it.complete_until <= until) {
@@ -367,7 +360,7 @@ impl Side {
         given_up
     }
 
-    /// Whether nothing is left but that nobody looks, or nothing at all.
+    /// Whether only a closing batch is left, or nothing.
     fn is_closed(&self) -> bool {
         self.batches.len() <= 1 && self.batches.iter().all(|it| it.is_closing)
     }

@@ -1,46 +1,46 @@
-//! What was made of all that came.
+//! Statistics of foreign exporters.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How many datagrams, records and packets there were of a kind, since the collector was started.
+/// Datagrams, records and packets by outcome, since the collector started.
 #[derive(Debug, Default)]
 pub struct Heard(Mutex<Counts>);
 
-/// What is counted.
+/// The counters.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
-    /// Somebody listens.
+    /// Whether the collector listens for exporters.
     pub(super) is_listening: bool,
     /// Datagrams.
     pub(super) datagrams: u64,
-    /// Datagrams from an address that no task names.
+    /// Datagrams from addresses that no task names.
     pub(super) strangers: u64,
-    /// Datagrams that are no messages.
+    /// Datagrams that are not IPFIX messages.
     pub(super) malformed: u64,
-    /// Messages of a domain that no task names.
+    /// Messages of domains that no task names.
     pub(super) other_domains: u64,
-    /// Messages whose exporter's clock is more than a minute ahead.
+    /// Messages of exporters whose clock is more than a minute ahead.
     pub(super) ahead: u64,
-    /// Messages by which their exporter's clock was set back.
+    /// Messages with which an exporter's clock was set back.
     pub(super) set_back: u64,
-    /// Messages that had come before.
+    /// Duplicate messages.
     pub(super) copies: u64,
-    /// Sets of records that could not be read: no template was known, or it was none, or they were cut off.
+    /// Sets that could not be decoded: no template, a wrong one, or a truncated set.
     pub(super) unread_sets: u64,
-    /// Records that did not come, by the sequence numbers.
+    /// Records lost, by sequence numbers.
     pub(super) missed: u64,
-    /// Records that report no packet.
+    /// Records without a packet.
     pub(super) no_packets: u64,
-    /// Packets that were observed before what was settled, or after they were reported.
+    /// Packets observed before the settled time, or after their report.
     pub(super) out_of_time: u64,
-    /// Packets that there was no room for, while the other point of their path was behind.
+    /// Packets dropped because the other point of their path was behind.
     pub(super) given_up: u64,
-    /// Packets that were taken.
+    /// Packets taken.
     pub(super) packets: u64,
 }
 
 impl Heard {
-    /// All of them by their names; none if nobody listens.
+    /// The counters by name; empty if the collector does not listen for exporters.
     #[must_use]
     pub fn counts(&self) -> Vec<(&'static str, u64)> {
         let counts = *self.lock();

@@ -1,10 +1,10 @@
-//! Packets that foreign exporters report: digests of them as IPFIX over UDP (PSAMP, RFC 5476).
+//! Packets reported by foreign exporters: digests as IPFIX over UDP (PSAMP, RFC 5476).
 //!
-//! Such datagrams prove nothing: whoever can send with the address of an exporter can report what never passed. So
-//! only what a task names is heard, an address and an observation domain; the rest is counted and left.
+//! Datagrams are not authenticated: anyone who can send from an exporter's address can report packets. So only
+//! addresses and observation domains that a task names are accepted; others are counted and dropped.
 //!
-//! Nothing is kept of it but results. What was reported and not settled is unknown behind a restart, and nobody's
-//! loss: there is nobody who could report it again.
+//! Only results are stored. Reports that are not settled are undetermined after a restart, and excluded from loss,
+//! because exporters do not send them again.
 
 mod heard;
 mod listener;

@@ -1,4 +1,4 @@
-//! A task of two foreign points.
+//! A task with two foreign points.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,18 +13,18 @@ use super::heard::Counts;
 use crate::collector::{Channel, Collector, Refused};
 use crate::task::{ForeignPoint, ReportedDelay};
 
-/// After this time without a message nothing is known of what passes a point, so that the other goes on. Where both are
-/// silent it is said as often, so that what was measured before is over one day.
+/// After this time without a message, a point counts as not observed, so that the other one can proceed. If both are
+/// silent, this is repeated at the same interval.
 const SILENT: Duration = Duration::from_secs(30);
 
-/// So much before the newest message no other is sent, unless it was overtaken: else the exporter's clock was set back.
+/// Max distance of a message before the newest one, unless it was overtaken. Beyond that, the exporter's clock was set
+/// back.
 const APART: Span = Span::from_secs(5);
 
-/// How far the time goes on when nobody asks for a path any more: then all that was told of it is settled.
+/// How far the time advances when the task ends: then all reports are settled.
 const CLOSING: Span = Span::from_secs(30);
 
-/// Packets of a point that are held while the other is behind: half a minute of what one exporter reports, and a
-/// hundred megabytes at the most.
+/// Max packets held for a point while the other is behind: half a minute of one exporter, at most 100 MB.
 const MOST_HELD: usize = 1 << 20;
 
 /// Both points of a task.
@@ -32,24 +32,24 @@ pub(super) struct Path {
     pub(super) ends: [End; 2],
 }
 
-/// One of them.
+/// A point.
 pub(super) struct End {
     pub(super) at: ForeignPoint,
     task: u64,
     point: Point,
     digests: Digests,
-    /// What was not taken, as far as it is counted.
+    /// Rejected records that are counted already.
     counted: NotTaken,
-    /// That of this process.
+    /// Spool number of this process.
     spool: i64,
     channel: Option<Channel>,
-    /// The number of its next batch.
+    /// Number of the next batch.
     next: u64,
-    /// When it was heard last, or somebody began to listen.
+    /// Time of the last message, or of the start.
     heard: Instant,
-    /// When it was said last that nothing is known of it, if it is silent.
+    /// When the point was last reported as not observed, if it is silent.
     passed_over: Option<Instant>,
-    /// It is said why nothing can be delivered.
+    /// The rejection was logged.
     is_refused: bool,
 }
 
@@ -59,7 +59,7 @@ impl Path {
         let error = clock_error.and_then(|it| i64::try_from(it.as_nanos()).ok());
         let error = error.map(Span::from_nanos);
         let end = |at: ForeignPoint, point: Point| {
-            // Two exporters may be one machine, but nobody says so.
+            // Two exporters may share a machine, but this is not known.
             let machine = [if point == Point::A { 1 } else { 2 }; 16];
             End {
                 at,
@@ -78,7 +78,7 @@ impl Path {
         Self { ends: [end(from, Point::A), end(to, Point::B)] }
     }
 
-    /// Delivers what is ready of both, and says of one that is silent that nothing is known of it.
+    /// Delivers what is ready at both points, and reports silent ones as not observed.
     pub(super) fn go_on(
         &mut self,
         collector: &Arc<Collector>,
@@ -98,12 +98,12 @@ impl Path {
         }
     }
 
-    /// Nobody asks for it any more: what both have told of it is settled.
+    /// Settles all reports when the task ends.
     pub(super) fn end(mut self, collector: &Arc<Collector>, now: Time<Utc>, counts: &mut Counts) {
         let newest = self.ends.iter().filter_map(|end| end.digests.newest()).max();
         let Some(newest) = newest else { return };
         let until = newest.max(now) + CLOSING;
-        // One that is ahead of the other has to wait until that has ended.
+        // A point that is ahead must wait until the other has ended.
         for _ in 0..2 {
             for end in &mut self.ends {
                 end.deliver(collector, counts);
@@ -115,7 +115,7 @@ impl Path {
 }
 
 impl End {
-    /// Takes a message that was sent at a time. Says whether the exporter's clock was set back since the one before.
+    /// Takes a message. Returns whether the exporter's clock was set back.
     pub(super) fn take(
         &mut self,
         message: &Message<'_>,
@@ -133,16 +133,16 @@ impl End {
         is_set_back
     }
 
-    /// A message was not taken.
+    /// A message was skipped.
     pub(super) fn leave_out(&mut self) {
         self.digests.interrupt();
     }
 
-    /// What was told before, and until when everything was, says nothing of what comes.
+    /// Discards all state: earlier reports are not related to later ones.
     fn begin_anew(&mut self, counts: &mut Counts) {
         self.digests.reset();
         self.count(counts);
-        // With another spool both points begin where they are settled.
+        // With a new spool, both points begin at the settled time.
         self.spool += 1;
         self.channel = None;
     }
@@ -153,7 +153,7 @@ impl End {
         }
     }
 
-    /// Nothing was heard of it for long.
+    /// The point is silent.
     fn pass_over(&mut self, collector: &Arc<Collector>, now: Time<Utc>, counts: &mut Counts) {
         let silence =
             i64::try_from(self.heard.elapsed().as_nanos()).map_or(Span::MAX, Span::from_nanos);
@@ -166,11 +166,11 @@ impl End {
         });
         if is_told && self.passed_over.replace(Instant::now()).is_none() {
             let Self { at, task, .. } = self;
-            info!("{at} of task {task} is silent: nothing is known of what passes there");
+            info!("{at} of task {task} is silent: its packets are undetermined");
         }
     }
 
-    /// Hands over what there is, unless the other point has to catch up first.
+    /// Delivers observations, unless the other point must catch up first.
     fn offer(
         &mut self,
         collector: &Arc<Collector>,
@@ -179,13 +179,13 @@ impl End {
     ) {
         if let Err(why) = self.try_to_offer(collector, counts, next) {
             self.channel = None;
-            // What was on its way is lost. What goes on begins where it is known again.
+            // Undelivered observations are lost; the next ones begin with a gap.
             self.digests.begin_anew();
             if !matches!(why, Refused::Superseded(_))
                 && !std::mem::replace(&mut self.is_refused, true)
             {
                 warn!(
-                    "what {} reports for task {} is not taken: {why}; goes on trying",
+                    "cannot take the reports of {} for task {}: {why}; retrying",
                     self.at, self.task
                 );
             }
@@ -220,7 +220,7 @@ impl End {
     fn make_room(&mut self) {
         if self.digests.held() > MOST_HELD {
             warn!(
-                "{} of task {}: gave up what it reported while the other point is behind",
+                "{} of task {}: dropped its reports: the other point is too far behind",
                 self.at, self.task
             );
             self.digests.give_up();

@@ -1,4 +1,4 @@
-//! Windows in a few numbers.
+//! Windows in a compact form.
 
 use rusqlite::{Connection, Row, params};
 use serde::{Deserialize, Serialize};
@@ -8,27 +8,26 @@ use wirestamp_clock::{Time, Utc};
 use super::Step;
 use crate::database::unsigned;
 
-/// What a page with all tasks shows of a window: some of [`super::Measured`]. There are many of them, so that what is
-/// not known, and nothing, is left out.
+/// Compact form of [`super::Measured`] for overview pages. Unknown and zero values are left out.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, ToSchema)]
 pub struct Brief {
-    /// When the window begins, in nanoseconds since 1970 (UTC).
+    /// Begin of the window, in nanoseconds since 1970 (UTC).
     pub begin_ns: i64,
     /// Packets seen at both points.
     pub matched: u64,
-    /// Packets that were lost.
+    /// Packets lost.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub lost: u64,
-    /// The mean one-way delay, rounded.
+    /// Mean one-way delay, rounded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_mean_ns: Option<i64>,
-    /// Where that is not known, the mean above the least of the window, rounded.
+    /// If the delay is not known: its mean above the min of the window, rounded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub above_minimum_mean_ns: Option<i64>,
-    /// How far any delay can be off.
+    /// Max error of the delays.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_ns: Option<i64>,
-    /// Whether a delay is so far below zero that a clock is worse than it says.
+    /// Whether a negative delay contradicts the stated clock errors.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub contradicts_the_clocks: bool,
 }
@@ -38,7 +37,7 @@ fn is_nothing(count: &u64) -> bool {
     *count == 0
 }
 
-/// The newest of a task from a time on, so many at the most, in their order.
+/// The newest windows of a task from a time on, at most `most`, ordered by time.
 pub(super) fn newest(
     database: &Connection,
     task: u64,

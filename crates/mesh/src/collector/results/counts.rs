@@ -1,4 +1,4 @@
-//! The table of what was counted: by the intervals of the task, and by longer ones.
+//! Table of counted intervals: those of the task, and longer ones.
 
 use crate::protocol::Count;
 use rusqlite::{Connection, Row, Transaction, params, params_from_iter};
@@ -7,7 +7,7 @@ use wirestamp_clock::{Time, Utc};
 use super::{Counted, Step, Stretch, Sum};
 use crate::database::unsigned;
 
-/// Adds what was counted to what was counted before.
+/// Adds a count to the stored intervals.
 pub(super) fn add(change: &Transaction<'_>, task: u64, count: &Count) -> rusqlite::Result<()> {
     let query = "INSERT INTO count VALUES (?, ?, ?, ?, ?, ?, ?)
                  ON CONFLICT DO UPDATE SET
@@ -42,7 +42,7 @@ pub(super) fn counted(
     rows.collect()
 }
 
-/// The newest of a task from a time on, so many at the most, in their order.
+/// The newest intervals of a task from a time on, at most `most`, ordered by time.
 pub(super) fn newest(
     database: &Connection,
     task: u64,
@@ -60,7 +60,7 @@ pub(super) fn newest(
     Ok(newest)
 }
 
-/// Of hours, which stay. Floats are exact as far as Prometheus's are, and no sum is too large for them.
+/// Sum of the hours, which are never deleted. As exact as the floats of Prometheus, without overflow.
 pub(super) fn sum(database: &Connection, task: u64) -> rusqlite::Result<Sum> {
     let query = "SELECT CAST(MIN(TOTAL(packets), 1 << 62) AS INTEGER),
                      CAST(MIN(TOTAL(bytes), 1 << 62) AS INTEGER),

@@ -1,29 +1,26 @@
-//! What the counts of a window are called, for programs.
+//! Schema of a window's packet counts.
 
 use utoipa::openapi::schema::{KnownFormat, Object, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-/// The keys of [`wirestamp_metrics::Counts`], which knows nothing of descriptions.
+/// Schema of [`wirestamp_metrics::Counts`], which has none of its own.
 pub(super) struct Fates;
 
 const FATES: [(&str, &str); 10] = [
     ("sent", "Packets seen at the first point."),
-    ("received", "Packets seen at the second point, copies too."),
+    ("received", "Packets seen at the second point, including duplicates."),
     ("matched", "Packets seen at both points."),
     (
         "lost",
-        "Packets seen at the first point and not at the second within the time-out (RFC 7680).",
+        "Packets seen at the first point and not at the second within the timeout (RFC 7680).",
     ),
-    ("duplicated", "Copies at the second point beyond the first of a packet (RFC 5560)."),
-    ("reordered", "Packets that came after one of their flow that had left later (RFC 4737)."),
+    ("duplicated", "Duplicates at the second point (RFC 5560)."),
+    ("reordered", "Packets that arrived after a later packet of their flow (RFC 4737)."),
     ("unexpected", "Packets seen at the second point only."),
-    ("given_up_sent", "Packets at the first point of which it could not be found out what became."),
-    (
-        "given_up_received",
-        "Packets at the second point of which it could not be found out where they came from.",
-    ),
-    ("identical", "Packets at the first point that could not be told from an earlier one."),
+    ("given_up_sent", "Packets at the first point whose outcome is undetermined."),
+    ("given_up_received", "Packets at the second point whose origin is undetermined."),
+    ("identical", "Packets at the first point that are identical to an earlier one."),
 ];
 
 impl PartialSchema for Fates {
@@ -51,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_count_is_described() {
+    fn every_count_has_a_schema() {
         let written = serde_json::to_value(Counts::default()).unwrap();
         let mut names: Vec<_> = FATES.iter().map(|(name, _)| *name).collect();
         names.sort_unstable();

@@ -1,4 +1,4 @@
-//! The table of flows: what was told of each last.
+//! Table of flows: the last report of each.
 
 use rusqlite::{Connection, Transaction, params};
 use tracing::warn;
@@ -7,10 +7,10 @@ use super::Stretch;
 use crate::collector::Flow;
 use crate::database::unsigned;
 
-/// Flows of a task that are kept: a scan makes millions.
+/// Max flows per task: a port scan makes millions.
 const MOST: u32 = 100_000;
 
-/// Puts what was told of a flow in the place of what was told of it before, if there still is something to tell.
+/// Stores the last report of a flow, or deletes the flow.
 pub(super) fn put(change: &Transaction<'_>, task: u64, flow: &Flow) -> rusqlite::Result<()> {
     let Flow { key, last, report } = flow;
     let Some(report) = report else {
@@ -25,14 +25,14 @@ pub(super) fn put(change: &Transaction<'_>, task: u64, flow: &Flow) -> rusqlite:
     Ok(())
 }
 
-/// Lets go of those that had their latest packet longest ago, where there are too many.
+/// Deletes the flows with the oldest last packets, beyond the limit.
 pub(super) fn bound(change: &Transaction<'_>, task: u64) -> rusqlite::Result<()> {
     let query = "DELETE FROM flow WHERE task = ?1 AND last < (
                      SELECT last FROM flow WHERE task = ?1 ORDER BY last DESC LIMIT 1 OFFSET ?2)";
     let gone = change.prepare_cached(query)?.execute(params![task.cast_signed(), MOST])?;
     if gone > 0 {
         warn!(
-            "task number {task}: {gone} flows more than {MOST} were let go; a filter leaves others out"
+            "task number {task}: deleted {gone} flows beyond {MOST}; use a filter to observe fewer"
         );
     }
     Ok(())
@@ -43,7 +43,7 @@ pub(super) fn count(database: &Connection, task: u64) -> rusqlite::Result<u64> {
     database.prepare_cached(query)?.query_row([task.cast_signed()], |row| unsigned(row, 0))
 }
 
-/// Reports of the flows whose latest packet passed in a stretch, those that had theirs last first.
+/// Reports of flows by their last packet, the latest first.
 pub(super) fn found(
     database: &Connection,
     task: u64,

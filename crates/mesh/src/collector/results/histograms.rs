@@ -1,6 +1,6 @@
-//! The table of histograms: of each window, and of longer ones that are put together of them.
+//! Table of histograms: of each window, and of merged longer ones.
 //!
-//! Delays of a window whose clocks were not synchronised are in none: they mean nothing.
+//! Delays of unsynchronised clocks are not included.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,23 +15,23 @@ use wirestamp_metrics::CompactHistogram;
 use super::{Step, tables};
 use crate::collector::Window;
 
-/// How often which delay and which variation was.
+/// Histograms of delay and delay variation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Histograms {
-    /// One-way delays, of the windows in which they are known.
+    /// One-way delays of the windows in which they are known.
     pub delay: CompactHistogram,
-    /// Variations of delay from packet to packet.
+    /// Delay variation from packet to packet.
     pub variation: CompactHistogram,
-    /// Of which delays and variations there is none.
+    /// Values that are in no histogram.
     pub missing: Missing,
 }
 
-/// Values that were measured, and are in no histogram.
+/// Values that were measured but are in no histogram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 pub struct Missing {
-    /// Delays: the clocks were not synchronised, or histograms were not kept yet.
+    /// Delays with unsynchronised clocks, or from before histograms were stored.
     pub delay: u64,
-    /// Variations: histograms were not kept yet.
+    /// Variations from before histograms were stored.
     pub variation: u64,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn insert(
     Ok(())
 }
 
-/// Puts together the longer ones of a stretch of time, and has percentiles of their windows.
+/// Merges histograms into longer ones, and updates the percentiles of their windows.
 pub(super) fn put_together(
     change: &Transaction<'_>,
     task: u64,
@@ -90,7 +90,7 @@ pub(super) fn put_together(
     Ok(())
 }
 
-/// Of a distribution all of whose values are in the histogram. What is known exactly bounds them.
+/// For windows whose values are all in the histogram. The exact min and max limit the percentiles.
 fn set_percentiles(
     change: &Transaction<'_>,
     (task, step, begin): (u64, Step, Time<Utc>),
@@ -113,7 +113,7 @@ fn set_percentiles(
     Ok(())
 }
 
-/// Those of what was measured from a time on and before another, whatever windows it is in.
+/// Histograms of a time range, merged from all window lengths.
 pub(super) fn found(
     database: &Connection,
     task: u64,
@@ -146,7 +146,7 @@ fn whole(total: f64) -> u64 {
     total as u64
 }
 
-/// A stretch in the longest windows that lie in it, and at its ends in shorter ones.
+/// Splits a time range into the longest windows inside of it, and shorter ones at its ends.
 fn parts(steps: &[Step], stretch: Range<i64>) -> Vec<(Step, Range<i64>)> {
     let Range { start, end } = stretch;
     let [step, shorter @ ..] = steps else { return Vec::new() };
@@ -168,7 +168,7 @@ fn parts(steps: &[Step], stretch: Range<i64>) -> Vec<(Step, Range<i64>)> {
     all
 }
 
-/// Goes through those of a task by a step, of a stretch of time, in its order.
+/// Calls `act` for each histogram of a task in a time range, in order.
 fn each(
     database: &Connection,
     task: u64,
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_is_made_of_the_longest_windows_that_fit() {
+    fn time_range_is_split_into_longest_windows() {
         assert_eq!(seconds(7, 7), []);
         assert_eq!(seconds(7, 50), [(0, 7, 50)]);
         assert_eq!(seconds(7, 130), [(0, 7, 60), (60, 60, 120), (0, 120, 130)]);

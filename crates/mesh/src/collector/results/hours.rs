@@ -1,12 +1,12 @@
-//! Hours of results, and which of them are archived.
+//! Hours of results, and their archiving.
 
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use wirestamp_clock::{Time, Utc};
 
 use super::{Hour, Step, windows};
 
-/// The hour that is to be archived next, if nothing of it can come any more: `goes_on` says since when something can,
-/// where everything before a time is settled. What is missing of its minutes and of itself is put together.
+/// The next hour to archive, if it is complete: `goes_on` returns the earliest time of further results, given the
+/// settled time. Missing minutes and the hour itself are merged.
 pub(super) fn next(
     change: &Transaction<'_>,
     task: u64,
@@ -21,9 +21,9 @@ pub(super) fn next(
     Ok(Some(hour))
 }
 
-/// Until when a task is settled, and when its first hour begins of which something is not archived.
+/// Settled time of a task, and begin of its first hour that is not archived.
 fn oldest(database: &Connection, task: u64) -> rusqlite::Result<Option<(Time<Utc>, Time<Utc>)>> {
-    // Each task has only one of them.
+    // Each task has results in only one of these tables.
     let query = "SELECT settled_until, COALESCE(
             (SELECT MIN(begin) FROM window
              WHERE task = number AND step = 0 AND begin >= IFNULL(archived_until, begin)),
@@ -40,7 +40,7 @@ fn oldest(database: &Connection, task: u64) -> rusqlite::Result<Option<(Time<Utc
     Ok(Some((Time::from_nanos(settled_until), begin)))
 }
 
-/// Takes note that an hour is archived, unless more of it has come since it was found.
+/// Marks an hour as archived, unless more results have arrived since it was read.
 pub(super) fn archived(change: &Transaction<'_>, task: u64, hour: &Hour) -> rusqlite::Result<()> {
     let query = "UPDATE task SET archived_until = ?2
                  WHERE number = ?1 AND (settled_until = ?3 OR ?3 >= ?2)";
@@ -49,9 +49,9 @@ pub(super) fn archived(change: &Transaction<'_>, task: u64, hour: &Hour) -> rusq
     Ok(())
 }
 
-/// Lets go of whole hours that are archived and were over before a time, and of flows by their latest packets.
+/// Deletes archived hours that ended before a time, and old flows.
 ///
-/// The seconds of the minute in which the task goes on stay: if more of them come, it is put together again.
+/// The seconds of the current minute stay: the minute is merged again when more arrive.
 pub(super) fn forget(
     change: &Transaction<'_>,
     task: u64,

@@ -1,4 +1,4 @@
-//! Results, and how far each task has come, in a file: what is stored together becomes true together.
+//! Database of results and of each task's progress. What is stored together becomes visible together.
 
 mod brief;
 mod counts;
@@ -25,101 +25,101 @@ use fates::Fates;
 pub use histograms::{Histograms, Missing};
 use tables::SCHEMA;
 
-/// The file.
+/// The database.
 pub struct Results {
     database: Database,
 }
 
-/// How far a task has come.
+/// Progress of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Everything before is settled.
+    /// Everything before this time is final.
     pub settled_until: Time<Utc>,
-    /// What each of its points has delivered.
+    /// Deliveries of each point.
     pub delivered: [Delivered; 2],
 }
 
-/// What a point has delivered for good.
+/// Stored deliveries of a point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delivered {
-    /// From which spool; none if nothing came yet.
+    /// Spool number; none before the first delivery.
     pub spool: Option<i64>,
-    /// Up to which batch of that.
+    /// Last acknowledged batch of the spool.
     pub acknowledged: u64,
-    /// Packets that its probe gave up, of all its spools.
+    /// Packets dropped by the probe, in all its spools.
     pub given_up: u64,
-    /// Nothing of that spool is acknowledged, and nothing is known of what the point saw before it.
+    /// No batch of the spool is acknowledged; the time before it is not observed.
     pub is_unknown: bool,
 }
 
-/// What was measured in a window.
+/// Results of a window.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, ToSchema)]
 pub struct Measured {
-    /// When the window begins, in nanoseconds since 1970 (UTC).
+    /// Begin of the window, in nanoseconds since 1970 (UTC).
     pub begin_ns: i64,
-    /// What became of the packets.
+    /// Packet counts.
     #[serde(flatten)]
     #[schema(value_type = Fates)]
     pub counts: Counts,
-    /// One-way delay; none without packets that both points saw, or where the clocks are not synchronised.
+    /// One-way delay; none without packets seen at both points, or if the clocks are not synchronised.
     #[schema(required)]
     pub delay_ns: Option<Spread>,
-    /// Delay above the least one of the window, whatever the clocks are.
+    /// Delay above the min of the window, independent of the clocks.
     #[schema(required)]
     pub above_minimum_ns: Option<Spread>,
-    /// The variation of delay from packet to packet (IPDV, RFC 3393).
+    /// Delay variation from packet to packet (IPDV, RFC 3393).
     #[schema(required)]
     pub variation_ns: Option<Spread>,
-    /// How far any of the delays can be off.
+    /// Max error of the delays.
     #[schema(required)]
     pub error_ns: Option<i64>,
-    /// Why that is not known.
+    /// Why the error is not known.
     #[schema(required)]
     pub not_synchronised: Option<NotSynchronised>,
-    /// Whether a delay is so far below zero that a clock is worse than it says.
+    /// Whether a negative delay contradicts the stated clock errors.
     pub contradicts_the_clocks: bool,
-    /// What a call with the codec of the task would have been like: a mean opinion score of 1 to 4.5 (ITU-T G.107).
-    /// Where the task names a codec, there is either this or why not.
+    /// Mean opinion score of a call with the codec of the task, 1 to 4.5 (ITU-T G.107). If the task names a codec,
+    /// either this or `no_mos` is present.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mos: Option<f64>,
-    /// Why that is not known.
+    /// Why the MOS is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_mos: Option<NoOpinion>,
 }
 
-/// How values are distributed, in nanoseconds.
+/// Distribution of values, in nanoseconds.
 ///
-/// Percentiles are those of a [`wirestamp_metrics::Distribution`] as measured. Of windows that were put together they
-/// come from histograms, and are within [`wirestamp_metrics::CompactHistogram::ERROR`] of the value (of the delay,
-/// where it is one above the least); they are not known where clocks were not synchronised for a part of the time.
+/// Percentiles of measured windows are exact. Those of merged windows come from histograms, within
+/// [`wirestamp_metrics::CompactHistogram::ERROR`] of the value (of the delay, for values above the min); they are not
+/// known if clocks were unsynchronised for a part of the time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize, ToSchema)]
 pub struct Spread {
-    /// How many there are.
+    /// Number of values.
     pub count: u64,
-    /// The least.
+    /// Min.
     pub min: i64,
-    /// The arithmetic mean.
+    /// Arithmetic mean.
     pub mean: f64,
-    /// The standard deviation of the sample (with n - 1); 0 for a single value.
+    /// Sample standard deviation (n - 1); 0 for a single value.
     pub stddev: f64,
-    /// The median.
+    /// Median.
     #[schema(required)]
     pub p50: Option<i64>,
-    /// The 90th percentile.
+    /// 90th percentile.
     #[schema(required)]
     pub p90: Option<i64>,
-    /// The 99th percentile.
+    /// 99th percentile.
     #[schema(required)]
     pub p99: Option<i64>,
-    /// The 99.9th percentile.
+    /// 99.9th percentile.
     #[schema(required)]
     pub p999: Option<i64>,
-    /// The greatest.
+    /// Max.
     pub max: i64,
 }
 
 impl Spread {
-    /// That of the distances from the least.
+    /// Distribution of the distances from the min.
     fn above_minimum(&self) -> Self {
         let above = |value: i64| value.saturating_sub(self.min);
         #[expect(clippy::cast_precision_loss, reason = "a mean is not more exact")]
@@ -130,44 +130,44 @@ impl Spread {
     }
 }
 
-/// What was counted in an interval.
+/// Counts of an interval.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 pub struct Counted {
-    /// When the interval begins, in nanoseconds since 1970 (UTC).
+    /// Begin of the interval, in nanoseconds since 1970 (UTC).
     pub begin_ns: i64,
     /// Packets.
     pub packets: u64,
     /// Their bytes on the wire, with the link header, without the frame check sequence.
     pub bytes: u64,
-    /// Packets that the capture lost meanwhile, of whatever kind.
+    /// Packets lost by the capture, of any kind.
     pub missed: u64,
-    /// For how much of the interval somebody looked, and told of it, in nanoseconds.
+    /// Observed part of the interval, in nanoseconds.
     pub watched_ns: i64,
 }
 
-/// What was counted in all intervals together, up to 2^62 of each.
+/// Sum of all intervals, at most 2^62 each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Sum {
     /// Packets.
     pub packets: u64,
     /// Their bytes on the wire, with the link header, without the frame check sequence.
     pub bytes: u64,
-    /// Packets that the capture lost meanwhile, of whatever kind.
+    /// Packets lost by the capture, of any kind.
     pub missed: u64,
-    /// For how long somebody looked, and told of it, in nanoseconds.
+    /// Observed time, in nanoseconds.
     pub watched_ns: u64,
 }
 
-/// How results are laid out in time.
+/// Time resolution of results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Step {
-    /// Delays by the second, counts by the interval of the task.
+    /// Windows of a second; intervals of the task.
     #[default]
     AsMeasured,
-    /// By the minute: delays once it is over, counts as they come. Counts of a longer interval are in the minute in
-    /// which that begins.
+    /// Minutes: windows after the end of the minute, counts as they arrive. Counts of longer intervals belong to the
+    /// minute in which the interval begins.
     Minute,
-    /// By the hour: delays once it is over, counts as they come.
+    /// Hours: windows after the end of the hour, counts as they arrive.
     Hour,
 }
 
@@ -187,30 +187,30 @@ impl Step {
     }
 }
 
-/// Which results are asked for.
+/// Selection of results.
 #[derive(Clone, Copy, Debug)]
 pub struct Stretch {
-    /// By what.
+    /// Resolution.
     pub step: Step,
-    /// Those that begin from this time on, in nanoseconds since 1970 (UTC),
+    /// Min begin, in nanoseconds since 1970 (UTC).
     pub from: i64,
-    /// and before this.
+    /// Begin limit, exclusive.
     pub until: i64,
-    /// So many at the most.
+    /// Max number of results.
     pub most: u32,
 }
 
-/// An hour of a task that is to be archived.
+/// An hour of a task to archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hour {
-    /// When it begins.
+    /// Begin.
     pub begin: Time<Utc>,
-    /// Until when the task was settled.
+    /// Settled time of the task when the hour was read.
     settled_until: Time<Utc>,
 }
 
 impl Hour {
-    /// When it ends.
+    /// End.
     #[must_use]
     pub fn end(&self) -> Time<Utc> {
         self.begin + Step::Hour.length()
@@ -218,15 +218,15 @@ impl Hour {
 }
 
 impl Results {
-    /// Opens a file, or makes a new one.
+    /// Opens or creates the database.
     ///
     /// # Errors
-    /// When it cannot be read or written, or another program has it open.
+    /// When it cannot be read or written, or another process has it open.
     pub fn open(path: &Path) -> Result<Self, DatabaseError> {
         Ok(Self { database: Database::open(path, &SCHEMA)? })
     }
 
-    /// How far a task has come.
+    /// Progress of a task.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -234,7 +234,7 @@ impl Results {
         self.database.read(|database| tables::progress(database, task))
     }
 
-    /// A point of a task delivers from this spool now, behind a batch of this number.
+    /// Begins a new spool of a point; its first batch follows number `behind`.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -248,10 +248,10 @@ impl Results {
         self.database.change(|change| tables::begin_spool(change, task, point, (spool, behind)))
     }
 
-    /// Stores what is settled of a task.
+    /// Stores final results of a task.
     ///
     /// # Errors
-    /// When the file cannot be written; then nothing of it is stored.
+    /// When the file cannot be written; then nothing is stored.
     pub fn store(&mut self, task: u64, settled: &Settled) -> Result<(), DatabaseError> {
         self.database.change(|change| {
             let before = tables::progress(change, task)?.settled_until;
@@ -272,7 +272,7 @@ impl Results {
         })
     }
 
-    /// What a task has measured, in its order.
+    /// Measured windows of a task, ordered by time.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -280,7 +280,7 @@ impl Results {
         self.database.read(|database| windows::measured(database, task, stretch))
     }
 
-    /// The newest of what a task has measured from a time on, so many at the most, in a few numbers and in its order.
+    /// The newest windows of a task from a time on, at most `most`, in a compact form and ordered by time.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -293,7 +293,7 @@ impl Results {
         self.database.read(|database| brief::newest(database, task, from, most))
     }
 
-    /// The newest of what a task has counted from a time on, so many at the most, in its order.
+    /// The newest counted intervals of a task from a time on, at most `most`, ordered by time.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -306,8 +306,7 @@ impl Results {
         self.database.read(|database| counts::newest(database, task, from, most))
     }
 
-    /// How often which delay was, from a time on and before another (nanoseconds since 1970, UTC), of what is kept:
-    /// whole hours and minutes, and at the ends seconds.
+    /// Histograms of a time range (nanoseconds since 1970, UTC), from stored hours, minutes and, at the ends, seconds.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -315,7 +314,7 @@ impl Results {
         self.database.read(|database| histograms::found(database, task, stretch))
     }
 
-    /// What a task has counted, in its order; an interval that is not over yet, too.
+    /// Counted intervals of a task, ordered by time, including the current one.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -323,8 +322,8 @@ impl Results {
         self.database.read(|database| counts::counted(database, task, stretch))
     }
 
-    /// What a task has found of the flows that had their latest packet in a stretch, by whatever step, those that had
-    /// it last first. Each is an object of JSON with the keys of a flow of `wirestamp flows --json`.
+    /// Flow reports of a task whose last packet is in a time range, the latest first; the step is ignored. Each is a
+    /// JSON object with the keys of `wirestamp flows --json`.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -332,7 +331,7 @@ impl Results {
         self.database.read(|database| flows::found(database, task, stretch))
     }
 
-    /// What a task has counted since it was made.
+    /// Sum of a counting task.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -340,7 +339,7 @@ impl Results {
         self.database.read(|database| counts::sum(database, task))
     }
 
-    /// How many flows of a task are kept.
+    /// Number of stored flows of a task.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -348,9 +347,8 @@ impl Results {
         self.database.read(|database| flows::count(database, task))
     }
 
-    /// The hour of a task that is to be archived next, if nothing of it can come any more: `goes_on` says since when
-    /// something can, where everything before a time is settled. Its last minute and itself are put together, if they
-    /// were not.
+    /// The next hour to archive, if it is complete: `goes_on` returns the earliest time of further results, given the
+    /// settled time. Its last minute and the hour itself are merged if necessary.
     ///
     /// # Errors
     /// When the file cannot be read or written.
@@ -362,8 +360,8 @@ impl Results {
         self.database.change(|change| hours::next(change, task, goes_on))
     }
 
-    /// Takes note that an hour is archived, unless more of it has come since it was found. If more comes later, it is
-    /// to be archived again.
+    /// Marks an hour as archived, unless more results have arrived since it was read. Later results cause another
+    /// archiving.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -371,8 +369,8 @@ impl Results {
         self.database.change(|change| hours::archived(change, task, hour))
     }
 
-    /// Lets go of hours that were over before a time and are archived, and of flows whose latest packets are; minutes and
-    /// hours stay, and the seconds of the minute until which a task is settled.
+    /// Deletes archived hours that ended before a time, and old flows. Minutes and hours stay, and the seconds of the
+    /// current minute.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -380,7 +378,7 @@ impl Results {
         self.database.change(|change| hours::forget(change, task, before))
     }
 
-    /// What was measured by a task in its newest window.
+    /// The newest window of a task.
     ///
     /// # Errors
     /// When the file cannot be read.

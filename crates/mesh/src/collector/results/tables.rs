@@ -1,4 +1,4 @@
-//! The tables of results, and how far each task has come.
+//! Tables of results, and the progress of tasks.
 
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use wirestamp_clock::Time;
@@ -16,7 +16,7 @@ pub(super) const SCHEMA: DatabaseSchema = DatabaseSchema {
     upgrades: &[(3, HISTOGRAMS)],
 };
 
-/// Windows from before have none.
+/// Windows from before version 4 have no histograms.
 const HISTOGRAMS: &str = "
     BEGIN;
     CREATE TABLE histogram (
@@ -27,9 +27,9 @@ const HISTOGRAMS: &str = "
     PRAGMA user_version = 4;
     COMMIT;";
 
-/// Times and delays are in nanoseconds. `step` is the length of a window or an interval in seconds, and 0 as the
-/// task has it: the others are put together of these. `squares` is the sum of the squares of the distances from the
-/// mean, which can be put together. Histograms are as [`wirestamp_metrics::CompactHistogram`] encodes them.
+/// Times and delays are in nanoseconds. `step` is the length of a window or interval in seconds, 0 as measured; the
+/// others are merged from these. `squares` is the sum of squared distances from the mean, which can be merged.
+/// Histograms are encoded by [`wirestamp_metrics::CompactHistogram`].
 const TABLES: &str = "
     BEGIN;
     CREATE TABLE task (
@@ -118,7 +118,7 @@ pub(super) fn settle(
     settled: &Settled,
 ) -> rusqlite::Result<()> {
     let (task, late) = (task.cast_signed(), settled.late.cast_signed());
-    // An hour of which more comes is archived again.
+    // If more results of an hour arrive, it is archived again.
     let hour = settled.first().map(|first| first.interval_begin(Step::Hour.length()).as_nanos());
     let query = "INSERT INTO task VALUES (?1, ?2, ?3, NULL)
                  ON CONFLICT DO UPDATE SET settled_until = ?2, late = late + ?3,
@@ -138,7 +138,7 @@ pub(super) fn settle(
     Ok(())
 }
 
-/// What a point is called in the tables.
+/// Number of a point in the tables.
 fn number(point: Point) -> u8 {
     u8::from(point == Point::B)
 }

@@ -1,4 +1,4 @@
-//! The table of windows, and longer ones that are put together of them.
+//! Table of windows, including merged longer ones.
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params, params_from_iter};
@@ -10,7 +10,7 @@ use super::{Measured, Spread, Step, Stretch};
 use crate::collector::{NotSynchronised, Window};
 use crate::database::unsigned;
 
-/// The columns of a window ahead of its two distributions, and of each of these.
+/// Number of columns before the two distributions, and of each distribution.
 const AHEAD: usize = 16;
 const SPREAD: usize = 9;
 
@@ -72,7 +72,7 @@ fn columns(summary: Option<&Summary>) -> [Value; SPREAD] {
     ]
 }
 
-/// Puts together the longer windows that are over at a time and were not at another.
+/// Merges windows into longer ones that ended between two times.
 pub(super) fn put_together(
     change: &Transaction<'_>,
     task: u64,
@@ -104,7 +104,7 @@ pub(super) fn put_together(
     Ok(())
 }
 
-/// A distribution out of several. What its percentiles are, only histograms know.
+/// SQL to merge distributions. Percentiles come from histograms.
 fn together(name: &str) -> String {
     let total = format!("TOTAL({name}_count * {name}_mean)");
     let count = format!("SUM({name}_count)");

@@ -1,4 +1,4 @@
-//! Packets that foreign exporters report (PSAMP, RFC 5476 section 6.4.2): a hash of each, and when it was observed.
+//! Packet reports of foreign exporters (PSAMP, RFC 5476 section 6.4.2): a hash and an observation time for each packet.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -10,62 +10,59 @@ use super::{Element, Message, Order, Record, element};
 use crate::protocol::observations::stamp;
 use crate::protocol::{MachineClock, ObservationBatch};
 
-/// Makes of the packet reports of one observation point what a collector takes.
+/// Turns packet reports of an observation point into observation batches.
 ///
-/// A packet is recognised by its digest. Both points of a path have to hash the same fields by the same function,
-/// and to choose the same packets. A digest of 32 bits is shared by other packets now and then: the correlator
-/// then matches them in order.
+/// Packets are identified by their digests. Both points of a path must hash the same fields with the same function, and
+/// select the same packets. 32-bit digests sometimes collide; the correlator then matches in order.
 ///
-/// Exporters do not say until when they have told everything, and datagrams overtake each other. So what is
-/// reported is held until the exporter is [`HELD_BACK`] further; what comes later still was missed. What did not
-/// come, by the sequence numbers, was missed in the time from which it can be.
+/// Exporters do not state up to which time their reports are complete, and datagrams overtake each other. So reports
+/// are held until the exporter's time is [`HELD_BACK`] later; later reports count as missed. Records lost by sequence
+/// number count as missed within their possible time.
 #[derive(Clone, Debug)]
 pub struct Digests {
     point: Option<u64>,
     clock: MachineClock,
-    /// In the order in which they came.
+    /// In order of arrival.
     held: Vec<Observation>,
-    /// What did not come and was not told of.
+    /// Records that were lost and are not reported yet.
     gaps: Vec<CaptureLoss>,
-    /// When the newest message was sent.
+    /// Export time of the newest message.
     newest: Option<Time<Utc>>,
-    /// Everything before is told.
+    /// End of the last batch.
     known_until: Option<Time<Utc>>,
-    /// Since when messages are known, if not of those before.
+    /// Begin of the known time, if there is a gap before it.
     begin: Option<Time<Utc>>,
-    /// Messages were left out in front of the next.
+    /// Messages before the next one were skipped.
     is_interrupted: bool,
     not_taken: NotTaken,
 }
 
-/// Records that made no observation.
+/// Rejected records, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NotTaken {
-    /// They report no packet, or do not say when it was observed, or at which point; those with a digest are told of
-    /// as missed.
+    /// Records without a packet, an observation time or the point; those with a digest count as missed.
     pub other: u64,
-    /// Packets that were observed before what was told last. They are told of as missed.
+    /// Packets observed before the end of the last batch. Counted as missed.
     pub late: u64,
-    /// Packets that were observed later than they were reported. They are told of as missed.
+    /// Packets observed after their report. Counted as missed.
     pub early: u64,
-    /// Packets that there was no room for. They are told of as missed.
+    /// Packets dropped for lack of memory. Counted as missed.
     pub given_up: u64,
 }
 
-/// When a packet can have been observed at the latest: the header counts whole seconds.
+/// Resolution of export times: the header counts whole seconds.
 const SECOND: Span = Span::from_secs(1);
 
-/// How long a report may be on its way, from when the packet was observed until everything that was sent
-/// before another message has come: exporters gather them in messages, and tell when these were sent in whole
-/// seconds.
+/// Max time between the observation of a packet and the arrival of all messages sent before another one. Exporters
+/// collect reports in messages, and state the export time in whole seconds.
 pub const HELD_BACK: Span = Span::from_secs(2);
 
-/// Gaps that are told from each other.
+/// Max number of separate gaps.
 const MOST_GAPS: usize = 256;
 
 impl Digests {
-    /// Of an observation point of a domain, or of all of them, on a machine with this clock. Exporters do not say
-    /// how right theirs is.
+    /// For one observation point of a domain or all of them, on a machine with this clock. Exporters do not state the
+    /// error of theirs.
     #[must_use]
     pub fn new(point: Option<u64>, clock: MachineClock) -> Self {
         Self {
@@ -81,37 +78,37 @@ impl Digests {
         }
     }
 
-    /// What was not taken so far.
+    /// Rejected records so far.
     #[must_use]
     pub fn not_taken(&self) -> NotTaken {
         self.not_taken
     }
 
-    /// How many packets are held.
+    /// Number of packets held.
     #[must_use]
     pub fn held(&self) -> usize {
         self.held.len()
     }
 
-    /// When the newest message was sent, by its exporter's clock.
+    /// Export time of the newest message, by its exporter's clock.
     #[must_use]
     pub fn newest(&self) -> Option<Time<Utc>> {
         self.newest
     }
 
-    /// Takes the reports of a message. Messages are to be of one observation domain.
+    /// Takes the reports of a message. All messages must be of one observation domain.
     pub fn take(&mut self, message: &Message<'_>) {
         let sent = Time::from_nanos(0) + Span::from_secs(i64::from(message.second));
         let before = self.newest.unwrap_or(sent);
         let order = match message.order {
-            // Others may have heard of the exporter for long; here this is the first message.
+            // The session may be older; here this is the first message.
             _ if self.newest.is_none() => Order::First,
             Order::Missed(_) if self.is_interrupted => Order::First,
             order => order,
         };
         match order {
             Order::Copy => return,
-            // Of what was observed until then, some may have been told in messages that nobody heard.
+            // Reports of packets before this may have been in earlier messages.
             Order::First | Order::Back => {
                 self.begin = Some(sent + SECOND);
                 self.is_interrupted = false;
@@ -126,11 +123,11 @@ impl Digests {
         }
     }
 
-    /// What is known for good by now and was not told yet.
+    /// The next complete batch, if any.
     #[must_use]
     pub fn ready(&mut self) -> Option<ObservationBatch> {
         let behind = self.newest? - HELD_BACK;
-        // What is missing may come yet, until the gap is as old.
+        // Missing records may still arrive, until the gap is as old.
         let open = self.gaps.iter().filter(|gap| gap.until > behind).map(|gap| gap.from).min();
         let until = open.map_or(behind, |open| open.min(behind));
         let is_new = self.known_until.is_none_or(|known| until > known);
@@ -141,8 +138,8 @@ impl Digests {
         })
     }
 
-    /// What is held, and that nothing is known of what was observed from what was told last until a time: no
-    /// message came. None if that is known.
+    /// All held packets, with the time up to `until` as not observed, because no message arrived. None if that time is
+    /// reported already.
     #[must_use]
     pub fn close(&mut self, until: Time<Utc>) -> Option<ObservationBatch> {
         let last = self.held.iter().map(|it| it.stamp.utc).max();
@@ -154,7 +151,7 @@ impl Digests {
         })
     }
 
-    /// Gives up what is held.
+    /// Drops all held packets.
     pub fn give_up(&mut self) {
         let times = || self.held.iter().map(|it| it.stamp.utc);
         if let Some((first, last)) = times().min().zip(times().max()) {
@@ -165,34 +162,32 @@ impl Digests {
         }
     }
 
-    /// Nothing is known of what was observed before the newest message: what was told did not get to where it is
-    /// kept.
+    /// Declares the time before the newest message as not observed: the last batch was not stored.
     pub fn begin_anew(&mut self) {
         self.begin = self.newest.map(|newest| newest + SECOND);
     }
 
-    /// A message was left out: of what was observed until the next is sent, some is not known.
+    /// A message was skipped: the time until the next one is not completely observed.
     pub fn interrupt(&mut self) {
         self.is_interrupted = true;
     }
 
-    /// Everything before a time is settled: what is reported of it comes too late.
+    /// The results before `until` are final: later reports about it are rejected.
     pub fn settled(&mut self, until: Time<Utc>) {
         self.known_until = self.known_until.max(Some(until));
     }
 
-    /// Gives up what is held, and begins as if nothing had come: the exporter's clock was set back, and what was told by
-    /// it before says nothing of what comes.
+    /// Drops all held packets and all state: the exporter's clock was set back, so earlier times are meaningless.
     pub fn reset(&mut self) {
         self.give_up();
         *self = Self { not_taken: self.not_taken, ..Self::new(self.point, self.clock) };
     }
 
-    /// What was observed before a time.
+    /// The batch of packets before `until`.
     fn tell(&mut self, until: Time<Utc>, begin: Option<Time<Utc>>) -> ObservationBatch {
         let is_before = |it: &mut Observation| it.stamp.utc < until;
         let mut observations: Vec<_> = self.held.extract_if(.., is_before).collect();
-        // Exporters need not keep to the order.
+        // Exporters need not keep the order.
         observations.sort_by_key(|it| it.stamp.utc);
         let missed = self.gaps.extract_if(.., |gap| gap.from < until).collect();
         self.known_until = Some(until);
@@ -202,7 +197,7 @@ impl Digests {
     fn hold(&mut self, observation: Observation, sent: Time<Utc>) {
         let time = observation.stamp.utc;
         match self.known_until {
-            // When it really was observed, nobody knows.
+            // The true observation time is unknown.
             _ if time > sent + SECOND => {
                 self.not_taken.early += 1;
                 self.miss_until(sent, sent, 1);
@@ -215,14 +210,14 @@ impl Digests {
         }
     }
 
-    /// Takes note of packets that were reported from one time until another, and will not be told of.
+    /// Counts packets as missed that were reported between two export times.
     fn miss_until(&mut self, from: Time<Utc>, sent: Time<Utc>, packets: u64) {
         let from = from - HELD_BACK;
         let from = self.known_until.map_or(from, |known| from.max(known));
         self.miss(from, from.max(sent + SECOND), packets);
     }
 
-    /// Takes note of packets that will not be told of.
+    /// Counts packets as missed in a time range.
     fn miss(&mut self, from: Time<Utc>, until: Time<Utc>, packets: u64) {
         let is_full = self.gaps.len() >= MOST_GAPS;
         match self.gaps.iter_mut().find(|gap| is_full || gap.until == until) {
@@ -235,7 +230,7 @@ impl Digests {
         }
     }
 
-    /// So many records that were missing have come.
+    /// Missing records have arrived.
     fn find(&mut self, mut records: u64) {
         for gap in self.gaps.iter_mut().rev() {
             let found = gap.packets.min(records);
@@ -245,7 +240,7 @@ impl Digests {
         self.gaps.retain(|gap| gap.packets > 0);
     }
 
-    /// Takes the report of a packet, if it can be of the point.
+    /// Takes a packet report, if it is of the point.
     fn look(&mut self, record: &Record<'_>, sent: Time<Utc>) {
         let point = record.unsigned(element::OBSERVATION_POINT_ID);
         let is_of_it = self.point.is_none() || point == self.point;
@@ -256,7 +251,7 @@ impl Digests {
             return self.hold(observation, sent);
         }
         self.not_taken.other += 1;
-        // A packet all the same, of which is not said when it came, or where.
+        // A packet without a valid time or point.
         if record.unsigned(element::DIGEST_HASH_VALUE).is_some() {
             self.miss_until(sent, sent, 1);
         }
@@ -269,7 +264,7 @@ fn observation(record: &Record<'_>) -> Option<Observation> {
     Some(Observation { id, flow: flow(record), length: length(record), stamp: stamp(time, error) })
 }
 
-/// When it was observed, and how exactly that can be said.
+/// Observation time and its error.
 fn time(record: &Record<'_>) -> Option<(Time<Utc>, Span)> {
     let nanos = || Some((record.time(element::OBSERVATION_TIME_NANOSECONDS)?, Span::from_nanos(1)));
     let micros =
@@ -282,21 +277,21 @@ fn time(record: &Record<'_>) -> Option<(Time<Utc>, Span)> {
     nanos().or_else(micros).or_else(millis)
 }
 
-/// Of the frame, or if that is not told of the IP packet in it; 0 if neither is.
+/// Length of the frame, or else of the IP packet; 0 if unknown.
 fn length(record: &Record<'_>) -> u32 {
     let frame = record.unsigned(element::DATA_LINK_FRAME_SIZE);
     let length = frame.or_else(|| record.unsigned(element::IP_TOTAL_LENGTH));
     length.map_or(0, |length| u32::try_from(length).unwrap_or(u32::MAX))
 }
 
-/// What is told of it; zeros for the rest.
+/// Flow key; zeros for unknown fields.
 fn flow(record: &Record<'_>) -> FlowKey {
     let address = |v4: Element, v6: Element| {
         record.address(v4).filter(IpAddr::is_ipv4).or_else(|| record.address(v6))
     };
     let source = address(element::SOURCE_IPV4_ADDRESS, element::SOURCE_IPV6_ADDRESS);
     let destination = address(element::DESTINATION_IPV4_ADDRESS, element::DESTINATION_IPV6_ADDRESS);
-    // Only ends of one family make a flow.
+    // Both addresses must be of one family.
     let ends = source.zip(destination).filter(|(one, other)| one.is_ipv4() == other.is_ipv4());
     let unknown = (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into());
     let (source, destination) = ends.unwrap_or(unknown);

@@ -1,8 +1,8 @@
-//! Messages are written.
+//! Encoder of messages.
 
 use super::{HEADER, OPTIONS_TEMPLATES, SET_HEADER, TEMPLATES, VERSION};
 
-/// A template or a record on its way into a message.
+/// An encoded template or record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     set: u16,
@@ -21,7 +21,7 @@ impl Part {
     }
 }
 
-/// What is exported to one collector from one observation domain.
+/// Export stream of an observation domain to one collector.
 #[derive(Clone, Debug)]
 pub struct Export {
     domain: u32,
@@ -30,14 +30,14 @@ pub struct Export {
 }
 
 impl Export {
-    /// Nothing yet. Messages are to be of so many bytes at the most.
+    /// An empty stream. Messages have at most `most` bytes.
     #[must_use]
     pub fn new(domain: u32, most: usize) -> Self {
         Self { domain, most, sequence: 0 }
     }
 
-    /// Messages that carry this, in its order, and are sent in this second since 1970. What is longer than a
-    /// message has one of its own.
+    /// Encodes parts into messages with this export time (seconds since 1970). A part longer than a message gets its
+    /// own.
     #[must_use]
     pub fn messages(&mut self, second: u32, parts: &[Part]) -> Vec<Vec<u8>> {
         let mut messages = Vec::new();
@@ -57,18 +57,18 @@ impl Export {
     fn finish(&mut self, second: u32, draft: &Draft) -> Vec<u8> {
         let length = u16::try_from(HEADER + draft.bytes.len()).unwrap_or(u16::MAX);
         let header = [second, self.sequence, self.domain].map(u32::to_be_bytes);
-        // What this one carries counts in the next (RFC 7011 section 3.1).
+        // The sequence number counts earlier records only (RFC 7011 section 3.1).
         self.sequence = self.sequence.wrapping_add(draft.records);
         let version = [VERSION, length].map(u16::to_be_bytes);
         [version.as_flattened(), header.as_flattened(), &draft.bytes].concat()
     }
 }
 
-/// Sets of a message that is written.
+/// Sets of a message under construction.
 #[derive(Default)]
 struct Draft {
     bytes: Vec<u8>,
-    /// The last set: its number and where it begins.
+    /// The last set: its ID and offset.
     set: Option<(u16, usize)>,
     records: u32,
 }

@@ -1,59 +1,58 @@
-//! Messages as they come.
+//! Decoder of messages.
 
 use thiserror::Error;
 
 use super::{HEADER, Record, SET_HEADER, VERSION, take, take_u16, take_u32};
 
-/// What a message says.
+/// A decoded message.
 #[derive(Clone, Debug)]
 pub struct Message<'a> {
-    /// When it was sent, in seconds since 1970, by the clock of its exporter.
+    /// Export time in seconds since 1970, by the exporter's clock.
     pub second: u32,
-    /// The observation domain that it is from.
+    /// Observation domain.
     pub domain: u32,
-    /// How it follows the one before of that domain.
+    /// Order relative to earlier messages of the domain.
     pub order: Order,
-    /// Records that could be read, those of options too.
+    /// Decoded records, including options.
     pub records: Vec<Record<'a>>,
 }
 
-/// How a message follows the one before.
+/// Order of a message relative to earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Nothing is known of one before.
+    /// The first message.
     First,
-    /// So many records lie between them which did not come, or could not be read.
+    /// This number of records is missing before it, or could not be decoded.
     Missed(u32),
-    /// It was sent before the one that came before it. So many of its records were said to be missed, and come
-    /// after all.
+    /// It was overtaken; this number of its records was counted as missed.
     Late(u32),
-    /// It has come before.
+    /// A duplicate.
     Copy,
-    /// Its exporter has begun anew, or sends what cannot be told from that.
+    /// The exporter has restarted, or its sequence numbers cannot be explained otherwise.
     Back,
 }
 
-/// Why a message cannot be read.
+/// Why a message cannot be decoded.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum Malformed {
-    /// It has no whole header.
+    /// The header is truncated.
     #[error("a message of {0} bytes is too short for IPFIX")]
     Short(usize),
-    /// It is of something else.
-    #[error("the message is of version {0}, and IPFIX is version 10")]
+    /// The version is not 10.
+    #[error("the message has version {0}, not 10 (IPFIX)")]
     Version(u16),
-    /// It is not as long as it says.
-    #[error("the message has {has} bytes and says {says}")]
+    /// The length in the header is wrong.
+    #[error("the message has {has} bytes, but its header states {says}")]
     Length {
-        /// Its bytes.
+        /// Actual length.
         has: usize,
-        /// What its header says.
+        /// Stated length.
         says: u16,
     },
-    /// A set in it is not as long as it says.
+    /// The length of a set is wrong.
     #[error("a set of {0} bytes does not fit into its message")]
     Set(u16),
-    /// There are too many observation domains.
+    /// The exporter uses too many observation domains.
     #[error("the exporter has too many observation domains")]
     Domains,
 }
@@ -63,7 +62,7 @@ pub(super) struct Raw<'a> {
     pub(super) second: u32,
     pub(super) sequence: u32,
     pub(super) domain: u32,
-    /// The number of each set, and what is in it.
+    /// ID and contents of each set.
     pub(super) sets: Vec<(u16, &'a [u8])>,
 }
 

@@ -1,8 +1,7 @@
-//! IP Flow Information Export (IPFIX, RFC 7011): what collectors of flows and exporters of packets understand.
+//! IP Flow Information Export (IPFIX, RFC 7011).
 //!
-//! Messages carry records, and templates that say what is in them. [`Export`] writes messages; a [`Session`]
-//! reads them, whatever it is sent, and keeps the templates; [`Digests`] makes observations of records that
-//! report packets (PSAMP, RFC 5476), in their order.
+//! Messages carry records and the templates that describe them. [`Export`] encodes messages; a [`Session`] decodes any
+//! input and stores the templates; [`Digests`] turns packet reports (PSAMP, RFC 5476) into ordered observations.
 
 mod digests;
 pub mod element;
@@ -23,22 +22,22 @@ pub use session::{Session, Transport, Unread};
 pub use template::{Field, Template, WrongTemplate};
 pub use value::{Row, Value};
 
-/// The version in the header of each message (RFC 7011 section 3.1).
+/// Version in message headers (RFC 7011 section 3.1).
 const VERSION: u16 = 10;
 
-/// Bytes of the header of a message (section 3.1), and of a set in it (section 3.3.2).
+/// Header length of messages (section 3.1) and sets (section 3.3.2), in bytes.
 const HEADER: usize = 16;
 const SET_HEADER: usize = 4;
 
-/// Sets of templates (section 3.3.2). From 256 on a set has records of the template of that number.
+/// Set IDs of templates (section 3.3.2). Sets from 256 on contain records of the template with that ID.
 const TEMPLATES: u16 = 2;
 const OPTIONS_TEMPLATES: u16 = 3;
 const LEAST_TEMPLATE: u16 = 256;
 
-/// The length of a field of which each record says how long it is (section 7).
+/// Length of variable-length fields (section 7).
 const VARIABLE: u16 = u16::MAX;
 
-/// Takes so many bytes from the front, if there are as many.
+/// Takes `count` bytes from the front, if available.
 fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
     let (taken, rest) = bytes.split_at_checked(count)?;
     *bytes = rest;

@@ -1,4 +1,4 @@
-//! What a record says.
+//! Records.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use wirestamp_packet::stamp::{Format, Stamped};
 
 use super::{Element, Field, Template, take, take_u8, take_u16};
 
-/// The length that says that a longer one follows (RFC 7011 section 7).
+/// Marks a longer length (RFC 7011 section 7).
 const LONGER: u8 = u8::MAX;
 
 /// A record in a message.
@@ -19,7 +19,7 @@ pub struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Takes a record from the front, if all of it is there.
+    /// Takes a record from the front, if it is complete.
     pub(super) fn take(template: &Arc<Template>, bytes: &mut &'a [u8]) -> Option<Self> {
         let mut rest = *bytes;
         for field in template.fields() {
@@ -29,26 +29,26 @@ impl<'a> Record<'a> {
         Some(Self { template: Arc::clone(template), bytes })
     }
 
-    /// What is in it.
+    /// Its template.
     #[must_use]
     pub fn template(&self) -> &Template {
         &self.template
     }
 
-    /// What it says of each field, in their order.
+    /// Values of all fields, in order.
     pub fn values(&self) -> impl Iterator<Item = (Element, &'a [u8])> {
         let mut rest = self.bytes;
         let fields = self.template.fields().iter();
         fields.map_while(move |field| Some((field.element, value(*field, &mut rest)?)))
     }
 
-    /// What it says of an element; of the first, if there are several fields with that.
+    /// Value of an element; of the first field, if several have it.
     #[must_use]
     pub fn get(&self, element: Element) -> Option<&'a [u8]> {
         self.values().find(|(it, _)| *it == element).map(|(_, value)| value)
     }
 
-    /// A number of up to 64 bits (RFC 7011 section 6.2: leading zeros may be left out).
+    /// An unsigned number of up to 64 bits (RFC 7011 section 6.2: leading zeros may be omitted).
     #[must_use]
     pub fn unsigned(&self, element: Element) -> Option<u64> {
         let value = self.get(element)?;
@@ -56,14 +56,14 @@ impl<'a> Record<'a> {
         fits.then(|| value.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
     }
 
-    /// A time in NTP's format (RFC 7011 section 6.1.10).
+    /// A time in NTP format (RFC 7011 section 6.1.10).
     #[must_use]
     pub fn time(&self, element: Element) -> Option<Time<Utc>> {
         let value = self.get(element)?.try_into().ok().map(u64::from_be_bytes)?;
         Some(Stamped(value).time(Format::Ntp, Span::ZERO))
     }
 
-    /// An address of 4 or 16 bytes.
+    /// An IPv4 or IPv6 address.
     #[must_use]
     pub fn address(&self, element: Element) -> Option<IpAddr> {
         let value = self.get(element)?;

@@ -1,24 +1,24 @@
-//! How messages follow each other, by their sequence numbers (RFC 7011 section 3.1).
+//! Sequence numbers of messages (RFC 7011 section 3.1).
 
 use std::collections::VecDeque;
 
 use super::Order;
 
-/// How many messages are remembered: as many may overtake another.
+/// Number of messages remembered to detect reordering and duplicates.
 const RECENT: usize = 64;
 
-/// What has come of an observation domain.
+/// Sequence state of an observation domain.
 #[derive(Debug, Default)]
 pub(super) struct Sequence {
-    /// The number of the message that is to come.
+    /// Expected sequence number.
     next: Option<u32>,
-    /// The last messages, in the order in which they came.
+    /// Last messages, in order of arrival.
     recent: VecDeque<Came>,
-    /// Numbers of records that have not come: the first, and how many.
+    /// Missing records: first number and count.
     gaps: VecDeque<(u32, u32)>,
 }
 
-/// A message: the number of its first record, how many it has, and the second in which it was sent.
+/// A message: number of its first record, number of records, export time in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Came {
     sequence: u32,
@@ -27,14 +27,14 @@ struct Came {
 }
 
 impl Sequence {
-    /// Takes note of a message of this number, with so many records, which was sent in a second.
+    /// Classifies the next message.
     pub(super) fn follow(&mut self, sequence: u32, count: u32, second: u32) -> Order {
         let came = Came { sequence, count, second };
         let order = match self.next {
             None => Order::First,
             Some(next) => {
                 let ahead = sequence.wrapping_sub(next);
-                // More than half of all numbers ahead is behind.
+                // Distances of more than half the range are backwards.
                 if ahead >> 31 == 0 { Order::Missed(ahead) } else { self.behind(next, came) }
             }
         };
@@ -57,7 +57,7 @@ impl Sequence {
         order
     }
 
-    /// What a message is that was sent before the one that came last, or says so.
+    /// Classifies a message that was overtaken, or seems to be.
     fn behind(&mut self, next: u32, came: Came) -> Order {
         if self.recent.contains(&came) {
             return Order::Copy;
@@ -66,13 +66,13 @@ impl Sequence {
         let farthest = self.recent.iter().map(|it| back(it.sequence));
         let farthest = farthest.chain(self.gaps.iter().map(|it| back(it.0))).max().unwrap_or(0);
         if came.count == 0 && back(came.sequence) <= farthest {
-            // Templates, which count for nothing.
+            // A message with templates only.
             return Order::Late(0);
         }
         if self.fill(came) { Order::Late(came.count) } else { Order::Back }
     }
 
-    /// Takes records out of the gap that they were missing in; says whether there is one.
+    /// Removes records from the gap that they belong to. Returns whether there is one.
     fn fill(&mut self, came: Came) -> bool {
         let offset = |(from, _): (u32, u32)| came.sequence.wrapping_sub(from);
         let holds = |gap: (u32, u32)| {
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_overtaken_fills_the_gap_that_it_left() {
+    fn overtaken_message_fills_its_gap() {
         let mut sequence = Sequence::default();
         let mut follow = |number, count| sequence.follow(number, count, 7);
         assert_eq!(follow(u32::MAX - 9, 10), Order::First);
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(follow(10, 10), Order::Copy);
         assert_eq!(follow(0, 10), Order::Late(10));
         assert_eq!(follow(35, 1), Order::Missed(0));
-        // Templates were sent in between.
+        // Only templates were sent in between.
         assert_eq!(follow(30, 0), Order::Late(0));
         assert_eq!(follow(20, 10), Order::Late(10));
         assert_eq!(follow(36, 1), Order::Missed(0));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_begins_anew_is_no_copy() {
+    fn restart_is_not_a_duplicate() {
         let mut sequence = Sequence::default();
         assert_eq!(sequence.follow(0, 5, 7), Order::First);
         assert_eq!(sequence.follow(9, 1, 7), Order::Missed(4));
@@ -130,9 +130,9 @@ mod tests {
     }
 
     proptest! {
-        /// However they overtake each other, nothing is counted as missed in the end but what was.
+        /// In any order of arrival, only lost records count as missed.
         #[test]
-        fn what_is_missed_and_not_late_did_not_come(
+        fn missed_minus_late_equals_lost(
             counts in prop::collection::vec((1..9_u32, any::<bool>(), 0..6_usize), 1..40), first: u32,
         ) {
             let mut next = first;
@@ -142,7 +142,7 @@ mod tests {
                 message
             });
             let mut messages: Vec<_> = messages.collect();
-            // The first comes first, and the last last: what is before and behind nobody can know.
+            // The first and last messages keep their places: losses outside cannot be detected.
             let last = messages.pop().filter(|_| messages.len() > 1);
             if let Some(rest) = messages.get_mut(1..) {
                 rest.sort_by_key(|it| it.0);

@@ -1,4 +1,4 @@
-//! Messages are read, and their templates kept.
+//! Decoding sessions, which store templates.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,40 +9,39 @@ use super::{
     LEAST_TEMPLATE, Malformed, Message, OPTIONS_TEMPLATES, Record, TEMPLATES, Template, take_u16,
 };
 
-/// What is kept of one exporter at the most, whatever it sends.
+/// Limits for one exporter.
 const MOST_DOMAINS: usize = 256;
 const MOST_FIELDS: usize = 65_536;
 
-/// For how many seconds a template holds that does not come again in datagrams: three times the ten minutes after
-/// which exporters send theirs again (RFC 7011 section 8.4), by their own clock.
+/// Lifetime of templates in datagrams, in seconds of the exporter's clock: three times the ten minutes after which
+/// exporters send them again (RFC 7011 section 8.4).
 const LIFETIME: u32 = 3 * 600;
 
-/// How messages come.
+/// Transport of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// Each on its own: templates come again, or expire, and are never withdrawn (RFC 7011 section 8.4).
+    /// Datagrams: templates are repeated or expire, and are never withdrawn (RFC 7011 section 8.4).
     Datagrams,
-    /// In a connection.
+    /// A connection.
     Stream,
 }
 
-/// What could not be read.
+/// Undecodable input, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unread {
-    /// Messages that are none.
+    /// Malformed messages.
     pub messages: u64,
-    /// Sets of records of which no template is known.
+    /// Sets of records without a known template.
     pub unknown: u64,
-    /// Sets of a kind that there is not.
+    /// Sets with reserved IDs.
     pub reserved: u64,
-    /// Sets of records, the last of which was cut off.
+    /// Sets with a truncated last record.
     pub cut_off: u64,
-    /// Templates that are none, with those behind them in their set, or for which there is no room.
+    /// Malformed templates, with the rest of their set, or templates beyond the limits.
     pub templates: u64,
 }
 
-/// What is known of an exporter, from whose one port messages come to one of ours (RFC 7011 section 2, transport
-/// session).
+/// State of an exporter's transport session (RFC 7011 section 2).
 #[derive(Debug)]
 pub struct Session {
     transport: Transport,
@@ -53,34 +52,34 @@ pub struct Session {
 
 #[derive(Debug, Default)]
 struct Domain {
-    templates: HashMap<u16, Kept>,
+    templates: HashMap<u16, StoredTemplate>,
     sequence: Sequence,
 }
 
-/// A template, and the second in which it came last.
+/// A template, and the second of its last arrival.
 #[derive(Debug)]
-struct Kept {
+struct StoredTemplate {
     template: Arc<Template>,
     second: u32,
 }
 
 impl Session {
-    /// Nothing is known yet.
+    /// An empty session.
     #[must_use]
     pub fn new(transport: Transport) -> Self {
         Self { transport, domains: HashMap::new(), fields: 0, unread: Unread::default() }
     }
 
-    /// What could not be read so far.
+    /// Undecodable input so far.
     #[must_use]
     pub fn unread(&self) -> Unread {
         self.unread
     }
 
-    /// Reads a message, keeps its templates, and returns its records.
+    /// Decodes a message, stores its templates, and returns its records.
     ///
     /// # Errors
-    /// When it is no message. That is counted, and changes nothing else.
+    /// When it is malformed. This is counted and has no other effect.
     pub fn read<'a>(&mut self, message: &'a [u8]) -> Result<Message<'a>, Malformed> {
         let read = Raw::parse(message).and_then(|raw| self.take(&raw));
         self.unread.messages += u64::from(read.is_err());
@@ -101,8 +100,7 @@ impl Session {
             }
         }
         let sequence = &mut self.domains.entry(raw.domain).or_default().sequence;
-        // Records that could not be read are found missing with the next message. A message has fewer bytes
-        // than there are numbers.
+        // Undecodable records count as missing with the next message. A message has fewer than 2^32 records.
         let count = u32::try_from(records.len()).unwrap_or(u32::MAX);
         let order = sequence.follow(raw.sequence, count, raw.second);
         Ok(Message { second: raw.second, domain: raw.domain, order, records })
@@ -115,17 +113,17 @@ impl Session {
         mut bytes: &'a [u8],
         records: &mut Vec<Record<'a>>,
     ) {
-        let is_old = |kept: &Kept| {
+        let is_old = |stored: &StoredTemplate| {
             self.transport == Transport::Datagrams
-                && raw.second.saturating_sub(kept.second) > LIFETIME
+                && raw.second.saturating_sub(stored.second) > LIFETIME
         };
-        let kept = self.domains.get(&raw.domain).and_then(|it| it.templates.get(&set));
-        let Some(Kept { template, .. }) = kept.filter(|kept| !is_old(kept)) else {
+        let stored = self.domains.get(&raw.domain).and_then(|it| it.templates.get(&set));
+        let Some(StoredTemplate { template, .. }) = stored.filter(|stored| !is_old(stored)) else {
             self.unread.unknown += 1;
             return;
         };
         let least = template.least();
-        // What is shorter than any record is padding (RFC 7011 section 3.3.1).
+        // Fewer bytes than any record: padding (RFC 7011 section 3.3.1).
         while bytes.len() >= least {
             let Some(record) = Record::take(template, &mut bytes) else {
                 self.unread.cut_off += 1;
@@ -162,17 +160,17 @@ impl Session {
             return;
         }
         self.fields = fields;
-        templates.insert(template.id(), Kept { template: Arc::new(template), second });
+        templates.insert(template.id(), StoredTemplate { template: Arc::new(template), second });
     }
 
-    /// What the one before it described is not what comes now.
+    /// Counts a malformed template and removes its predecessor, which no longer matches the records.
     fn refuse(&mut self, domain: u32, id: u16) {
         self.unread.templates += 1;
         let before = self.domains.get_mut(&domain).and_then(|it| it.templates.remove(&id));
         self.fields -= before.map_or(0, |it| it.template.fields().len());
     }
 
-    /// A template, or all of a kind (RFC 7011 section 8.1).
+    /// Withdraws a template, or all of a kind (RFC 7011 section 8.1).
     fn withdraw(&mut self, domain: u32, set: u16, id: u16) {
         if self.transport == Transport::Datagrams {
             self.unread.templates += 1;
@@ -180,7 +178,7 @@ impl Session {
         }
         let Some(domain) = self.domains.get_mut(&domain) else { return };
         let is_options = set == OPTIONS_TEMPLATES;
-        domain.templates.retain(|_, Kept { template, .. }| {
+        domain.templates.retain(|_, StoredTemplate { template, .. }| {
             let is_meant =
                 template.id() == id || (id == set && (template.scope() > 0) == is_options);
             self.fields -= if is_meant { template.fields().len() } else { 0 };

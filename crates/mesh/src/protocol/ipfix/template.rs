@@ -1,18 +1,18 @@
-//! What is in records.
+//! Templates: structure of records.
 
 use thiserror::Error;
 
 use super::{Element, LEAST_TEMPLATE, Part, VARIABLE, take_u16, take_u32};
 
-/// Of the number of an element: an enterprise's number follows (RFC 7011 section 3.2).
-const OF_AN_ENTERPRISE: u16 = 1 << 15;
+/// Flag of an element ID: an enterprise number follows (RFC 7011 section 3.2).
+const ENTERPRISE_FLAG: u16 = 1 << 15;
 
 /// A field of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// What it means.
+    /// Information element.
     pub element: Element,
-    /// Its bytes; none if each record says how many.
+    /// Length in bytes; none for variable length.
     pub length: Option<u16>,
 }
 
@@ -23,8 +23,8 @@ impl Field {
 
     fn write(self, bytes: &mut Vec<u8>) {
         let Element { enterprise, number } = self.element;
-        let mark = if enterprise == 0 { 0 } else { OF_AN_ENTERPRISE };
-        bytes.extend((number & !OF_AN_ENTERPRISE | mark).to_be_bytes());
+        let mark = if enterprise == 0 { 0 } else { ENTERPRISE_FLAG };
+        bytes.extend((number & !ENTERPRISE_FLAG | mark).to_be_bytes());
         bytes.extend(self.length.unwrap_or(VARIABLE).to_be_bytes());
         if enterprise != 0 {
             bytes.extend(enterprise.to_be_bytes());
@@ -33,49 +33,49 @@ impl Field {
 
     fn read(bytes: &mut &[u8]) -> Option<Self> {
         let (number, length) = (take_u16(bytes)?, take_u16(bytes)?);
-        let is_of_one = number & OF_AN_ENTERPRISE != 0;
+        let is_of_one = number & ENTERPRISE_FLAG != 0;
         let enterprise = if is_of_one { take_u32(bytes)? } else { 0 };
-        let element = Element { enterprise, number: number & !OF_AN_ENTERPRISE };
+        let element = Element { enterprise, number: number & !ENTERPRISE_FLAG };
         Some(Self { element, length: (length != VARIABLE).then_some(length) })
     }
 }
 
-/// What is in the records of a set.
+/// Structure of the records of a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     id: u16,
     scope: u16,
     fields: Vec<Field>,
-    /// The fewest bytes that a record takes.
+    /// Min length of a record.
     least: usize,
 }
 
-/// What is no template.
+/// Why a template is not valid.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum WrongTemplate {
-    /// The number is a set's that has no records.
-    #[error("a template has a number from 256 on, and not {0}")]
+    /// The ID is reserved.
+    #[error("template ID {0} is below 256")]
     Number(u16),
-    /// It has no fields, or more than can be counted.
+    /// It has no fields, or too many.
     #[error("template {0} has no fields, or more than 65535")]
     Fields(u16),
-    /// A field takes no bytes.
-    #[error("template {0} has a field without bytes")]
+    /// A field has no bytes.
+    #[error("template {0} has a field of length 0")]
     Empty(u16),
-    /// What records are about is more than what is in them.
-    #[error("template {0} has a scope of more fields than it has")]
+    /// The scope has more fields than the template.
+    #[error("the scope of template {0} is longer than its fields")]
     Scope(u16),
-    /// It ends before all of it was said.
-    #[error("template {0} is cut off")]
+    /// It is truncated.
+    #[error("template {0} is truncated")]
     CutOff(u16),
 }
 
 impl Template {
-    /// A template. Of an options template (RFC 7011 section 3.4.2.2) the first `scope` fields say what records
-    /// are about; 0 of any other.
+    /// A template. The first `scope` fields of an options template (RFC 7011 section 3.4.2.2) are its scope; 0 for
+    /// others.
     ///
     /// # Errors
-    /// When there can be none like that.
+    /// When it is not valid.
     pub fn new(id: u16, scope: u16, fields: Vec<Field>) -> Result<Self, WrongTemplate> {
         if id < LEAST_TEMPLATE {
             return Err(WrongTemplate::Number(id));
@@ -83,7 +83,7 @@ impl Template {
         if fields.is_empty() || u16::try_from(fields.len()).is_err() {
             return Err(WrongTemplate::Fields(id));
         }
-        // Bytes of a message would make more values than they are.
+        // Otherwise a short message could contain any number of values.
         if fields.iter().any(|field| field.length == Some(0)) {
             return Err(WrongTemplate::Empty(id));
         }
@@ -94,30 +94,30 @@ impl Template {
         Ok(Self { id, scope, fields, least })
     }
 
-    /// Its number, which is that of sets with its records.
+    /// ID of the template, and of the sets of its records.
     #[must_use]
     pub fn id(&self) -> u16 {
         self.id
     }
 
-    /// How many of the fields say what records are about; 0 if it is no options template.
+    /// Number of scope fields; 0 if it is not an options template.
     #[must_use]
     pub fn scope(&self) -> u16 {
         self.scope
     }
 
-    /// What is in records, in their order.
+    /// Fields in order.
     #[must_use]
     pub fn fields(&self) -> &[Field] {
         &self.fields
     }
 
-    /// The fewest bytes that a record takes.
+    /// Min length of a record.
     pub(super) fn least(&self) -> usize {
         self.least
     }
 
-    /// As it goes into a message.
+    /// Encodes the template.
     #[must_use]
     pub fn part(&self) -> Part {
         let count = u16::try_from(self.fields.len()).unwrap_or(u16::MAX);
@@ -129,7 +129,7 @@ impl Template {
         Part::template(self.scope > 0, bytes)
     }
 
-    /// What follows number and count of fields in a set.
+    /// Decodes the rest of a template, after ID and field count.
     pub(super) fn read(
         id: u16,
         count: u16,
@@ -138,7 +138,7 @@ impl Template {
     ) -> Result<Self, WrongTemplate> {
         let cut_off = WrongTemplate::CutOff(id);
         let scope = if has_scope { take_u16(bytes).ok_or(cut_off)? } else { 0 };
-        // A scope has to have fields (section 3.4.2.2).
+        // A scope must have fields (section 3.4.2.2).
         if has_scope && scope == 0 {
             return Err(WrongTemplate::Scope(id));
         }

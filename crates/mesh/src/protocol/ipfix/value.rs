@@ -1,4 +1,4 @@
-//! What goes into records.
+//! Values and rows of records.
 
 use std::net::IpAddr;
 
@@ -7,10 +7,10 @@ use wirestamp_packet::stamp::{Format, Stamped};
 
 use super::{Element, Field, Part, Template, WrongTemplate};
 
-/// Bytes of a text at the most: more is cut off.
+/// Max bytes of a text; the rest is cut off.
 const LONGEST_TEXT: usize = 1024;
 
-/// A value of a type that IPFIX has (RFC 7011 section 6.1).
+/// A value of an abstract data type (RFC 7011 section 6.1).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
     /// `unsigned8`.
@@ -74,15 +74,15 @@ impl Value<'_> {
     }
 }
 
-/// A record: what it says, and of what, in their order. Rows of the same elements and types have one template.
+/// A record: elements and values, in order. Rows with the same elements and types share a template.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row<'a>(pub Vec<(Element, Value<'a>)>);
 
 impl Row<'_> {
-    /// The template of rows like this: see [`Template::new`].
+    /// Template of rows like this: see [`Template::new`].
     ///
     /// # Errors
-    /// When there can be none like that.
+    /// When the template is not valid.
     pub fn template(&self, id: u16, scope: u16) -> Result<Template, WrongTemplate> {
         let field = |(element, value): &(Element, Value<'_>)| Field {
             element: *element,
@@ -91,7 +91,7 @@ impl Row<'_> {
         Template::new(id, scope, self.0.iter().map(field).collect())
     }
 
-    /// As it goes into a message, as a record of the template of this number.
+    /// Encodes the row as a record of this template.
     #[must_use]
     pub fn part(&self, template: u16) -> Part {
         let mut bytes = Vec::new();

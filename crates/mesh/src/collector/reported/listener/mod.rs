@@ -1,4 +1,4 @@
-//! Datagrams come in.
+//! Listener for the datagrams of foreign exporters.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,48 +16,47 @@ use super::path::{End, Path};
 use crate::collector::Collector;
 use crate::task::{ForeignPoint, Measure, Tasks};
 
-/// How often what is ready is delivered.
+/// Interval of deliveries.
 const OFTEN: Duration = Duration::from_millis(200);
-/// Exporters that are remembered at a time, each by its address and port. Of one that begins again at another port
-/// the old one is forgotten sooner or later.
+/// Max exporters remembered, by address and port. Old ports of a restarted exporter are removed eventually.
 const MOST_SESSIONS: usize = 256;
-/// How far an exporter's clock may be ahead. What was settled by it stays, and keeps right times from being taken until
-/// they have come as far.
+/// Max time that an exporter's clock may be ahead. Results settled by it stay, and block correct times until they have
+/// caught up.
 const AHEAD: Span = Span::from_secs(60);
-/// How often is told of what is refused, and of clocks that are set back.
+/// Min interval between log messages about rejections and clock steps.
 const TELL: Duration = Duration::from_mins(1);
 
-/// Listens for what foreign exporters report, and hands it to the tasks that name them.
+/// Receives reports of foreign exporters for the tasks that name them.
 pub struct Listener {
     socket: UdpSocket,
     collector: Arc<Collector>,
     tasks: watch::Receiver<Arc<Tasks>>,
     paths: HashMap<u64, Path>,
     sessions: HashMap<SocketAddr, Exporter>,
-    /// Names what this process delivers.
+    /// Spool number of this process.
     spool: i64,
     counts: Counts,
     refused: Seldom,
     set_back: Seldom,
 }
 
-/// One of them, at a port of its own.
+/// State of an exporter at one port.
 struct Exporter {
     session: Session,
     heard: Instant,
     unread: Unread,
 }
 
-/// What is told of, but not each time: whoever likes can send a lot.
+/// Rate limit for a log message: anyone can send many datagrams.
 #[derive(Default)]
 struct Seldom {
     told: Option<Instant>,
-    /// How often it was since.
+    /// Occurrences since then.
     times: u64,
 }
 
 impl Listener {
-    /// Takes what comes in at this socket for these tasks.
+    /// Receives at this socket for these tasks.
     ///
     /// # Errors
     /// When the socket cannot be used.
@@ -82,15 +81,15 @@ impl Listener {
         })
     }
 
-    /// Where it listens.
+    /// Address of the socket.
     ///
     /// # Errors
-    /// When the system does not say.
+    /// When the system call fails.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// Listens until nobody can enter tasks any more.
+    /// Receives until the tasks are closed.
     ///
     /// # Errors
     /// When the socket fails.
@@ -141,17 +140,17 @@ impl Listener {
         if let Some(why) = self.refuse(datagram, from)
             && let Some(times) = self.refused.again()
         {
-            warn!("refused {times} datagrams of IPFIX, the last from {from}: {why}");
+            warn!("rejected {times} IPFIX datagrams, the last from {from}: {why}");
         }
     }
 
-    /// Takes a datagram, or says why not.
+    /// Takes a datagram, or returns why it is rejected.
     fn refuse(&mut self, datagram: &[u8], from: SocketAddr) -> Option<&'static str> {
         let counts = &mut self.counts;
         let ends = || self.paths.values().flat_map(|path| &path.ends);
         if !ends().any(|end| end.at.address == from.ip()) {
             counts.strangers += 1;
-            return Some("no task names that address");
+            return Some("no task names the address");
         }
         if self.sessions.len() >= MOST_SESSIONS && !self.sessions.contains_key(&from) {
             let oldest = self.sessions.iter().min_by_key(|(_, it)| it.heard).map(|(from, _)| *from);
@@ -161,7 +160,7 @@ impl Listener {
         exporter.heard = Instant::now();
         let Ok(message) = exporter.session.read(datagram) else {
             counts.malformed += 1;
-            return Some("it is no message of IPFIX");
+            return Some("not an IPFIX message");
         };
         counts.unread_sets += exporter.unread();
         let is_of = |at: &ForeignPoint| at.address == from.ip() && at.domain == message.domain;
@@ -175,14 +174,14 @@ impl Listener {
         if sent > now() + AHEAD {
             counts.ahead += 1;
             ends.for_each(End::leave_out);
-            return Some("its clock is more than a minute ahead of this machine's");
+            return Some("the exporter's clock is more than a minute ahead");
         }
         match message.order {
             Order::Copy => counts.copies += 1,
             Order::Missed(records) => counts.missed += u64::from(records),
-            // They were counted as missed.
+            // They were counted as lost.
             Order::Late(records) => counts.missed = counts.missed.saturating_sub(records.into()),
-            Order::First => info!("{from} reports packets of domain {}", message.domain),
+            Order::First => info!("receiving reports of domain {} from {from}", message.domain),
             Order::Back => {}
         }
         let mut is_set_back = false;
@@ -199,8 +198,8 @@ impl Listener {
         self.counts.set_back += 1;
         if let Some(times) = self.set_back.again() {
             warn!(
-                "an exporter's clock was set back ({times} times of late), that of {from}: what it told and is not \
-                 settled is given up, and it goes on by its new time"
+                "the clock of exporter {from} was set back ({times} times since the last message): its unsettled \
+                 reports are dropped"
             );
         }
     }
@@ -222,7 +221,7 @@ impl Exporter {
         }
     }
 
-    /// Sets that could not be read since this was asked last.
+    /// Sets that could not be decoded since the last call.
     fn unread(&mut self) -> u64 {
         let all = |it: &Unread| it.unknown + it.reserved + it.cut_off + it.templates;
         let before = std::mem::replace(&mut self.unread, self.session.unread());
@@ -231,7 +230,7 @@ impl Exporter {
 }
 
 impl Seldom {
-    /// It is so again. If it is to be told of now: how often it was since that was done.
+    /// Counts an occurrence. Returns the number since the last message, if one is due.
     fn again(&mut self) -> Option<u64> {
         self.times += 1;
         let is_due = self.told.is_none_or(|told| told.elapsed() >= TELL);
@@ -242,7 +241,7 @@ impl Seldom {
     }
 }
 
-/// Whether nothing came for a while, or a signal did.
+/// Whether the error is a timeout or a signal.
 fn is_passing(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)

@@ -1,4 +1,4 @@
-//! Exporters whose datagrams become results.
+//! Tests: datagrams of exporters become results.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, UdpSocket};
@@ -16,10 +16,10 @@ use crate::task::{TaskRecord, Tasks};
 
 const TASK: &str = r#"{"name":"core","measure":"passive-delay","from":"ipfix:192.0.2.1/3","to":"ipfix:192.0.2.2/3","clock_error":"1ms"}"#;
 
-/// Delays of its packets.
+/// Delay of the packets.
 const DELAY: Span = Span::from_millis(5);
 
-/// A listener that is handed datagrams, and where its results are.
+/// A listener that receives datagrams from a test, and its results.
 struct Site {
     _folder: TempDir,
     tasks: watch::Sender<Arc<Tasks>>,
@@ -55,8 +55,7 @@ impl Site {
         Self { _folder: folder, tasks, collector, listener, exporters }
     }
 
-    /// One of both reports, in a second of its clock, ten packets that have passed it since the one before, of which
-    /// these numbers are lost.
+    /// Exporter `end` reports ten packets of a second of its clock, except `lost`.
     fn report(&mut self, end: u8, second: i64, (clock, lost): (i64, &[u32])) {
         let digest = u32::try_from(second % 100_000).unwrap() * 10;
         let delay = if end == 0 { Span::ZERO } else { DELAY };
@@ -95,14 +94,14 @@ impl Site {
 }
 
 #[test]
-fn what_both_ends_have_told_of_a_task_that_is_ended_is_settled() {
+fn reports_are_settled_when_the_task_ends() {
     let mut site = Site::new();
     let begin = now() - 60;
     for second in begin..begin + 9 {
         site.report(0, second, (0, &[]));
         site.report(1, second, (0, &[4]));
     }
-    // The other is behind.
+    // The other point is behind.
     site.report(0, begin + 9, (0, &[]));
     let before = site.sum(|it| it.counts.sent);
     assert!((10..80).contains(&before), "{before}");
@@ -115,7 +114,7 @@ fn what_both_ends_have_told_of_a_task_that_is_ended_is_settled() {
         |it| it.counts.lost,
         |it| it.counts.undetermined_sent,
     ]);
-    // Of what passed before they were heard, and of what they told last, not everything can be known.
+    // The first and last packets are partly undetermined.
     assert_eq!([sent, matched, lost, given_up], [100, 81, 4, 15]);
     site.listener.go_on();
     assert!(site.collector.settled_until(7).unwrap() >= at(now()));
@@ -123,7 +122,7 @@ fn what_both_ends_have_told_of_a_task_that_is_ended_is_settled() {
 }
 
 #[test]
-fn an_exporter_whose_clock_is_set_back_is_taken_from_then_on() {
+fn exporter_with_clock_set_back_continues() {
     let mut site = Site::new();
     let begin = now() - 60;
     for second in begin..begin + 6 {
@@ -143,14 +142,14 @@ fn an_exporter_whose_clock_is_set_back_is_taken_from_then_on() {
     assert!(results.iter().all(|it| it.begin_ns < at(begin + 20).as_nanos()));
     let counted = ["clocks-set-back", "messages-ahead-of-time", "packets-out-of-time"];
     assert_eq!(counted.map(|what| site.count(what)), [1, 0, 0]);
-    // What it told by the wrong time was taken or given up.
+    // Reports by the wrong time were taken or dropped.
     let all = site.count("packets-taken") + site.count("packets-given-up");
     assert!((360..400).contains(&all), "{all}");
 }
 
-/// What was settled by the wrong time stays.
+/// Results settled by the wrong time stay.
 #[test]
-fn where_both_clocks_were_ahead_it_goes_on_when_right_times_have_come_as_far() {
+fn results_resume_when_correct_clocks_catch_up() {
     let mut site = Site::new();
     let begin = now() - 60;
     for (seconds, clock) in [(0..9, 20), (9..50, 0)] {
@@ -169,7 +168,7 @@ fn where_both_clocks_were_ahead_it_goes_on_when_right_times_have_come_as_far() {
 }
 
 #[test]
-fn a_clock_that_is_far_ahead_is_not_heard_and_what_passes_meanwhile_is_no_loss() {
+fn messages_far_ahead_are_rejected_without_loss() {
     let mut site = Site::new();
     let begin = now() - 60;
     for second in 0..20 {

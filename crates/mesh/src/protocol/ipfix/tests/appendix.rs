@@ -23,7 +23,7 @@ fn a_template_and_its_records() {
     assert_eq!(octets, [Some(5_344_385), Some(388_934), Some(6534)]);
     assert_eq!(read[2].address(NEXT_HOP), Some([192, 0, 2, 3].into()));
     assert_eq!(read[0].get(element::IP_TOTAL_LENGTH), None);
-    // It is known from now on.
+    // The template is stored now.
     let bytes = message(1, 3, &[(256, &records[0])]);
     assert_eq!(session.read(&bytes).unwrap().records.len(), 1);
     assert_eq!(session.unread(), Unread::default());

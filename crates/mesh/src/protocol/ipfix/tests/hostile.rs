@@ -1,8 +1,8 @@
-//! What goes wrong is counted, and disturbs nothing else.
+//! Malformed input is counted and has no other effect.
 
 use super::*;
 
-/// A template of one field of so many bytes.
+/// A template with one field.
 fn template(id: u16, length: u16) -> Vec<u8> {
     [id, 1, 1, length].map(u16::to_be_bytes).concat()
 }
@@ -12,7 +12,7 @@ fn count(session: &mut Session, bytes: &[u8]) -> usize {
 }
 
 #[test]
-fn what_is_no_message_says_why() {
+fn malformed_messages_are_rejected() {
     let mut session = fresh();
     let whole = message(1, 0, &[(300, &[1, 2, 3])]);
     let mut why = |change: &dyn Fn(&mut Vec<u8>)| {
@@ -34,13 +34,13 @@ fn what_is_no_message_says_why() {
 }
 
 #[test]
-fn what_cannot_be_read_is_missed_with_the_next_message() {
+fn undecodable_records_count_as_missed() {
     let mut session = fresh();
     assert_eq!(count(&mut session, &message(1, 0, &[(256, &[0; 4]), (7, &[])])), 0);
     let known = message(1, 2, &[(TEMPLATES, &template(256, 2)), (256, &[0; 4])]);
     assert_eq!(session.read(&known).unwrap().order, Order::Missed(2));
     assert_eq!(session.unread(), Unread { unknown: 1, reserved: 1, ..Unread::default() });
-    // Others have templates and a sequence of their own.
+    // Other domains have their own templates and sequence numbers.
     assert_eq!(session.read(&message(2, 9, &[(256, &[0; 4])])).unwrap().order, Order::First);
     assert_eq!(session.unread().unknown, 2);
     let next = |session: &mut Session, sequence| {
@@ -54,7 +54,7 @@ fn what_cannot_be_read_is_missed_with_the_next_message() {
 }
 
 #[test]
-fn a_record_that_is_cut_off_is_not_read() {
+fn truncated_records_are_rejected() {
     let mut session = fresh();
     let varies = message(1, 0, &[(TEMPLATES, &template(256, VARIABLE))]);
     assert_eq!(count(&mut session, &varies), 0);
@@ -65,7 +65,7 @@ fn a_record_that_is_cut_off_is_not_read() {
 }
 
 #[test]
-fn templates_that_cannot_be_are_not_kept() {
+fn invalid_templates_are_rejected() {
     let wrong: [(u16, Vec<u8>); 5] = [
         (TEMPLATES, template(255, 4)),
         (TEMPLATES, template(256, 0)),
@@ -100,7 +100,7 @@ fn templates_are_withdrawn_from_streams_only() {
 }
 
 #[test]
-fn templates_that_do_not_come_again_expire_in_datagrams() {
+fn templates_expire_in_datagrams() {
     let sent = |second: u32, sets: &[(u16, &[u8])]| {
         let mut bytes = message(1, 0, sets);
         bytes[4..8].copy_from_slice(&second.to_be_bytes());
@@ -118,7 +118,7 @@ fn templates_that_do_not_come_again_expire_in_datagrams() {
 }
 
 #[test]
-fn an_exporter_does_not_take_all_memory() {
+fn memory_of_an_exporter_is_limited() {
     let mut session = fresh();
     for domain in 0..300 {
         let bytes = message(domain, 0, &[(TEMPLATES, &template(256, 4))]);
@@ -128,7 +128,7 @@ fn an_exporter_does_not_take_all_memory() {
     let fields = [1_u16, 4].map(u16::to_be_bytes).concat().repeat(10_000);
     for id in 256..270_u16 {
         let template = [&id.to_be_bytes()[..], &10_000_u16.to_be_bytes(), &fields].concat();
-        // The same again takes no more room.
+        // Repetition takes no more memory.
         for _ in 0..2 {
             count(&mut session, &message(1, 0, &[(TEMPLATES, &template)]));
         }

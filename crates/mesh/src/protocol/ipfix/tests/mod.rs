@@ -10,7 +10,7 @@ mod appendix;
 mod hostile;
 mod reports;
 
-/// What a message has for a session of datagrams that knows nothing yet.
+/// An empty session for datagrams.
 fn fresh() -> Session {
     Session::new(Transport::Datagrams)
 }
@@ -31,7 +31,7 @@ fn message(domain: u32, sequence: u32, sets: &[(u16, &[u8])]) -> Vec<u8> {
     message
 }
 
-/// What a value is when it was read.
+/// Encoded form of a value.
 fn bytes_of(value: Value<'_>) -> Vec<u8> {
     match value {
         Value::U8(value) => value.to_be_bytes().to_vec(),
@@ -63,7 +63,7 @@ fn value<'a>(kind: u8, number: u64, text: &'a str) -> Value<'a> {
 
 proptest! {
     #[test]
-    fn records_are_read_as_they_were_written(
+    fn records_round_trip(
         fields in prop::collection::vec((0..9_u8, any::<u32>(), 0..1_u16 << 15), 1..12),
         numbers in prop::collection::vec((any::<u64>(), ".{0,80}"), 1..40),
         scope: prop::sample::Index, has_scope: bool, domain: u32, most in 100..2000_usize,
@@ -104,7 +104,7 @@ proptest! {
     }
 
     #[test]
-    fn times_are_read_as_they_were_written(nanos in -60_000_000_000_000_000..4_200_000_000_000_000_000_i64) {
+    fn times_round_trip(nanos in -60_000_000_000_000_000..4_200_000_000_000_000_000_i64) {
         let time: Time<Utc> = Time::from_nanos(nanos);
         let row = Row(vec![(element::OBSERVATION_TIME_NANOSECONDS, Value::Time(time))]);
         let parts = [row.template(256, 0).unwrap().part(), row.part(256)];
@@ -115,7 +115,7 @@ proptest! {
     }
 
     #[test]
-    fn any_messages_are_read_or_refused(
+    fn arbitrary_messages_do_not_panic(
         messages in prop::collection::vec(
             prop::collection::vec((prop_oneof![0..5_u16, 255..260_u16], any::<Vec<u8>>()), 0..6), 0..6),
         is_stream: bool,
@@ -133,7 +133,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
+    fn arbitrary_bytes_do_not_panic(bytes: Vec<u8>) {
         let mut session = fresh();
         let is_message = session.read(&bytes).is_ok();
         prop_assert_eq!(session.unread().messages, u64::from(!is_message));
@@ -141,7 +141,7 @@ proptest! {
 }
 
 #[test]
-fn messages_are_no_longer_than_they_may_be() {
+fn message_length_is_limited() {
     let row = |text| Row(vec![(element::METERING_PROCESS_ID, Value::Text(text))]);
     let template = row("").template(256, 0).unwrap().part();
     let long = "x".repeat(900);
@@ -149,7 +149,7 @@ fn messages_are_no_longer_than_they_may_be() {
     let mut export = Export::new(9, 1000);
     let lengths = |messages: Vec<Vec<u8>>| messages.iter().map(Vec::len).collect::<Vec<_>>();
     assert_eq!(lengths(export.messages(0, &[vec![template], parts].concat())), [941, 923, 923]);
-    // What is longer than any message has one of its own, and a text is cut off where a character ends.
+    // A longer part gets a message of its own, and text is truncated at a character boundary.
     let over = "ä".repeat(2000);
     let longer = export.messages(0, &[row("a").part(256), row(&over).part(256)]);
     assert_eq!(lengths(longer), [22, 1047]);

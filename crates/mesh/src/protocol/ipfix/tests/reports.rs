@@ -9,7 +9,7 @@ fn time(nanos: i64) -> Time<Utc> {
     Time::from_nanos(SECOND * 1_000_000_000 + nanos)
 }
 
-/// A report of a packet with this digest, which was observed so many nanoseconds after the second.
+/// A report of a packet with this digest, observed `nanos` after the base second.
 fn report(point: u64, digest: u32, nanos: i64) -> Row<'static> {
     Row(vec![
         (element::OBSERVATION_POINT_ID, Value::U64(point)),
@@ -28,7 +28,7 @@ fn at(seconds: i64) -> Time<Utc> {
     time(seconds * 1_000_000_000)
 }
 
-/// An exporter that sends reports, and somebody who makes observations of them.
+/// An exporter and a collector of its reports.
 struct Reported {
     export: Export,
     session: Session,
@@ -41,7 +41,7 @@ impl Reported {
         Self { export: Export::new(1, 65_535), session: fresh(), digests }
     }
 
-    /// Of all points, and what was observed before the first second is known.
+    /// For all points, with the time before the first second complete.
     fn begun() -> Self {
         let mut reported = Self::of(None);
         reported.report(0, &[report(1, 1, 100)]);
@@ -66,14 +66,14 @@ impl Reported {
         seen
     }
 
-    /// Sends reports so many seconds after the first, and says what is ready.
+    /// Sends reports `second` seconds after the base second, and returns the next batch.
     fn report(&mut self, second: i64, rows: &[Row<'_>]) -> Option<ObservationBatch> {
         let bytes = self.send(second, rows);
         self.take(&bytes)
     }
 }
 
-/// It is what a collector takes.
+/// Checks that the batch can be decoded by a collector.
 fn assert_is_taken(seen: &ObservationBatch) {
     assert_eq!(ObservationBatch::decode(&seen.encode()).as_ref(), Ok(seen));
 }
@@ -87,7 +87,7 @@ fn missed(seen: &ObservationBatch) -> Vec<(Time<Utc>, Time<Utc>, u64)> {
 }
 
 #[test]
-fn packets_are_told_of_in_their_order_when_no_more_can_come_before_them() {
+fn complete_packets_are_returned_in_order() {
     let mut reported = Reported::of(Some(3));
     let rows = [report(3, 8, 200), report(4, 9, 150), report(3, 7, 100)];
     assert_eq!(reported.report(0, &rows), None);
@@ -98,7 +98,7 @@ fn packets_are_told_of_in_their_order_when_no_more_can_come_before_them() {
     assert_eq!((first.stamp.utc, first.stamp.error), (time(100), Span::from_nanos(1)));
     assert_eq!(first.flow.to_string(), "192.0.2.1:5004 > 192.0.2.2:5006 udp");
     assert_eq!(first.length, 200);
-    // What was told before the first message, nobody knows.
+    // Reports before the first message are unknown.
     assert_eq!((seen.begin, seen.complete_until), (Some(at(1)), at(1)));
     assert_eq!((seen.missed, seen.clock), (Vec::new(), CLOCK));
     let seen = reported.report(5, &[report(4, 12, 4_000_000_000)]).unwrap();
@@ -107,7 +107,7 @@ fn packets_are_told_of_in_their_order_when_no_more_can_come_before_them() {
 }
 
 #[test]
-fn what_is_lost_on_the_way_was_missed() {
+fn lost_messages_count_as_missed() {
     let mut reported = Reported::begun();
     drop(reported.send(3, &[report(1, 3, 0), report(1, 4, 0)]));
     drop(reported.send(4, &[report(1, 5, 0)]));
@@ -115,7 +115,7 @@ fn what_is_lost_on_the_way_was_missed() {
     assert_eq!(reported.report(7, &[report(1, 7, 6_900_000_000)]), None);
     let seen = reported.report(8, &[report(1, 8, 7_900_000_000)]).unwrap();
     assert_eq!((ids(&seen), missed(&seen)), (vec![2, 6], vec![(at(1), at(6), 3)]));
-    // One that begins anew says nothing of what was before.
+    // A restarted exporter gives no information about earlier losses.
     reported.export = Export::new(1, 65_535);
     assert_eq!(reported.report(9, &[report(1, 9, 8_900_000_000)]), None);
     let seen = reported.report(12, &[report(1, 10, 11_900_000_000)]).unwrap();
@@ -123,7 +123,7 @@ fn what_is_lost_on_the_way_was_missed() {
 }
 
 #[test]
-fn losses_that_go_on_keep_nothing_for_ever() {
+fn continuous_losses_do_not_block_results() {
     let mut reported = Reported::begun();
     let mut told = Vec::new();
     for second in 4..30 {
@@ -136,7 +136,7 @@ fn losses_that_go_on_keep_nothing_for_ever() {
 }
 
 #[test]
-fn what_was_overtaken_is_not_missed() {
+fn overtaken_messages_are_not_missed() {
     let mut reported = Reported::begun();
     let [late, first, second] =
         [3, 4, 5].map(|it| reported.send(it, &[report(1, 7, it * 1_000_000_000 - 1)]));
@@ -150,7 +150,7 @@ fn what_was_overtaken_is_not_missed() {
 }
 
 #[test]
-fn what_comes_too_late_was_missed() {
+fn late_reports_count_as_missed() {
     let mut reported = Reported::begun();
     assert_eq!(reported.report(3, &[report(1, 3, 900_000_000)]), None);
     let seen = reported.report(4, &[report(1, 4, 3_500_000_000)]).unwrap();
@@ -159,20 +159,20 @@ fn what_comes_too_late_was_missed() {
 }
 
 #[test]
-fn what_an_exporter_that_is_silent_told_last_is_told_of_and_the_rest_unknown() {
+fn silent_exporter_is_closed_with_a_gap() {
     let mut reported = Reported::begun();
     let seen = reported.digests.close(at(40)).unwrap();
     assert_is_taken(&seen);
     assert_eq!((ids(&seen), seen.begin, seen.complete_until), (vec![2], Some(at(40)), at(40)));
     assert_eq!(reported.digests.close(at(40)), None);
-    // It has gone on, and none of its messages was lost.
+    // The exporter continues without losses.
     assert_eq!(reported.report(41, &[report(1, 3, 40_500_000_000)]), None);
     let seen = reported.report(43, &[report(1, 4, 42_500_000_000)]).unwrap();
     assert_eq!((ids(&seen), seen.begin, missed(&seen)), (vec![3], None, vec![]));
 }
 
 #[test]
-fn what_there_is_no_room_for_is_given_up() {
+fn dropped_packets_count_as_missed() {
     let mut reported = Reported::begun();
     reported.report(3, &[report(1, 3, 2_600_000_000)]);
     assert_eq!(reported.digests.held(), 2);
@@ -181,7 +181,7 @@ fn what_there_is_no_room_for_is_given_up() {
     let seen = reported.report(6, &[report(1, 4, 5_500_000_000)]).unwrap();
     let gap = (time(2_500_000_000), time(2_600_000_000), 2);
     assert_eq!((ids(&seen), missed(&seen)), (vec![], vec![gap]));
-    // What was told is not known where it belongs.
+    // The last batch was not stored.
     reported.digests.begin_anew();
     assert_eq!(reported.report(8, &[report(1, 5, 7_500_000_000)]), None);
     let seen = reported.report(9, &[report(1, 6, 8_500_000_000)]).unwrap();
@@ -189,7 +189,7 @@ fn what_there_is_no_room_for_is_given_up() {
 }
 
 #[test]
-fn behind_a_message_that_was_left_out_something_is_not_known() {
+fn skipped_message_leaves_a_gap() {
     let mut reported = Reported::begun();
     let left_out = reported.send(4, &[report(1, 3, 3_500_000_000)]);
     assert_eq!(reported.session.read(&left_out).unwrap().order, Order::Missed(0));
@@ -200,7 +200,7 @@ fn behind_a_message_that_was_left_out_something_is_not_known() {
 }
 
 #[test]
-fn after_a_reset_an_earlier_time_is_taken_as_far_as_it_is_not_settled() {
+fn earlier_times_are_accepted_after_a_reset() {
     let mut reported = Reported::begun();
     reported.digests.reset();
     assert_eq!(reported.digests.not_taken(), NotTaken { given_up: 1, ..NotTaken::default() });
@@ -214,7 +214,7 @@ fn after_a_reset_an_earlier_time_is_taken_as_far_as_it_is_not_settled() {
 }
 
 #[test]
-fn what_cannot_be_is_not_taken() {
+fn invalid_reports_are_rejected() {
     let mut reported = Reported::of(None);
     let (no_digest, no_time) = (report(1, 1, 0).0[..2].to_vec(), report(1, 1, 0).0[2..].to_vec());
     reported.report(0, &[Row(no_digest)]);
@@ -228,7 +228,7 @@ fn what_cannot_be_is_not_taken() {
 }
 
 #[test]
-fn times_and_flows_are_taken_as_far_as_they_are_told() {
+fn missing_fields_have_defaults() {
     let row = |element, value| {
         Row(vec![(element::DIGEST_HASH_VALUE, Value::U64(u64::MAX)), (element, value)])
     };
@@ -251,9 +251,9 @@ fn times_and_flows_are_taken_as_far_as_they_are_told() {
 }
 
 proptest! {
-    /// Whatever comes, a collector takes it, in order of time; and of what came in whole nothing goes uncounted.
+    /// All reports become valid batches in order of time, and every complete report is counted.
     #[test]
-    fn any_reports_become_what_a_collector_takes(
+    fn arbitrary_reports_become_valid_batches(
         messages in prop::collection::vec(
             (any::<bool>(), -3..20_i64,
              prop::collection::vec((0..3_u64, any::<u32>(), -4_000_000_000..20_000_000_000_i64), 1..6)), 1..8),
