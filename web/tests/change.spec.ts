@@ -15,7 +15,7 @@ test('a newcomer is told what to do, enters a task and ends it', async ({ page, 
   await page.getByLabel('To').fill('cellar');
   await page.getByRole('button', { name: 'Enter task' }).click();
   await expect(page.getByRole('alert')).toHaveText(
-    'task path: `to` "cellar" is no observation point: expected PROBE/INTERFACE, as roof/eth0',
+    'task path: `to` "cellar" is not an observation point: expected PROBE/INTERFACE, such as roof/eth0',
   );
   await page.screenshot({ path: 'screenshots/entry.png', fullPage: true });
   await page.getByLabel('To').fill('cellar/eth1');

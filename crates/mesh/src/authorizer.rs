@@ -74,7 +74,7 @@ impl Authorizer {
         let (subject, serial) = match peer.map(|peer| &peer.known) {
             Some(Known::Certificate(subject, serial)) => (subject.clone(), Some(*serial)),
             Some(Known::Local) => {
-                (Subject { name: Name::of_somebody_local(), role: Role::Operator }, None)
+                (Subject { name: Name::of_local_caller(), role: Role::Operator }, None)
             }
             Some(Known::Not) | None => return Err(AuthorizationError::NoCertificate),
         };

@@ -1,4 +1,4 @@
-//! Files of our own that are databases (SQLite): what was committed is there after a kill or a crash.
+//! SQLite databases. Committed data survives a kill or a crash.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
@@ -8,53 +8,53 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, Row, Transaction, TransactionBehavior};
 use thiserror::Error;
 
-/// What is in a file.
+/// Schema of a database file.
 pub(crate) struct DatabaseSchema {
-    /// By what it is known (`application_id` of SQLite).
+    /// `application_id` of SQLite.
     pub(crate) application: i64,
-    /// The version of its tables (`user_version`).
+    /// Version of the tables (`user_version`).
     pub(crate) version: i64,
-    /// Makes the tables, and says both of these.
+    /// SQL that creates the tables and sets both numbers.
     pub(crate) tables: &'static str,
-    /// What makes of tables of the version before the last, and so on, those of the next, and says so.
+    /// SQL that upgrades from each earlier version to the next, and sets the version.
     pub(crate) upgrades: &'static [(i64, &'static str)],
 }
 
-/// Why a file cannot be used.
+/// Why a database cannot be used.
 #[derive(Debug, Error)]
 pub enum Error {
     /// It cannot be read or written.
     #[error("{}: {cause}", path.display())]
     Database {
-        /// The file.
+        /// Path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Cause.
         cause: rusqlite::Error,
     },
-    /// Another program has it open.
-    #[error("{} is in use by another wirestamp: each needs a file of its own", .0.display())]
+    /// Another process has it open.
+    #[error("cannot open {}: another wirestamp uses it; give each process its own folder", .0.display())]
     InUse(PathBuf),
-    /// It is a database of something else.
-    #[error("{} is the database of something else, and is left as it is", .0.display())]
+    /// It is the database of another program.
+    #[error("cannot open {}: it is the database of another program", .0.display())]
     Foreign(PathBuf),
-    /// It is of a version that this program does not know.
-    #[error("{} was written by another version of wirestamp (its schema is {schema}), and is left as it is", path.display())]
+    /// It has an unknown version.
+    #[error("cannot open {}: it was written by another version of wirestamp (schema {schema})", path.display())]
     Version {
-        /// The file.
+        /// Path.
         path: PathBuf,
-        /// The version of the tables.
+        /// Version of the tables.
         schema: i64,
     },
 }
 
-/// An open file, which only its owner can read, and only one program at a time.
+/// An open database, readable by its owner only, and by one process at a time.
 pub(crate) struct Database {
     connection: Connection,
     path: PathBuf,
 }
 
 impl Database {
-    /// Opens a file, or makes a new one.
+    /// Opens or creates a database.
     pub(crate) fn open(path: &Path, schema: &DatabaseSchema) -> Result<Self, Error> {
         let about = |cause| about(path, cause);
         let connection = connect(path).map_err(about)?;
@@ -68,7 +68,7 @@ impl Database {
                 false
             }
         };
-        // What is written into a log is fast, and survives a kill.
+        // A write-ahead log is fast and survives a kill.
         connection.pragma_update(None, "journal_mode", "WAL").map_err(about)?;
         if is_new {
             connection.execute_batch(schema.tables).map_err(about)?;
@@ -76,7 +76,7 @@ impl Database {
         Ok(Self { connection, path: path.to_owned() })
     }
 
-    /// Reads from it.
+    /// Reads from the database.
     pub(crate) fn read<T>(
         &self,
         act: impl FnOnce(&Connection) -> rusqlite::Result<T>,
@@ -84,7 +84,7 @@ impl Database {
         act(&self.connection).map_err(|cause| about(&self.path, cause))
     }
 
-    /// Changes it: as a whole, or not at all.
+    /// Changes the database in a transaction.
     pub(crate) fn change<T>(
         &mut self,
         act: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
@@ -104,7 +104,7 @@ fn transact<T>(
     Ok(done)
 }
 
-/// Makes the tables of a file those of this version, if they are of one that was before it.
+/// Upgrades the tables to the current version.
 fn upgrade(
     connection: &Connection,
     path: &Path,
@@ -121,7 +121,7 @@ fn upgrade(
     Ok(())
 }
 
-/// A count, which SQLite keeps as a signed number.
+/// An unsigned number, which SQLite stores as a signed one.
 pub(crate) fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     Ok(row.get::<_, i64>(column)?.cast_unsigned())
 }
@@ -134,22 +134,22 @@ fn about(path: &Path, cause: rusqlite::Error) -> Error {
     }
 }
 
-/// The database in a file, which is made if there is none.
+/// Opens or creates the file.
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    // What cannot be made here, the database says in its own words.
+    // If this fails, SQLite reports the error.
     drop(OpenOptions::new().append(true).create(true).mode(0o600).open(path));
     let connection = Connection::open(path)?;
-    // One program at a time: another is told so at once.
+    // One process at a time; others fail at once.
     connection.busy_timeout(Duration::ZERO)?;
     connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
-    // What others were told of is never taken back, also when the power fails.
+    // Acknowledged data must survive a power failure.
     connection.pragma_update(None, "synchronous", "FULL")?;
-    // What is deleted is overwritten, where that takes no writing more: secrets are among it.
+    // Deleted data includes secrets: overwrite it where this needs no extra writes.
     connection.pragma_update(None, "secure_delete", "FAST")?;
     Ok(connection)
 }
 
-/// Whose database it is, the version of its tables, and how many things are in it.
+/// Application ID, schema version, and number of objects.
 fn kind(connection: &Connection) -> rusqlite::Result<(i64, i64, i64)> {
     let number = |query| connection.query_row(query, [], |row| row.get(0));
     Ok((
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_for_one_program_and_its_owner() {
+    fn file_is_private_and_exclusive() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("things");
         let mut database = open(&path).unwrap();
@@ -191,7 +191,7 @@ mod tests {
             assert_eq!(mode & 0o777, 0o600);
         }
         let error = open(&path).map(drop).unwrap_err().to_string();
-        assert!(error.contains("things is in use by another wirestamp"), "{error}");
+        assert!(error.contains("another wirestamp uses it"), "{error}");
         drop(database);
         let read = |it: &Connection| {
             it.query_row("SELECT number FROM thing", [], |row| row.get::<_, i64>(0))
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_in_the_middle_changes_nothing() {
+    fn failed_transaction_changes_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let mut database = open(&folder.path().join("things")).unwrap();
         let failed = database.change(|change| {
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_an_earlier_version_becomes_one_of_this() {
+    fn earlier_version_is_upgraded() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("things");
         let mut database = open(&path).unwrap();
@@ -236,26 +236,26 @@ mod tests {
             assert_eq!(database.read::<i64>(sizes).unwrap(), 21);
         }
         let error = open(&path).map(drop).unwrap_err().to_string();
-        assert!(error.contains("its schema is 3"), "{error}");
+        assert!(error.contains("(schema 3)"), "{error}");
     }
 
     #[test]
-    fn a_file_of_somebody_else_is_left_alone() {
+    fn foreign_file_is_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("text");
-        std::fs::write(&path, "this is something else, and no database of SQLite").unwrap();
+        std::fs::write(&path, "this is not an SQLite database, but some other text").unwrap();
         let error = open(&path).map(drop).unwrap_err().to_string();
         assert!(error.contains("text: ") && error.contains("not a database"), "{error}");
         let path = folder.path().join("newer");
         drop(open(&path).unwrap());
         Connection::open(&path).unwrap().pragma_update(None, "user_version", 7).unwrap();
         let error = open(&path).map(drop).unwrap_err().to_string();
-        assert!(error.contains("its schema is 7"), "{error}");
+        assert!(error.contains("(schema 7)"), "{error}");
         let path = folder.path().join("foreign");
         Connection::open(&path).unwrap().execute_batch("CREATE TABLE batch (age)").unwrap();
         let before = std::fs::read(&path).unwrap();
         let error = open(&path).map(drop).unwrap_err().to_string();
-        assert!(error.contains("is the database of something else"), "{error}");
+        assert!(error.contains("is the database of another program"), "{error}");
         assert_eq!(std::fs::read(&path).unwrap(), before);
         let nowhere = open(Path::new("/nowhere/things")).map(drop).unwrap_err();
         assert!(nowhere.to_string().contains("/nowhere/things: "), "{nowhere}");

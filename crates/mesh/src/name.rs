@@ -1,4 +1,4 @@
-//! Names of probes, tasks and people.
+//! Names of nodes, tasks and people.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,34 +9,34 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-/// A name: 1 to 63 of a to z, 0 to 9 and the hyphen, which is at neither end.
+/// A name: 1 to 63 letters a-z, digits and hyphens, with no hyphen first or last.
 ///
-/// So it is a label of the domain name system (RFC 1035 section 2.3.1, RFC 1123 section 2.1), and goes
-/// into certificates, addresses of web pages and names of files as it is.
+/// It is a DNS label (RFC 1035 section 2.3.1, RFC 1123 section 2.1), usable without escaping in certificates, URLs and
+/// file names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Name(String);
 
-/// What is no [`Name`].
+/// A text that is not a [`Name`].
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
-    "{0:?} is no name: a name has 1 to 63 letters a-z, digits and hyphens, no hyphen first or last"
+    "{0:?} is not a name: expected 1 to 63 letters a-z, digits and hyphens, no hyphen first or last"
 )]
 pub struct NotAName(String);
 
 const LONGEST: usize = 63;
 
 impl Name {
-    /// What it looks like, as a regular expression.
-    pub(crate) const FORM: &str = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?";
+    /// Regular expression of a name.
+    pub(crate) const PATTERN: &str = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?";
 
-    /// The controller's, of which there is one in a mesh.
+    /// Name of the controller. A mesh has one.
     pub(crate) fn of_the_controller() -> Self {
         Self("controller".to_owned())
     }
 
-    /// Of somebody on the controller's machine who needs no certificate.
-    pub(crate) fn of_somebody_local() -> Self {
+    /// Name of callers on the controller's machine, which need no certificate.
+    pub(crate) fn of_local_caller() -> Self {
         Self("local".to_owned())
     }
 }
@@ -77,8 +77,8 @@ impl fmt::Display for Name {
 impl PartialSchema for Name {
     fn schema() -> RefOr<Schema> {
         let name = ObjectBuilder::new().schema_type(Type::String);
-        let name = name.pattern(Some(format!("^{}$", Self::FORM))).examples(["backbone"]);
-        name.description(Some("A label of the domain name system, in lower case.")).build().into()
+        let name = name.pattern(Some(format!("^{}$", Self::PATTERN))).examples(["backbone"]);
+        name.description(Some("A DNS label in lower case.")).build().into()
     }
 }
 
@@ -95,12 +95,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_a_label_in_lower_case() {
+    fn name_is_a_dns_label_in_lower_case() {
         for name in ["a", "probe-1", "0", &"x".repeat(63)] {
             assert_eq!(name.parse::<Name>().unwrap().to_string(), name);
         }
         for none in ["", "-a", "a-", "A", "a.b", "a/b", "ä", "a b", &"x".repeat(64)] {
-            assert!(none.parse::<Name>().unwrap_err().to_string().contains("is no name"), "{none}");
+            assert!(
+                none.parse::<Name>().unwrap_err().to_string().contains("is not a name"),
+                "{none}"
+            );
         }
         assert!(serde_json::from_str::<Name>("\"../x\"").is_err());
     }

@@ -1,7 +1,7 @@
-//! What the two probes of an authenticated test share, and nobody else.
+//! Shared secret of the two probes of an authenticated test.
 //!
-//! The controller makes it when the task is entered, and forgets it when the task is ended. It is no part of the
-//! task, so that whoever is told of tasks is not told of it: only duties carry it, to the probes that test.
+//! The controller generates it when the task is created, and deletes it when the task is ended. It is not part of the
+//! task: only `Duty` messages carry it, to the two probes.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use wirestamp_packet::stamp::Key;
 
 use crate::v1::Duty;
 
-/// As many as an HMAC-SHA-256 has (RFC 4868 section 2.1.1).
+/// Key length of HMAC-SHA-256, in bytes (RFC 4868 section 2.1.1).
 pub(crate) const BYTES: usize = 32;
 
 /// A secret that sender and reflector of a test share (RFC 8762 section 4.4).
@@ -20,12 +20,12 @@ pub(crate) struct Secret {
 }
 
 impl Secret {
-    /// The one that a duty carries; none if that is no secret.
+    /// Parses the secret of a duty; none if it is not valid.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         Some(Self { bytes: bytes.try_into().ok()?, key: Key::new(bytes)? })
     }
 
-    /// By which packets get their codes.
+    /// Key of the authentication codes.
     pub(crate) fn key(&self) -> Key {
         self.key.clone()
     }
@@ -37,14 +37,14 @@ impl PartialEq for Secret {
     }
 }
 
-/// A new one, that nobody can guess.
+/// A new random secret.
 pub(crate) fn random() -> Result<[u8; BYTES], getrandom::Error> {
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Without itself.
+/// Without the secret.
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(..)")
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_is_not_shown_and_no_two_are_alike() {
+    fn secrets_differ_and_are_not_printed() {
         let [first, second] = [(), ()].map(|()| random().unwrap());
         assert_ne!(first, second);
         let read = Secret::read(&first).unwrap();

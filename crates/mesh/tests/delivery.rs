@@ -118,7 +118,7 @@ fn who_may_not_deliver_is_told_so_and_disturbs_nobody() {
     let nobody = runtime.block_on(async { call(&address, Role::Controller, &trust) }).unwrap();
     let eve = let_in("eve", 0);
     let why = runtime.block_on(probe::deliver(nobody, &eve.stock, eve.channel)).unwrap_err();
-    assert!(why.to_string().contains("this takes a certificate of the mesh"), "{why}");
+    assert!(why.to_string().contains("this requires a certificate of the mesh"), "{why}");
     // With one that was revoked.
     let revoked = let_in("cellar", 1);
     register.revoke(&"cellar".parse().unwrap(), None, now()).unwrap();
@@ -139,7 +139,7 @@ fn a_token_works_once_and_for_its_own_authority() {
     // The answer may have got lost.
     let credentials = enrol(&roof, &request).unwrap();
     let why = enrol(&roof, &Request::new().unwrap()).map(drop).unwrap_err();
-    assert!(why.contains("the token for probe roof was used before"), "{why}");
+    assert!(why.contains("the token for probe roof was used at"), "{why}");
     // The controller of another mesh is found out before it hears of the token.
     let elsewhere = tempfile::tempdir().unwrap();
     Authority::create(&authority(elsewhere.path()), now()).unwrap();

@@ -176,7 +176,7 @@ fn a_token_works_once_and_takes_the_place_of_what_the_node_had() {
     let mut again = Authority::open(&in_folder(&folder)).unwrap();
     let other = Request::new().unwrap().pem().unwrap();
     let used = again.enrol(&token, &other, now()).unwrap_err();
-    assert!(used.to_string().starts_with("the token for probe roof was used before"), "{used}");
+    assert!(used.to_string().starts_with("the token for probe roof was used at"), "{used}");
     // The answer did not get there: the same key again.
     let repeated = again.enrol(&token, &request, now()).unwrap();
     assert!(again.is_good(repeated.serial, now()).unwrap());
@@ -264,7 +264,7 @@ fn there_is_one_authority_in_a_file_and_errors_name_it() {
     let mode = std::os::unix::fs::PermissionsExt::mode(&path.metadata().unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);
     let error = |result: Result<Authority, Error>| result.map(drop).unwrap_err().to_string();
-    assert!(error(Authority::create(&path, now())).contains("there is an authority at"));
+    assert!(error(Authority::create(&path, now())).contains("cannot create a CA at"));
     assert!(error(Authority::open(Path::new("/nowhere/x"))).contains("`wirestamp pki create`"));
     let nowhere = Path::new("/nowhere/x");
     assert!(error(Authority::create(nowhere, now())).contains("/nowhere/x: No such"));

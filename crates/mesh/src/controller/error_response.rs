@@ -91,7 +91,7 @@ impl From<QueryError> for ApiError {
 impl From<WrongTask> for ApiError {
     fn from(wrong: WrongTask) -> Self {
         let status = match wrong {
-            WrongTask::Senseless { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+            WrongTask::Contradiction { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             _ => StatusCode::BAD_REQUEST,
         };
         Self(status, wrong.to_string())

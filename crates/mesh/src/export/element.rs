@@ -1,9 +1,9 @@
-//! Elements that IANA does not have. `docs/ipfix.md` describes them.
+//! Enterprise-specific elements, documented in `docs/ipfix.md`.
 
 use crate::protocol::ipfix::Element;
 
 const fn own(number: u16) -> Element {
-    // For examples and documentation (RFC 5612), until somebody is responsible for a number of our own.
+    // The number for examples and documentation (RFC 5612): the project has none of its own yet.
     Element { enterprise: 32_473, number }
 }
 
@@ -22,7 +22,7 @@ pub(super) const CLOCK_STATE: Element = own(12);
 pub(super) const CLOCKS_CONTRADICTED: Element = own(13);
 pub(super) const DELAY_ERROR: Element = own(14);
 
-/// Least, mean, standard deviation, median, 90th, 99th and 99.9th percentile and greatest value, in this order.
+/// Min, mean, standard deviation, median, 90th, 99th and 99.9th percentile and max, in this order.
 pub(super) type OfSummary = [Element; 8];
 
 const fn of_summary(first: u16) -> OfSummary {
@@ -39,7 +39,7 @@ pub(super) const DELAY: OfSummary = of_summary(16);
 pub(super) const ABOVE_MINIMUM: OfSummary = of_summary(24);
 pub(super) const VARIATION: OfSummary = of_summary(32);
 
-// Of flows, since they began.
+// Totals of flows since their begin.
 pub(super) const RETRANSMITTED_TOTAL: Element = own(40);
 pub(super) const DUPLICATED_TOTAL: Element = own(41);
 pub(super) const REORDERED_TOTAL: Element = own(42);
@@ -48,6 +48,6 @@ pub(super) const SOURCE_OF_RTP: Element = own(44);
 pub(super) const PAYLOAD_TYPE: Element = own(45);
 pub(super) const CODEC_NAME: Element = own(46);
 pub(super) const JITTER: Element = own(47);
-pub(super) const OPINION: Element = own(48);
+pub(super) const MOS: Element = own(48);
 pub(super) const ROUND_TRIP_MIN: Element = own(49);
 pub(super) const ROUND_TRIP_MEAN: Element = own(50);

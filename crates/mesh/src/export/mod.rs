@@ -1,9 +1,9 @@
-//! Results go to others.
+//! Export of results to other systems.
 
-mod asking;
 mod element;
 mod flows;
 mod ipfix;
+mod poller;
 mod udp;
 mod values;
 

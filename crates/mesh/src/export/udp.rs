@@ -1,4 +1,4 @@
-//! Messages of IPFIX are sent.
+//! IPFIX export over UDP.
 
 use std::collections::HashSet;
 use std::io;
@@ -13,24 +13,24 @@ use tokio::time::{MissedTickBehavior, interval};
 use tracing::{info, warn};
 
 use super::Ipfix;
-use super::asking::{Asking, News};
+use super::poller::{NewResults, Poller};
 use crate::collector::flow_reports;
 use crate::controller::Sources;
 use crate::task::Tasks;
 
-/// Templates come again, because datagrams get lost and receivers begin anew (RFC 7011 section 8.4). Its ten minutes
-/// would leave a new receiver without results for as long.
-const AGAIN: Duration = Duration::from_mins(1);
+/// Interval of template retransmission, for lost datagrams and restarted receivers (RFC 7011 section 8.4). With the
+/// ten minutes of the RFC, a new receiver would wait too long.
+const TEMPLATE_INTERVAL: Duration = Duration::from_mins(1);
 
-/// Sends results over UDP as they come, and never waits for who receives them.
+/// Sends results over UDP when they are available, without acknowledgement.
 pub struct Exporter {
     socket: UdpSocket,
     to: SocketAddr,
     ipfix: Ipfix,
-    /// Messages that could not be sent since templates were sent last.
+    /// Messages that could not be sent since the last templates.
     unsent: u64,
-    /// Why results could not be read, as was told since then.
-    told: HashSet<String>,
+    /// Read errors that were logged since then.
+    logged: HashSet<String>,
 }
 
 /// Why results cannot be exported.
@@ -42,79 +42,81 @@ pub struct CannotExport {
 }
 
 impl Exporter {
-    /// Finds who is to receive them, `HOST:PORT`. IANA has given IPFIX the port 4739.
+    /// Resolves the receiver, `HOST:PORT`. The IANA port of IPFIX is 4739.
     ///
     /// # Errors
-    /// When that is no address, or cannot be reached from here.
+    /// When the address is not valid or not reachable.
     pub async fn open(to: &str) -> Result<Self, CannotExport> {
         let (socket, address) =
             connect(to).await.map_err(|cause| CannotExport { to: to.to_owned(), cause })?;
-        Ok(Self { socket, to: address, ipfix: Ipfix::default(), unsent: 0, told: HashSet::new() })
+        Ok(Self { socket, to: address, ipfix: Ipfix::default(), unsent: 0, logged: HashSet::new() })
     }
 
-    /// Exports what is measured from now on by these tasks, and does not end.
+    /// Exports new results of these tasks forever.
     pub async fn run(mut self, sources: Arc<Sources>, mut tasks: watch::Receiver<Arc<Tasks>>) -> ! {
         let mut stored = sources.subscribe();
-        let mut again = interval(AGAIN);
+        let mut again = interval(TEMPLATE_INTERVAL);
         again.set_missed_tick_behavior(MissedTickBehavior::Delay);
         again.tick().await;
         self.describe(&tasks).await;
         let before = tasks.borrow_and_update().clone();
-        let mut asking = Asking::behind(&before, sources);
-        asking.ask(&before);
-        while let Some(answer) = asking.answer().await {
-            match asking.take(answer, &before) {
+        let mut poller = Poller::behind(&before, sources);
+        poller.poll(&before);
+        while let Some(response) = poller.next_response().await {
+            match poller.take(response, &before) {
                 Ok(new) => self.export(new, &before).await,
-                Err(why) => warn!("cannot read how far results have come: {why}; goes on trying"),
+                Err(why) => warn!("cannot read earlier results: {why}; retrying"),
             }
         }
-        info!("exports results to {} (IPFIX over UDP)", self.to);
+        info!("exporting results to {} (IPFIX over UDP)", self.to);
         loop {
             tokio::select! {
                 biased;
                 _ = again.tick() => self.describe(&tasks).await,
                 Ok(()) = tasks.changed() => self.describe(&tasks).await,
-                Some(answer) = asking.answer() => {
+                Some(response) = poller.next_response() => {
                     let known = tasks.borrow().clone();
-                    match asking.take(answer, &known) {
+                    match poller.take(response, &known) {
                         Ok(new) => self.export(new, &known).await,
-                        Err(why) => self.tell(why.to_string()),
+                        Err(why) => self.log_error(why.to_string()),
                     }
                 }
-                Ok(()) = stored.changed() => asking.ask(&tasks.borrow()),
+                Ok(()) = stored.changed() => poller.poll(&tasks.borrow()),
             }
         }
     }
 
     async fn describe(&mut self, tasks: &watch::Receiver<Arc<Tasks>>) {
         if self.unsent > 1 {
-            warn!("{} messages could not be sent to {}", self.unsent, self.to);
+            warn!("cannot send {} messages to {}", self.unsent, self.to);
         }
         self.unsent = 0;
-        self.told.clear();
+        self.logged.clear();
         let tasks = tasks.borrow().clone();
         let messages = self.ipfix.descriptions(&tasks, now());
         self.send(&messages).await;
     }
 
-    /// Exports what is new of a task, if there is something.
-    async fn export(&mut self, new: Option<(u64, News)>, tasks: &Tasks) {
+    /// Exports new results of a task.
+    async fn export(&mut self, new: Option<(u64, NewResults)>, tasks: &Tasks) {
         let Some((number, news)) = new else { return };
         let Some(entered) = tasks.get(&number) else { return };
         let name = &entered.task.name;
         let task = (number, name.as_ref());
         let messages = match news {
-            News::Results(results) => self.ipfix.results(task, &results, now()),
-            News::Flows(reports) => self.ipfix.flows(task, &flow_reports(name, reports), now()),
+            NewResults::Results(results) => self.ipfix.results(task, &results, now()),
+            NewResults::Flows(reports) => {
+                self.ipfix.flows(task, &flow_reports(name, reports), now())
+            }
         };
         self.send(&messages).await;
     }
 
-    /// Says why results cannot be read: they are exported when they can be.
-    fn tell(&mut self, why: String) {
-        if !self.told.contains(&why) {
-            warn!("cannot read results to be exported: {why}; goes on trying");
-            self.told.insert(why);
+    /// Logs a read error. The results are exported later.
+    fn log_error(&mut self, why: String) {
+        if !self.logged.contains(&why) {
+            warn!("cannot read results to export: {why}; retrying");
+            self.logged.insert(why);
         }
     }
 
@@ -122,10 +124,10 @@ impl Exporter {
         for message in messages {
             let Err(error) = self.socket.send(message).await else { continue };
             if self.unsent == 0 {
-                warn!("cannot send results to {}: {error}; goes on trying", self.to);
+                warn!("cannot send results to {}: {error}; retrying", self.to);
             }
             self.unsent += 1;
-            // That one before was refused is told of when the next is sent.
+            // The kernel reports the rejection of an earlier datagram with the next one.
             if error.kind() == io::ErrorKind::ConnectionRefused {
                 drop(self.socket.send(message).await);
             }
@@ -134,7 +136,7 @@ impl Exporter {
 }
 
 async fn connect(to: &str) -> io::Result<(UdpSocket, SocketAddr)> {
-    let unknown = || io::Error::new(io::ErrorKind::NotFound, "it has no address");
+    let unknown = || io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     let address = lookup_host(to).await?.next().ok_or_else(unknown)?;
     let here: SocketAddr = match address {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -145,7 +147,7 @@ async fn connect(to: &str) -> io::Result<(UdpSocket, SocketAddr)> {
     Ok((socket, address))
 }
 
-/// The second since 1970, as far as 32 bits go: until 2106.
+/// Seconds since 1970 in 32 bits, until 2106.
 fn now() -> u32 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u32::try_from(since.as_secs()).unwrap_or(u32::MAX)

@@ -1,4 +1,4 @@
-//! Having keys signed.
+//! Enrolment and renewal of certificates.
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -11,11 +11,11 @@ use crate::transport::{Trust, call};
 use crate::v1::control_client::ControlClient;
 use crate::v1::{Certificate, Enrolment, Renewal};
 
-/// Has a key signed by the controller at an address, `HOST:PORT`, with a token. The controller is known by that.
-/// The same key can be signed again, should the answer get lost.
+/// Enrols at the controller at `HOST:PORT` with a token, which also identifies the controller. The same key can be
+/// signed again, in case the response was lost.
 ///
 /// # Errors
-/// When the controller is not there, or is another, or does not take the token.
+/// When the controller cannot be reached, is not the one of the token, or rejects it.
 pub async fn enrol(
     controller: &str,
     token: &Token,
@@ -27,10 +27,10 @@ pub async fn enrol(
     credentials(request, answer.map_err(|status| refused(controller, status))?.into_inner())
 }
 
-/// Has a new key signed, for a node that has credentials which are still good.
+/// Renews valid credentials with a new key.
 ///
 /// # Errors
-/// When the controller is not there, or the credentials are not good any more.
+/// When the controller cannot be reached, or the credentials are not valid any more.
 pub async fn renew(controller: &str, credentials_now: &Credentials) -> Result<Credentials, Error> {
     let request = Request::new()?;
     let mut client = client(controller, &Trust::Certificate(credentials_now))?;

@@ -1,4 +1,4 @@
-//! A node that belongs to a mesh: it is let in, calls its controller again and again, and stays.
+//! Membership of a node: enrolment, calls to the controller, and renewal.
 
 mod membership;
 mod pause;
@@ -23,48 +23,48 @@ use crate::Name;
 use crate::pki::{self, Credentials, Request, Role, Token};
 use crate::transport::{Trust, Unusable, call, reason};
 
-/// How often a node looks whether its certificate ends soon.
-const LOOK_AFTER: Duration = Duration::from_secs(3600);
+/// How often the certificate is checked for renewal.
+const RENEWAL_CHECK_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// Why a node does not belong to the mesh, or cannot call another.
+/// Errors of membership and of calls to other nodes.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// There is no connection to be made.
+    /// A connection cannot be made.
     #[error(transparent)]
     Connection(#[from] Unusable),
-    /// A key or a certificate is not as it should be.
+    /// A key or certificate is not valid.
     #[error(transparent)]
     Certificate(#[from] pki::Error),
-    /// The other side says no, or is not there.
+    /// The other node rejects the call or cannot be reached.
     #[error("{node}: {}", reason(status))]
     Refused {
-        /// Who was called, and where.
+        /// Node and address.
         node: String,
-        /// What it says.
+        /// Its status.
         status: Box<Status>,
     },
-    /// The controller has signed something else.
-    #[error("the controller answers with the certificate of another key")]
+    /// The controller signed another key.
+    #[error("cannot use the certificate of the controller: it is for another key")]
     AnotherKey,
-    /// It was not let in yet.
-    #[error("there is no {}: a {role} is let in with a token, which `wirestamp pki token` makes", file.display())]
-    NotLetIn {
-        /// Where its credentials would be.
+    /// The node is not enrolled.
+    #[error("cannot open {}: no such file; enrol the {role} with a token from `wirestamp pki token`", file.display())]
+    NotEnrolled {
+        /// Path of the credentials.
         file: PathBuf,
-        /// What it is.
+        /// Role.
         role: Role,
     },
     /// Its credentials cannot be read or written.
     #[error("cannot use credentials: {0}")]
     Credentials(io::Error),
-    /// Its credentials are somebody else's.
-    #[error("the certificate is none of a {0}")]
-    NobodysCertificate(Role),
+    /// The credentials are for another role.
+    #[error("the certificate is not for a {0}")]
+    WrongRole(Role),
 }
 
 impl Error {
-    /// Whether it may be gone when the same is tried again: nobody was reached, or nobody who could help.
-    fn may_pass(&self) -> bool {
+    /// Whether a retry may succeed.
+    fn is_temporary(&self) -> bool {
         match self {
             Self::Refused { status, .. } => status.code() == Code::Unavailable,
             _ => false,
@@ -72,7 +72,7 @@ impl Error {
     }
 }
 
-/// A node that was let in.
+/// An enrolled node.
 pub(crate) struct Member {
     controller: String,
     file: PathBuf,
@@ -82,11 +82,10 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// Reads its credentials from a file, or has itself let in by the controller at an address, `HOST:PORT`, and
-    /// waits for that if need be.
+    /// Reads the credentials from a file, or enrols at the controller at `HOST:PORT`, retrying until it answers.
     ///
     /// # Errors
-    /// When the file cannot be used, or the controller does not let it in.
+    /// When the file cannot be used, or the controller rejects the node.
     pub(crate) async fn open(
         controller: String,
         file: PathBuf,
@@ -98,43 +97,43 @@ impl Member {
             (Err(error), _) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(Error::Credentials(error));
             }
-            (Err(_), None) => return Err(Error::NotLetIn { file, role }),
+            (Err(_), None) => return Err(Error::NotEnrolled { file, role }),
             (Err(_), Some(token)) => {
                 Credentials::can_be_written(&file).map_err(Error::Credentials)?;
-                let credentials = let_in(&controller, token).await?;
+                let credentials = enrol_with_retries(&controller, token).await?;
                 credentials.write(&file).map_err(Error::Credentials)?;
                 credentials
             }
         };
         let subject = credentials.subject_and_serial().map(|(subject, _)| subject);
         let subject = subject.filter(|it| it.role == role);
-        let name = subject.ok_or(Error::NobodysCertificate(role))?.name;
+        let name = subject.ok_or(Error::WrongRole(role))?.name;
         let credentials = watch::Sender::new(credentials);
         Ok(Self { controller, file, name, role, credentials })
     }
 
-    /// Its name.
+    /// Name of the node.
     pub(crate) fn name(&self) -> &Name {
         &self.name
     }
 
-    /// The address of its controller.
+    /// Address of the controller.
     pub(crate) fn controller(&self) -> &str {
         &self.controller
     }
 
-    /// Its credentials, and whenever it has others.
+    /// The credentials and their changes.
     pub(crate) fn credentials(&self) -> watch::Receiver<Credentials> {
         self.credentials.subscribe()
     }
 
-    /// Calls to its controller, with the newest credentials.
+    /// Channel to the controller, with the newest credentials.
     pub(crate) fn call(&self) -> Result<Channel, Error> {
         let trust = self.credentials.borrow().clone();
         Ok(call(&self.controller, Role::Controller, &Trust::Certificate(&trust))?)
     }
 
-    /// Renews the certificate before it ends, for ever.
+    /// Renews the certificate before it expires, forever.
     pub(crate) async fn stay(&self) {
         let mut pause = Pause::new();
         loop {
@@ -152,26 +151,26 @@ impl Member {
                     }
                 }
             }
-            time::sleep(LOOK_AFTER).await;
+            time::sleep(RENEWAL_CHECK_INTERVAL).await;
         }
     }
 
     async fn renewed(&self, now: &Credentials) -> Result<Credentials, Error> {
         let renewed = renew(&self.controller, now).await?;
-        // What cannot be used does not take the place of what can.
+        // Do not replace usable credentials by unusable ones.
         call(&self.controller, Role::Controller, &Trust::Certificate(&renewed))?;
         renewed.write(&self.file).map_err(Error::Credentials)?;
         Ok(renewed)
     }
 }
 
-/// Waits for the controller to let it in. The key stays the same, should an answer get lost.
-async fn let_in(controller: &str, token: &Token) -> Result<Credentials, Error> {
+/// Enrols, retrying until the controller answers. The key stays the same, in case a response was lost.
+async fn enrol_with_retries(controller: &str, token: &Token) -> Result<Credentials, Error> {
     let request = Request::new()?;
     let mut pause = Pause::new();
     loop {
         match enrol(controller, token, &request).await {
-            Err(error) if error.may_pass() => pause.after(Err(error)).await,
+            Err(error) if error.is_temporary() => pause.after(Err(error)).await,
             enrolled => return enrolled,
         }
     }

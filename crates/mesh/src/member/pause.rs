@@ -1,4 +1,4 @@
-//! Waits between calls.
+//! Exponential backoff between calls.
 
 use std::fmt::Display;
 use std::time::{Duration, Instant};
@@ -6,32 +6,32 @@ use std::time::{Duration, Instant};
 use tokio::time;
 use tracing::warn;
 
-/// How long a node waits before it calls again, at first and at the most.
+/// First and max delay.
 const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Waits that grow, and one word about each reason for them.
+/// Growing delays, with one log message for each new error.
 pub(crate) struct Pause {
     next: Duration,
     begun: Instant,
-    told: Option<String>,
+    logged: Option<String>,
 }
 
 impl Pause {
     pub(crate) fn new() -> Self {
-        Self { next: FIRST, begun: Instant::now(), told: None }
+        Self { next: FIRST, begun: Instant::now(), logged: None }
     }
 
-    /// Waits after something has ended that should not have.
+    /// Waits after a call that should not have ended.
     pub(crate) async fn after<E: Display>(&mut self, ended: Result<(), E>) {
         if self.begun.elapsed() > LONGEST {
-            // It went well for a while.
+            // The last call lasted for a while.
             *self = Self::new();
         }
         let why = ended.err().map(|error| error.to_string());
-        if let Some(why) = why.filter(|why| self.told.as_ref() != Some(why)) {
-            warn!("{why}; tries again");
-            self.told = Some(why);
+        if let Some(why) = why.filter(|why| self.logged.as_ref() != Some(why)) {
+            warn!("{why}; retrying");
+            self.logged = Some(why);
         }
         time::sleep(self.next).await;
         self.next = (2 * self.next).min(LONGEST);

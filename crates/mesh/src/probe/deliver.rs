@@ -26,7 +26,7 @@ pub async fn deliver(
     spool: &SharedSpool,
     name: ChannelName,
 ) -> Result<(), Error> {
-    let refused = |status| Error::refused(format!("the collector, of task {}", name.task), status);
+    let refused = |status| Error::refused(format!("the collector of task {}", name.task), status);
     let (deliveries, outgoing) = mpsc::channel(QUEUED_BATCHES);
     let ChannelName { task, point } = name;
     let (stream, first) = block_in_place(|| spool.opening(name))?;

@@ -26,8 +26,8 @@ const LONGEST: usize = 255;
 
 impl End {
     /// Regular expression of the text form.
-    pub(super) fn form() -> String {
-        format!("{}(@[!-.0-?A-~]{{1,{LONGEST}}})?", Name::FORM)
+    pub(super) fn pattern() -> String {
+        format!("{}(@[!-.0-?A-~]{{1,{LONGEST}}})?", Name::PATTERN)
     }
 }
 

@@ -33,7 +33,7 @@ const OCTET: &str = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";
 
 impl ForeignPoint {
     /// Regular expression of the text form. Numbers have one digit less than the largest possible ones.
-    pub(super) fn form() -> String {
+    pub(super) fn pattern() -> String {
         let several = |groups: usize| format!("({GROUP}(:{GROUP}){{0,{groups}}})?");
         // `::` replaces at least one of eight groups, once.
         let shortened = (0..7).map(|before| match before {

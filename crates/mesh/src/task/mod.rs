@@ -13,14 +13,14 @@
 //! schedule = { every = "1h", for = "10m", until = "2027-01-01T00:00:00Z" }
 //! ```
 
-mod described;
 mod end;
 mod file;
 mod foreign;
 mod measure;
 mod point;
 mod schedule;
-mod written;
+mod schema;
+mod spec;
 
 use std::collections::BTreeMap;
 
@@ -34,16 +34,16 @@ pub use measure::{ActiveDelay, Distribution, Measure, PassiveDelay, ReportedDela
 pub(crate) use measure::{VOLUME, interval};
 pub use point::{NotAPoint, Point};
 pub use schedule::{Schedule, Window, WrongSchedule};
-pub use written::WrongTask;
+pub use spec::WrongTask;
 
-pub(crate) use described::entered_schema;
+pub(crate) use schema::entered_schema;
 
 use crate::Name;
-use written::Written;
+use spec::TaskSpec;
 
 /// A measurement task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Written", into = "Written")]
+#[serde(try_from = "TaskSpec", into = "TaskSpec")]
 pub struct Task {
     /// Unique among current tasks.
     pub name: Name,

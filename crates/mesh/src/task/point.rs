@@ -29,10 +29,10 @@ const LONGEST_NAMESPACE: usize = 255;
 
 impl Point {
     /// Regular expression of the text form.
-    pub(super) fn form() -> String {
+    pub(super) fn pattern() -> String {
         let [interface, namespace] = [LONGEST_INTERFACE, LONGEST_NAMESPACE]
             .map(|longest| format!("[!-.0-?A-~]{{1,{longest}}}"));
-        format!("{}/{interface}(@{namespace})?", Name::FORM)
+        format!("{}/{interface}(@{namespace})?", Name::PATTERN)
     }
 }
 

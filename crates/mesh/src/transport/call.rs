@@ -1,4 +1,4 @@
-//! Making calls.
+//! Outgoing connections.
 
 use std::error::Error;
 use std::io;
@@ -18,26 +18,25 @@ use tower::service_fn;
 use super::tls::{self, Unusable};
 use crate::pki::{Credentials, Role, Token};
 
-/// How long a connection may take to be made, how often it is asked whether it still is one, and how long
-/// that may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Connect timeout, keep-alive interval and keep-alive timeout.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Nodes are known by their roles. A name has to be said all the same.
+/// Server name for TLS, which is not verified: nodes are identified by their roles.
 const NAME: &str = "wirestamp.internal";
 
-/// By what the caller knows whom it calls, and is known.
+/// How caller and server authenticate each other.
 pub enum Trust<'a> {
-    /// Both have a certificate of the authority.
+    /// Both have a certificate of the CA.
     Certificate(&'a Credentials),
-    /// The caller has nothing but a token.
+    /// The caller only has a token.
     Token(&'a Token),
 }
 
-/// Calls that go to the node of a role at an address, `HOST:PORT`. The connection is made at the first, and
-/// again when it broke. It takes a runtime, where it is called and wherever it is used.
+/// Channel to the node of a role at `HOST:PORT`. It connects at the first call, and reconnects when the connection is
+/// lost. Requires a runtime.
 ///
 /// # Errors
-/// When the credentials cannot be used, or this is no address.
+/// When the credentials or the address are not valid.
 pub fn call(address: &str, role: Role, trust: &Trust<'_>) -> Result<Channel, Unusable> {
     let configuration = match trust {
         Trust::Certificate(credentials) => tls::calling(role, credentials)?,
@@ -45,9 +44,9 @@ pub fn call(address: &str, role: Role, trust: &Trust<'_>) -> Result<Channel, Unu
     };
     let endpoint = Endpoint::from_shared(format!("http://{address}"))
         .map_err(|_| Unusable::address(address))?
-        .connect_timeout(PATIENCE)
-        .http2_keep_alive_interval(PATIENCE)
-        .keep_alive_timeout(PATIENCE)
+        .connect_timeout(TIMEOUT)
+        .http2_keep_alive_interval(TIMEOUT)
+        .keep_alive_timeout(TIMEOUT)
         .keep_alive_while_idle(true);
     let (address, configuration) = (Arc::<str>::from(address), Arc::new(configuration));
     let connect = move |_: Uri| connect(Arc::clone(&address), Arc::clone(&configuration));
@@ -59,16 +58,16 @@ async fn connect(
     configuration: Arc<ClientConfig>,
 ) -> io::Result<TokioIo<tokio_rustls::client::TlsStream<TcpStream>>> {
     let stream = TcpStream::connect(&*address).await?;
-    super::watch_over(&stream)?;
+    super::set_timeouts(&stream)?;
     let name = ServerName::try_from(NAME).map_err(io::Error::other)?;
     let stream = TlsConnector::from(configuration).connect(name, stream).await?;
     Ok(TokioIo::new(stream))
 }
 
-/// Why a call failed, in one line: what the other side says, or what is wrong with the connection.
+/// Why a call failed, in one line: the message of the other node, or the error of the connection.
 #[must_use]
 pub fn reason(status: &Status) -> String {
     let causes = iter::successors(status.source(), |&cause| cause.source());
-    // The last is the one that tells what happened.
+    // The last one is the root cause.
     causes.last().map_or_else(|| status.message().to_owned(), ToString::to_string)
 }

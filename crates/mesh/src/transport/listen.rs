@@ -1,4 +1,4 @@
-//! Taking calls.
+//! Incoming connections.
 
 use std::future;
 use std::io;
@@ -18,41 +18,41 @@ use tracing::{debug, warn};
 
 use crate::pki::{Serial, Subject};
 
-/// Handshakes at once, and how long each may take: who only knocks keeps nobody else out for long.
+/// Max concurrent handshakes, and timeout of each, so that idle connections do not block others.
 const HANDSHAKES: usize = 64;
-const PATIENCE: Duration = Duration::from_secs(10);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long nobody is let in where the system has no room for another connection.
-const PAUSE: Duration = Duration::from_millis(100);
+/// Delay after a failed accept, for example without free file descriptors.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Who is at the other end of a connection.
+/// The other end of a connection.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// Its address.
+    /// Address.
     pub address: SocketAddr,
-    /// How it is known who it is.
+    /// Identity.
     pub known: Known,
 }
 
-/// How it is known who somebody is.
+/// Identity of a peer.
 #[derive(Clone, Debug)]
 pub enum Known {
-    /// It is not.
+    /// Unknown: no certificate.
     Not,
-    /// By a certificate, which the authority signed, and its number.
+    /// Subject and serial number of a verified certificate.
     Certificate(Subject, Serial),
-    /// It came by a way that only this machine has.
+    /// A caller on this machine, at the loopback address.
     Local,
 }
 
-/// Takes connections at an address. A handshake keeps none of the others waiting.
+/// TLS listener. Handshakes run concurrently.
 pub struct Listener {
     address: SocketAddr,
     connections: mpsc::Receiver<(TlsStream<TcpStream>, Peer)>,
 }
 
 impl Listener {
-    /// Listens with a socket, and with the newest of these configurations at each connection.
+    /// Listens with a socket. Each connection uses the newest configuration.
     ///
     /// # Errors
     /// When the socket cannot be used.
@@ -71,14 +71,14 @@ impl Listener {
         Ok(Self { address, connections })
     }
 
-    /// Where it listens.
+    /// Address of the socket.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 }
 
-/// Takes connections until nobody wants them any more.
+/// Accepts connections until the listener is dropped.
 async fn take_all(
     socket: TcpListener,
     configuration: watch::Receiver<Arc<ServerConfig>>,
@@ -92,8 +92,8 @@ async fn take_all(
             taken = socket.accept() => match taken {
                 Ok(taken) => taken,
                 Err(error) => {
-                    warn!("cannot take a connection: {error}");
-                    time::sleep(PAUSE).await;
+                    warn!("cannot accept a connection: {error}");
+                    time::sleep(ACCEPT_RETRY_DELAY).await;
                     continue;
                 }
             },
@@ -102,11 +102,11 @@ async fn take_all(
         let sender = sender.clone();
         tokio::spawn(async move {
             let _place = place;
-            match time::timeout(PATIENCE, shake_hands(stream, address, acceptor)).await {
-                // Nobody wants it any more, if it cannot be sent.
+            match time::timeout(HANDSHAKE_TIMEOUT, shake_hands(stream, address, acceptor)).await {
+                // Sending fails only when the listener was dropped.
                 Ok(Ok(connection)) => drop(sender.send(connection).await),
-                Ok(Err(error)) => warn!("refused a connection from {address}: {error}"),
-                Err(_) => debug!("{address} did not finish its handshake"),
+                Ok(Err(error)) => warn!("rejected a connection from {address}: {error}"),
+                Err(_) => debug!("handshake with {address} timed out"),
             }
         });
     }
@@ -117,7 +117,7 @@ async fn shake_hands(
     address: SocketAddr,
     acceptor: TlsAcceptor,
 ) -> io::Result<(TlsStream<TcpStream>, Peer)> {
-    super::watch_over(&stream)?;
+    super::set_timeouts(&stream)?;
     let stream = acceptor.accept(stream).await?;
     let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
     let certificate = certificate.map(|it| Subject::of(it)).transpose();
@@ -134,7 +134,7 @@ impl axum::serve::Listener for Listener {
     async fn accept(&mut self) -> (Self::Io, Peer) {
         match self.connections.recv().await {
             Some(connection) => connection,
-            // The runtime is at its end.
+            // The runtime is shutting down.
             None => future::pending().await,
         }
     }

@@ -1,8 +1,8 @@
 //! Connections between nodes: TLS 1.3 (RFC 8446), with certificates of the mesh on both sides.
 //!
-//! Whoever calls knows the other by the authority and by its role, not by its address, which may be any. Before
-//! a node has a certificate it knows the authority by its token. Whether a certificate was revoked, whoever
-//! listens looks at each call: the controller asks the authority, and a collector goes by what it was told.
+//! A caller verifies the CA and role of the server, not its address. Before a node has a certificate, its token
+//! identifies the CA. Servers check at each call whether the caller's certificate was revoked: the controller asks the
+//! CA, a collector uses the list from the controller.
 
 mod call;
 mod listen;
@@ -20,21 +20,21 @@ pub use tls::Unusable;
 
 pub(crate) use tls::listening;
 
-/// After how long without a word the other side is asked whether it is there, how often, and at which interval.
-const SILENCE: Duration = Duration::from_secs(20);
-const ASK_AGAIN: Duration = Duration::from_secs(5);
-const ASK: u32 = 3;
+/// TCP keep-alive: idle time, interval and number of probes.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(20);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
+const KEEPALIVE_PROBES: u32 = 3;
 
-/// How long what was sent may stay without an answer, in milliseconds.
-const UNANSWERED: u32 = 35_000;
+/// Timeout of unacknowledged data, in milliseconds.
+const USER_TIMEOUT_MS: u32 = 35_000;
 
-/// Has the kernel end a connection whose other side is gone without a word, and send each word at once.
-fn watch_over(stream: &TcpStream) -> io::Result<()> {
+/// Enables keep-alive and timeouts, and disables the Nagle algorithm.
+fn set_timeouts(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     sockopt::set_socket_keepalive(stream, true)?;
-    sockopt::set_tcp_keepidle(stream, SILENCE)?;
-    sockopt::set_tcp_keepintvl(stream, ASK_AGAIN)?;
-    sockopt::set_tcp_keepcnt(stream, ASK)?;
-    sockopt::set_tcp_user_timeout(stream, UNANSWERED)?;
+    sockopt::set_tcp_keepidle(stream, KEEPALIVE_IDLE)?;
+    sockopt::set_tcp_keepintvl(stream, KEEPALIVE_INTERVAL)?;
+    sockopt::set_tcp_keepcnt(stream, KEEPALIVE_PROBES)?;
+    sockopt::set_tcp_user_timeout(stream, USER_TIMEOUT_MS)?;
     Ok(())
 }

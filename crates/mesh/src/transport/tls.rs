@@ -1,4 +1,4 @@
-//! What the two sides of a connection show each other, and whom they trust.
+//! TLS configurations of servers and callers.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ use rustls::{
 
 use crate::pki::{Credentials, Role, Subject, Token};
 
-/// Why nobody can be called, or listened to.
+/// Why a TLS configuration cannot be made.
 #[derive(Debug, thiserror::Error)]
-#[error("no connection can be made: {0}")]
+#[error("cannot make a connection: {0}")]
 pub struct Unusable(String);
 
 impl Unusable {
-    /// There is nobody at what is no address.
+    /// The address is not valid.
     pub(super) fn address(text: &str) -> Self {
-        Self(format!("{text:?} is no address: expected HOST:PORT"))
+        Self(format!("{text:?} is not an address: expected HOST:PORT"))
     }
 }
 
@@ -33,11 +33,10 @@ impl From<Error> for Unusable {
     }
 }
 
-/// How a node listens that shows these credentials: callers may have a certificate of the same authority, or
-/// none.
-pub(crate) fn listening(shown: &Credentials) -> Result<ServerConfig, Unusable> {
+/// Server configuration with these credentials. Callers may have a certificate of the same CA, or none.
+pub(crate) fn listening(presented: &Credentials) -> Result<ServerConfig, Unusable> {
     let provider = Arc::new(ring::default_provider());
-    let roots = Arc::new(roots(&shown.trust_pem)?);
+    let roots = Arc::new(roots(&presented.trust_pem)?);
     let verifier = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider))
         .allow_unauthenticated()
         .build()
@@ -45,35 +44,39 @@ pub(crate) fn listening(shown: &Credentials) -> Result<ServerConfig, Unusable> {
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .with_client_cert_verifier(verifier)
-        .with_single_cert(certificates(&shown.chain_pem())?, key(shown)?)?;
+        .with_single_cert(certificates(&presented.chain_pem())?, key(presented)?)?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(config)
 }
 
-/// How a node of a role is called by one that shows its credentials, and trusts whom they trust.
-pub(super) fn calling(role: Role, shown: &Credentials) -> Result<ClientConfig, Unusable> {
-    let known_by = KnownBy::Authority(roots(&shown.trust_pem)?);
+/// Client configuration with credentials, for servers of a role.
+pub(super) fn calling(role: Role, presented: &Credentials) -> Result<ClientConfig, Unusable> {
+    let anchor = TrustAnchor::Authority(roots(&presented.trust_pem)?);
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Called::new(role, known_by)));
-    let config = builder.with_client_auth_cert(certificates(&shown.chain_pem())?, key(shown)?)?;
+        .with_custom_certificate_verifier(Arc::new(ServerVerifier::new(role, anchor)));
+    let config =
+        builder.with_client_auth_cert(certificates(&presented.chain_pem())?, key(presented)?)?;
     Ok(of_grpc(config))
 }
 
-/// How a node of a role is called by one that has nothing but a token.
+/// Client configuration with a token only, for servers of a role.
 pub(super) fn first_call(role: Role, token: Token) -> Result<ClientConfig, Unusable> {
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Called::new(role, KnownBy::Token(token))))
+        .with_custom_certificate_verifier(Arc::new(ServerVerifier::new(
+            role,
+            TrustAnchor::Token(token),
+        )))
         .with_no_client_auth();
     Ok(of_grpc(config))
 }
 
 fn of_grpc(mut config: ClientConfig) -> ClientConfig {
     config.alpn_protocols = vec![b"h2".to_vec()];
-    // Nodes are known by their roles, so that there is no name to ask for.
+    // Nodes are identified by their roles, so there is no server name to send.
     config.enable_sni = false;
     config
 }
@@ -83,8 +86,8 @@ fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, Unusable> {
     certificates.map_err(|error| Unusable(error.to_string()))
 }
 
-fn key(shown: &Credentials) -> Result<PrivateKeyDer<'static>, Unusable> {
-    let key = PrivateKeyDer::from_pem_slice(shown.key_pem.as_bytes());
+fn key(presented: &Credentials) -> Result<PrivateKeyDer<'static>, Unusable> {
+    let key = PrivateKeyDer::from_pem_slice(presented.key_pem.as_bytes());
     key.map_err(|error| Unusable(error.to_string()))
 }
 
@@ -96,31 +99,31 @@ fn roots(pem: &str) -> Result<RootCertStore, Unusable> {
     Ok(roots)
 }
 
-/// Who is called.
+/// Verifier of a server: its CA and role.
 #[derive(Debug)]
-struct Called {
+struct ServerVerifier {
     role: Role,
-    known_by: KnownBy,
+    anchor: TrustAnchor,
     provider: CryptoProvider,
 }
 
 #[derive(Debug)]
-enum KnownBy {
+enum TrustAnchor {
     Authority(RootCertStore),
-    /// What is called shows the authority's certificate itself, and the token knows that.
+    /// The server sends the CA certificate, and the token has its fingerprint.
     Token(Token),
 }
 
-impl Called {
-    fn new(role: Role, known_by: KnownBy) -> Self {
-        Self { role, known_by, provider: ring::default_provider() }
+impl ServerVerifier {
+    fn new(role: Role, anchor: TrustAnchor) -> Self {
+        Self { role, anchor, provider: ring::default_provider() }
     }
 
-    fn roots(&self, shown: &[CertificateDer<'_>]) -> Result<RootCertStore, Error> {
-        match &self.known_by {
-            KnownBy::Authority(roots) => Ok(roots.clone()),
-            KnownBy::Token(token) => {
-                let authority = shown.iter().find(|it| token.is_of(it));
+    fn roots(&self, presented: &[CertificateDer<'_>]) -> Result<RootCertStore, Error> {
+        match &self.anchor {
+            TrustAnchor::Authority(roots) => Ok(roots.clone()),
+            TrustAnchor::Token(token) => {
+                let authority = presented.iter().find(|it| token.is_of(it));
                 let authority = authority.ok_or(CertificateError::UnknownIssuer)?;
                 let mut roots = RootCertStore::empty();
                 roots.add(authority.clone().into_owned())?;
@@ -130,7 +133,7 @@ impl Called {
     }
 }
 
-impl ServerCertVerifier for Called {
+impl ServerCertVerifier for ServerVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,

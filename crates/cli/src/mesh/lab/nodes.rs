@@ -156,7 +156,9 @@ impl Nodes {
         self.begin("collector", "collector", place, files, &arguments)?;
         let log = files.0.join("collector.log");
         let deadline = Instant::now() + COLLECTOR_TIMEOUT;
-        while !fs::read_to_string(&log).is_ok_and(|text| text.contains("attends to")) {
+        while !fs::read_to_string(&log)
+            .is_ok_and(|text| text.contains("connected to the controller"))
+        {
             self.check()?;
             if Instant::now() > deadline {
                 bail!("the collector did not register: {}", last_line(&log));

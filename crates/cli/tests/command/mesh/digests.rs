@@ -71,8 +71,8 @@ const ROUTER: &str = r#"
     first=$!
     $inside $python "$2" bottleneck out 127.0.0.3 4739 7000 > second 2> second.log &
     second=$!
-    await exports first.log
-    await exports second.log
+    await exporting first.log
+    await exporting second.log
 "#;
 
 /// Runs a script there, over a path of `rate` Mbit/s; returns its folder and the controller's log.
@@ -178,7 +178,7 @@ stranger.sendto(b"who am I", ("127.0.0.1", 4739))'
     {
         assert_eq!(what(none), 0.0, "{none}: {text}");
     }
-    assert!(message.contains("datagrams of IPFIX, the last from 127.0.0."), "{message}");
+    assert!(message.contains("IPFIX datagrams, the last from 127.0.0."), "{message}");
     assert_eq!(Leftovers::now(), before);
 }
 

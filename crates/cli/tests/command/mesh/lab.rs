@@ -74,7 +74,7 @@ fn separate_collector_agrees_with_the_bottleneck() {
     let found = json(&[&mesh[..], &[kept.to_str().unwrap()]].concat());
     assert_true(&found);
     let message = fs::read_to_string(kept.join("collector.log")).unwrap();
-    assert!(message.contains("takes deliveries of 2 tasks"), "{message}");
+    assert!(message.contains("accepting batches of 2 tasks"), "{message}");
     assert_nothing_left(&before);
 }
 
@@ -95,7 +95,7 @@ fn disconnected_nodes_lose_no_result() {
     assert_true(&found);
     assert_eq!(found["tasks"][0]["sent"].as_u64(), Some(lasting * 50), "{found:#}");
     let message = fs::read_to_string(kept.join("roof.log")).unwrap();
-    let broke_off = message.contains("the collector, of task");
+    let broke_off = message.contains("the collector of task");
     assert_eq!(broke_off, cut >= 60, "{message}");
     assert_nothing_left(&before);
 }

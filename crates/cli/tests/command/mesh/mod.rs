@@ -75,7 +75,7 @@ const MESH: &str = r#"
         shift 3
         "$0" collector --controller $address --listen $listen --folder $name "$@" 2> $log &
         eval "$name=$!"
-        await 'attends to' $log
+        await 'connected to the controller' $log
         listens=$(sed -n 's/.*listening at \(127[^;]*\);.*/\1/p' $log)
     }
     let_in_collector() { # NAME LOG

@@ -175,7 +175,7 @@ fn killed_nodes_lose_no_result() {
         send 600000
         await_seconds 2
         killed $controller
-        await 'tries again' roof.log
+        await 'retrying' roof.log
         start_controller $address controller2.log
         await_seconds 4
         killed $roof
@@ -249,14 +249,14 @@ fn only_operators_change_tasks_over_http() {
         ("the viewer viewer may not do this", "403"),
         (r#""number":1,"name":"v","measure":"flows""#, "201"),
         (r#""number":1"#, "200"),
-        ("`at` \\\"roof\\\" is no observation point", "400"),
-        ("the task is called w, and is put to v", "422"),
+        ("`at` \\\"roof\\\" is not an observation point", "400"),
+        ("cannot create task v: the body names it w", "422"),
         (r#"{"error":"EOF while parsing"#, "400"),
-        ("is no name", "400"),
+        ("is not a name", "400"),
         (r#""ended":null"#, "200"),
         (r#""results":[]"#, "200"),
         ("limit: invalid digit", "400"),
-        ("task v measures flows, and histograms are of delays", "422"),
+        ("cannot show histograms of task v: it measures flows, not delay", "422"),
         ("there is no task x", "404"),
         (r#"{"results":{}}"#, "200"),
         ("unknown field `since`", "400"),
@@ -265,9 +265,9 @@ fn only_operators_change_tasks_over_http() {
         (r#""ended":"20"#, "200"),
         ("there is nothing at this path", "404"),
         ("this method is not supported here: see `Allow`", "405"),
-        ("this takes a certificate of the mesh", "401"),
-        ("this takes a certificate of the mesh", "401"),
-        ("this takes a certificate of the mesh", "401"),
+        ("this requires a certificate of the mesh", "401"),
+        ("this requires a certificate of the mesh", "401"),
+        ("this requires a certificate of the mesh", "401"),
     ];
     assert_eq!(lines.len(), expected.len(), "{message}");
     for (line, (text, status)) in lines.iter().zip(expected) {
@@ -289,13 +289,10 @@ fn failed_start_reports_one_line() {
     assert!(message(&controller, 1).contains("cannot read "));
     fs::write(&tasks, "[[task]]\nname = \"x\"\n").unwrap();
     let why = message(&controller, 1);
-    assert!(why.contains("tasks.toml: line 1: task x: it needs `measure`"), "{why}");
+    assert!(why.contains("tasks.toml: line 1: task x: `measure` is missing"), "{why}");
     let why = message(&["probe", "--folder", &own], 1);
-    assert!(
-        why.contains("a probe is let in with a token, which `wirestamp pki token` makes"),
-        "{why}"
-    );
-    assert!(message(&["probe", "--token", "x"], 2).contains("this is no token"));
+    assert!(why.contains("enrol the probe with a token from `wirestamp pki token`"), "{why}");
+    assert!(message(&["probe", "--token", "x"], 2).contains("not a token"));
     json(&["pki", "create", "--authority", &authority, "--json"]);
 }
 

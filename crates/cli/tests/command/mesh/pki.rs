@@ -83,7 +83,7 @@ fn revoked_certificates_are_listed_as_revoked() {
     // Its token.
     assert_eq!(mesh.json(&["revoke", "roof"])["revoked"], 1);
     let nothing = mesh.refused(&["revoke", "ann"], 1);
-    assert!(nothing.contains("`wirestamp pki list` shows who has"), "{nothing}");
+    assert!(nothing.contains("see `wirestamp pki list`"), "{nothing}");
     mesh.json(&issue);
     mesh.json(&["rotate", "--at-once"]);
     assert_eq!(good(&mesh), [false; 3]);
@@ -92,14 +92,14 @@ fn revoked_certificates_are_listed_as_revoked() {
 #[test]
 fn failed_actions_report_one_line() {
     let mesh = Mesh::new();
-    assert!(mesh.refused(&["create"], 1).contains("there is an authority at"));
-    assert!(mesh.refused(&["token", "Roof"], 2).contains("is no name"));
+    assert!(mesh.refused(&["create"], 1).contains("cannot create a CA at"));
+    assert!(mesh.refused(&["token", "Roof"], 2).contains("is not a name"));
     let viewer = mesh.refused(&["token", "roof", "--role", "viewer"], 2);
     assert!(viewer.contains("`wirestamp pki issue`"), "{viewer}");
     let nowhere = run(&["pki", "list", "--authority", "/nowhere/authority"]);
     assert_eq!(
         stderr(&nowhere),
-        "wirestamp: there is no authority at /nowhere/authority: `wirestamp pki create` makes one\n"
+        "wirestamp: cannot open the CA at /nowhere/authority: no such file; create one with `wirestamp pki create`\n"
     );
     let issue = ["issue", "ann", "--role", "viewer", "-o", "/proc/nowhere"];
     assert!(mesh.refused(&issue, 1).contains("cannot write: /proc/nowhere: "));
@@ -108,5 +108,5 @@ fn failed_actions_report_one_line() {
     let file = mesh.path("x.pem");
     let issue = ["issue", "x", "--role", "viewer", "-o", file.to_str().unwrap()];
     let refused = mesh.refused(&[issue.as_slice(), own.as_slice()].concat(), 1);
-    assert!(refused.contains("only the authority gives it"), "{refused}");
+    assert!(refused.contains("only the CA assigns names of the mesh"), "{refused}");
 }

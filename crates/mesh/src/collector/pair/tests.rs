@@ -1,4 +1,4 @@
-//! Batches of two points, in any order, with crashes between.
+//! Batches of two points in any order, with crashes.
 
 use proptest::prelude::*;
 use wirestamp_clock::{Domain, RawStamp, Stamp};
@@ -17,7 +17,7 @@ const TIMING: Timing = Timing {
     },
 };
 
-/// Batches tell of so much time.
+/// Time range of a batch.
 const BATCH: i64 = 30;
 
 fn at(millis: i64) -> Time<Utc> {
@@ -37,14 +37,14 @@ fn observation(id: u64, micros: i64) -> Observation {
     }
 }
 
-/// B's machine is not synchronised for the second second.
+/// B's machine is not synchronised during the second second.
 fn clock(side: usize, time: Time<Utc>) -> MachineClock {
     let is_lost = side == 1 && (at(1000)..at(2000)).contains(&time);
     let error = (!is_lost).then_some(Span::from_micros(50));
     MachineClock { machine: [u8::try_from(side).unwrap(); 16], error }
 }
 
-/// What becomes of a packet.
+/// Fate of a packet.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     Comes(i64),
@@ -56,7 +56,7 @@ enum Fate {
     Unseen(i64),
 }
 
-/// Captures lose one packet in so many.
+/// Captures lose one packet in this number.
 fn fate(missed_one_in: u32) -> impl Strategy<Value = Fate> {
     let delay = || 0..150_000_i64;
     prop_oneof![
@@ -68,7 +68,7 @@ fn fate(missed_one_in: u32) -> impl Strategy<Value = Fate> {
     ]
 }
 
-/// The batches of A and B, of a packet every 5 ms.
+/// Batches of A and B, with a packet every 5 ms.
 fn batches(fates: &[Fate]) -> [Vec<ObservationBatch>; 2] {
     let (mut seen, mut missed) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
     for (id, fate) in (0_u64..).zip(fates) {
@@ -104,20 +104,20 @@ fn batches(fates: &[Fate]) -> [Vec<ObservationBatch>; 2] {
     })
 }
 
-/// Nobody looked while these batches would have been made.
+/// The point was not observed during these batches.
 fn leave_out(batches: &mut Vec<ObservationBatch>, gone: std::ops::Range<usize>) {
     let begin = batches[gone.end - 1].complete_until;
     batches.drain(gone.clone());
     batches[gone.start].begin = Some(begin);
 }
 
-/// The collector's memory, which survives it.
+/// The stored results, which survive a crash.
 #[derive(Default)]
 struct Stored {
     until: Option<Time<Utc>>,
     windows: BTreeMap<Time<Utc>, Window>,
     acknowledged: [u64; 2],
-    /// Of B.
+    /// Of point B.
     given_up: u64,
 }
 
@@ -140,8 +140,8 @@ impl Stored {
     }
 }
 
-/// Delivers all batches; now of one point, now of the other, if that is not ahead, and crashes where a
-/// step is 0. Without more steps, it does so in turn.
+/// Delivers all batches in the order of `steps`, except of a point that is ahead, and crashes at steps of 0. After the
+/// last step, points alternate.
 fn collected(batches: &[Vec<ObservationBatch>; 2], steps: &[(bool, u8)]) -> Stored {
     let mut stored = Stored::default();
     let (mut pair, mut delivered) = (stored.pair(), [0, 0]);
@@ -194,7 +194,7 @@ proptest! {
         if let Some((side, from, length)) = gap {
             leave_out(&mut batches[side], from..from + length);
         }
-        // Behind a longer silence, a flow's variation is not exact.
+        // After a longer silence, the variation of a flow is not exact.
         let silence = gap.map_or(0, |(_, _, length)| i64::try_from(length).unwrap() * BATCH);
         let is_short = at(silence) + TIMING.matching.skew < at(0) + TIMING.matching.timeout;
         let (through, crashed) = (collected(&batches, &[]), collected(&batches, &steps));
@@ -209,7 +209,7 @@ proptest! {
         }
     }
 
-    /// On a path that keeps packets in order it is known which of them a capture lost.
+    /// If the path keeps the order, it is known which packets a capture lost.
     #[test]
     fn every_packet_is_counted_as_what_became_of_it(
         fates in prop::collection::vec(fate(8), 1..200), delay in 0..150_000_i64,
@@ -237,7 +237,7 @@ proptest! {
         prop_assert_eq!((sum(&stored, |it| it.unexpected), given_up), (0, unseen));
     }
 
-    /// On any other, all are counted, and none of the network's losses is taken for another's.
+    /// On any other path, all packets are counted, and network losses are not attributed to captures.
     #[test]
     fn every_packet_is_counted_once(fates in prop::collection::vec(fate(8), 1..200)) {
         let stored = collected(&batches(&fates), &[]);
@@ -254,9 +254,9 @@ proptest! {
     }
 }
 
-/// The probe at A is cut off for three seconds in which the network loses everything; then A delivers all.
+/// The probe at A is disconnected for three seconds, in which the network loses everything; then A delivers all.
 #[test]
-fn a_point_that_was_cut_off_leaves_no_loss_uncounted() {
+fn disconnected_point_leaves_no_loss_uncounted() {
     let fates = [vec![Fate::Comes(1000); 200], vec![Fate::Lost; 600], vec![Fate::Comes(1000); 200]];
     let [a, b] = batches(&fates.concat());
     let (mut stored, mut delivered) = (Stored::default(), [0, 0]);
@@ -275,7 +275,7 @@ fn a_point_that_was_cut_off_leaves_no_loss_uncounted() {
 }
 
 #[test]
-fn a_batch_is_taken_once_and_in_its_turn() {
+fn batch_is_taken_once_and_in_order() {
     let [a, _] = batches(&[Fate::Comes(1000)].repeat(20));
     let mut pair = Pair::new(TIMING, at(0), [6, 0]);
     assert_eq!(pair.take(Point::A, 6, &a[0]), Delivery::Known);
@@ -288,7 +288,7 @@ fn a_batch_is_taken_once_and_in_its_turn() {
 }
 
 #[test]
-fn what_a_probe_gave_up_is_lost_by_nobody() {
+fn dropped_batches_are_excluded_from_loss() {
     let fates = [Fate::Comes(1000)].repeat(200);
     let all = batches(&fates);
     let mut stored = Stored::default();
@@ -305,7 +305,7 @@ fn what_a_probe_gave_up_is_lost_by_nobody() {
             }
             _ => {}
         }
-        // The probe is back, and then the collector is killed.
+        // The probe reconnects, and then the collector is killed.
         if number == 22 {
             pair = stored.pair();
             let [first, second] = stored.acknowledged;
@@ -332,9 +332,9 @@ fn what_a_probe_gave_up_is_lost_by_nobody() {
     assert_eq!((sum(&stored, |it| it.matched), stored.given_up), (140, 60));
 }
 
-/// B's probe does not run from 300 to 600 ms, and has lost what it held when it comes back.
+/// B's probe does not run from 300 to 600 ms, and has lost its spool afterwards.
 #[test]
-fn what_passed_while_a_probe_did_not_run_is_lost_by_nobody() {
+fn stopped_probe_is_excluded_from_loss() {
     let all = batches(&[Fate::Comes(1000)].repeat(200));
     let mut stored = Stored::default();
     let mut pair = stored.pair();
@@ -363,11 +363,11 @@ fn what_passed_while_a_probe_did_not_run_is_lost_by_nobody() {
 }
 
 #[test]
-fn a_window_tells_how_far_the_clocks_may_be_apart() {
+fn window_contains_the_clock_offset() {
     let stored = collected(&batches(&[Fate::Comes(1000)].repeat(600)), &[]);
     let offset = |millis| stored.windows[&at(millis)].offset;
     let synchronised = Ok(Span::from_micros(100));
-    // Packets of the windows next to the second second may have come in it.
+    // Packets of adjacent windows may have passed in the second second.
     assert_eq!([offset(600), offset(2100)], [synchronised; 2]);
     assert_eq!([offset(800), offset(1900)], [Err(NotSynchronised::Second); 2]);
     let window = &stored.windows[&at(600)];
@@ -376,7 +376,7 @@ fn a_window_tells_how_far_the_clocks_may_be_apart() {
 }
 
 #[test]
-fn a_delay_below_what_the_clocks_allow_raises_an_alarm() {
+fn impossible_delay_contradicts_the_clocks() {
     let alarm = |delay| {
         let stored = collected(&batches(&[Fate::Comes(delay); 200]), &[]);
         stored.windows[&at(500)].contradicts_the_clocks()

@@ -1,4 +1,4 @@
-//! Results that are stored and read again.
+//! Tests: results are stored and read.
 
 #![expect(clippy::cast_precision_loss, reason = "delays of microseconds")]
 
@@ -26,7 +26,7 @@ fn observation(id: u64, nanos: i64) -> Observation {
     }
 }
 
-/// Of ten packets one is lost, and the others take 1, 2, 3... us.
+/// Ten packets: one is lost, the others have delays of 1, 2, 3... us.
 fn window(offset: Result<Span, NotSynchronised>) -> Window {
     Window { quality: quality(0..10), offset, least: Some(Span::ZERO) }
 }
@@ -45,7 +45,7 @@ fn quality(ids: Range<i64>) -> Quality {
     quality
 }
 
-/// All of them, or so many, from a time on and before another.
+/// Selection of results in a time range.
 fn stretch(step: Step, from: i64, until: i64) -> Stretch {
     Stretch { step, from, until, most: 9 }
 }
@@ -63,7 +63,7 @@ fn settled(until: i64, windows: Vec<(i64, Window)>, acknowledged: [u64; 2]) -> S
 }
 
 #[test]
-fn what_was_stored_is_there_again_with_how_far_the_task_has_come() {
+fn results_and_progress_survive_restart() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("results");
     let mut results = Results::open(&path).unwrap();
@@ -103,7 +103,7 @@ fn what_was_stored_is_there_again_with_how_far_the_task_has_come() {
     assert_eq!(results.progress(7).unwrap().delivered, [first, second]);
 }
 
-/// That it says the same.
+/// Asserts equal contents.
 fn check_brief(brief: &Brief, whole: &Measured) {
     let Brief { begin_ns, matched, lost, error_ns, contradicts_the_clocks, .. } = *brief;
     let (counts, contradicts) = (whole.counts, whole.contradicts_the_clocks);
@@ -116,13 +116,13 @@ fn check_brief(brief: &Brief, whole: &Measured) {
     assert_eq!(real(brief.above_minimum_mean_ns), above);
 }
 
-/// That a result says what is in a window, with percentiles that may be off by such a share of the greatest value.
+/// Asserts that a result matches a window, with this relative error of percentiles.
 fn check(measured: &Measured, window: &Window, share: f64) {
     let Measured { counts, delay_ns, above_minimum_ns, variation_ns, error_ns, .. } = measured;
     let quality = &window.quality;
     let delay = quality.delay().summary();
     assert_eq!(counts, quality.counts());
-    // What clocks that are not synchronised make of delays cannot be put together.
+    // Delays of unsynchronised clocks cannot be merged.
     let is_known = share == 0.0 || window.offset.is_ok();
     let off = share * delay.as_ref().map_or(0.0, |delay| delay.max as f64);
     let above = delay.as_ref().map(Summary::above_minimum);
@@ -155,7 +155,7 @@ fn check_spread(spread: Option<&Spread>, summary: Option<Summary>, off: Option<f
 }
 
 #[test]
-fn minutes_and_hours_are_put_together_once_they_are_over() {
+fn minutes_and_hours_are_merged_after_their_end() {
     let folder = tempfile::tempdir().unwrap();
     let mut results = Results::open(&folder.path().join("results")).unwrap();
     let part = |ids, offset| Window { quality: quality(ids), offset, least: Some(Span::ZERO) };
@@ -193,7 +193,7 @@ fn minutes_and_hours_are_put_together_once_they_are_over() {
 }
 
 #[test]
-fn what_a_task_measured_last_is_put_together_when_nothing_more_comes_and_again_if_it_does() {
+fn last_windows_are_merged_at_end_and_again_later() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("results");
     let known = |ids| Window { quality: quality(ids), ..window(Ok(Span::from_nanos(500))) };
@@ -210,11 +210,11 @@ fn what_a_task_measured_last_is_put_together_when_nothing_more_comes_and_again_i
     let mut results = Results::open(&path).unwrap();
     results.store(7, &second(59, 1..3)).unwrap();
     results.store(7, &second(70, 3..6)).unwrap();
-    // Something can come of the hour, up to its last nanosecond.
+    // Results of the hour are possible up to its last nanosecond.
     let still = at(3600) - Span::from_nanos(1);
     assert_eq!(results.next_hour(7, |_| still).unwrap(), None);
     assert_eq!(sent(&results), [vec![(59, 2), (70, 3)], vec![(0, 2)], vec![]]);
-    // As often as anybody asks, also behind a restart.
+    // The same at each call, also after a restart.
     for _ in 0..2 {
         drop(results);
         results = Results::open(&path).unwrap();
@@ -228,7 +228,7 @@ fn what_a_task_measured_last_is_put_together_when_nothing_more_comes_and_again_i
     }
     let minute = &results.measured(7, &stretch(Step::Minute, 60 * SECOND, i64::MAX)).unwrap()[0];
     check(minute, &known(3..6), CompactHistogram::ERROR);
-    // More comes while it is archived, and when it was.
+    // More results arrive during archiving, and afterwards.
     let hour = results.next_hour(7, |_| at(3600)).unwrap().unwrap();
     results.store(7, &second(71, 6..10)).unwrap();
     results.archived(7, &hour).unwrap();
@@ -247,7 +247,7 @@ fn what_a_task_measured_last_is_put_together_when_nothing_more_comes_and_again_i
 }
 
 #[test]
-fn histograms_are_of_any_stretch_and_say_what_is_not_in_them() {
+fn histograms_cover_any_range_and_count_missing_values() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("results");
     let mut results = Results::open(&path).unwrap();
@@ -286,7 +286,7 @@ fn histograms_are_of_any_stretch_and_say_what_is_not_in_them() {
 }
 
 #[test]
-fn a_file_from_before_histograms_goes_on_with_them() {
+fn database_without_histograms_is_upgraded() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("results");
     let mut results = Results::open(&path).unwrap();
@@ -309,7 +309,7 @@ fn a_file_from_before_histograms_goes_on_with_them() {
 }
 
 #[test]
-fn what_is_counted_adds_up_by_interval_minute_and_hour() {
+fn counts_are_added_by_interval_minute_and_hour() {
     let folder = tempfile::tempdir().unwrap();
     let mut results = Results::open(&folder.path().join("results")).unwrap();
     let count = |second, packets| Count {
@@ -340,7 +340,7 @@ fn what_is_counted_adds_up_by_interval_minute_and_hour() {
     assert_eq!(counted(Step::Hour), [(0, 18, 3, SECOND + half), (3600, 8, 1, half)]);
     let all = Sum { packets: 26, bytes: 2600, missed: 4, watched_ns: 2_000_000_000 };
     assert_eq!((results.sum(7).unwrap(), results.sum(8).unwrap()), (all, Sum::default()));
-    // Probes can say what they like.
+    // Probes may send any values.
     let mut add = |second| {
         let count = Count { packets: u64::MAX >> 1, ..count(second, 1) };
         let news = News { counts: vec![count], flows: Vec::new() };
@@ -352,7 +352,7 @@ fn what_is_counted_adds_up_by_interval_minute_and_hour() {
 }
 
 #[test]
-fn what_is_told_of_a_flow_takes_the_place_of_what_was_told_before() {
+fn flow_report_replaces_earlier_one() {
     let folder = tempfile::tempdir().unwrap();
     let mut results = Results::open(&folder.path().join("results")).unwrap();
     let flow = |key: &str, last, report: &str| Flow {
@@ -382,7 +382,7 @@ fn what_is_told_of_a_flow_takes_the_place_of_what_was_told_before() {
 }
 
 #[test]
-fn without_synchronised_clocks_only_differences_of_delays_are_told() {
+fn unsynchronised_clocks_give_delay_differences_only() {
     let folder = tempfile::tempdir().unwrap();
     let mut results = Results::open(&folder.path().join("results")).unwrap();
     let [unknown, known] = [Err(NotSynchronised::First), Ok(Span::from_nanos(500))].map(window);

@@ -1,4 +1,4 @@
-//! Flows at one point as records of IPFIX, each as it has fared so far.
+//! Flows as IPFIX records, with totals since their begin.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -16,19 +16,19 @@ use wirestamp_metrics::flow::FlowReport;
 use super::element;
 use super::values::{millis, nanos, number_of};
 
-/// A record says nothing of what is not known of a flow, so that there is a template for each of what it can say, from
-/// this number on.
+/// Unknown values are omitted from records, so there is a template for each combination of known values, from this ID
+/// on.
 const FLOWS: u16 = 272;
 const IS_IPV6: u16 = 1;
-/// Its packets have numbers.
+/// Its packets have sequence numbers.
 const IS_NUMBERED: u16 = 2;
 const IS_RTP: u16 = 4;
 const HAS_JITTER: u16 = 8;
-const HAS_OPINION: u16 = 16;
+const HAS_MOS: u16 = 16;
 const IS_TCP: u16 = 32;
 const HAS_ROUND_TRIP: u16 = 64;
 
-/// What can be known together, of a flow of IPv4.
+/// Possible combinations for an IPv4 flow.
 const KINDS: [u16; 8] = [
     0,
     IS_TCP,
@@ -36,33 +36,33 @@ const KINDS: [u16; 8] = [
     IS_NUMBERED | HAS_JITTER,
     IS_NUMBERED | IS_RTP,
     IS_NUMBERED | IS_RTP | HAS_JITTER,
-    IS_NUMBERED | IS_RTP | HAS_OPINION,
-    IS_NUMBERED | IS_RTP | HAS_JITTER | HAS_OPINION,
+    IS_NUMBERED | IS_RTP | HAS_MOS,
+    IS_NUMBERED | IS_RTP | HAS_JITTER | HAS_MOS,
 ];
 
-/// The templates of all records of flows.
+/// Templates of all flow records.
 pub(super) fn templates() -> impl Iterator<Item = Template> {
-    let nothing = nothing();
-    KINDS.into_iter().flat_map(|kind| [kind, kind | IS_IPV6]).filter_map(move |says| {
-        // What a row says does not change what it can say.
-        row(0, "", &nothing, says).template(FLOWS + says, 0).ok()
+    let empty = empty();
+    KINDS.into_iter().flat_map(|kind| [kind, kind | IS_IPV6]).filter_map(move |flags| {
+        // The template does not depend on the values.
+        row(0, "", &empty, flags).template(FLOWS + flags, 0).ok()
     })
 }
 
-/// The record of a flow that a task has found.
+/// Record of a flow of a task.
 pub(super) fn record((number, name): (u64, &str), report: &FlowReport) -> Part {
-    let says = says(report);
-    row(number, name, report, says).part(FLOWS + says)
+    let flags = flags(report);
+    row(number, name, report, flags).part(FLOWS + flags)
 }
 
-/// What is known of a flow.
-fn says(report: &FlowReport) -> u16 {
-    let if_known = |is_known: bool, says: u16| if is_known { says } else { 0 };
+/// Known values of a flow, as flags.
+fn flags(report: &FlowReport) -> u16 {
+    let if_known = |is_known: bool, flags: u16| if is_known { flags } else { 0 };
     let family = if_known(report.src.is_ipv6() || report.dst.is_ipv6(), IS_IPV6);
     let kind = match (&report.rtp, &report.iperf3, &report.tcp) {
         (Some(rtp), _, _) => {
             let jitter = if_known(rtp.jitter_ms.is_some(), HAS_JITTER);
-            IS_NUMBERED | IS_RTP | jitter | if_known(rtp.mos.is_some(), HAS_OPINION)
+            IS_NUMBERED | IS_RTP | jitter | if_known(rtp.mos.is_some(), HAS_MOS)
         }
         (None, Some(_), _) => IS_NUMBERED | HAS_JITTER,
         (None, None, Some(tcp)) => IS_TCP | if_known(tcp.rtt_ns.is_some(), HAS_ROUND_TRIP),
@@ -71,38 +71,38 @@ fn says(report: &FlowReport) -> u16 {
     family | kind
 }
 
-fn row<'a>(number: u64, name: &'a str, report: &'a FlowReport, says: u16) -> Row<'a> {
-    let mut row = every(number, name, report, says & IS_IPV6 != 0);
-    if says & (IS_NUMBERED | IS_TCP) != 0 {
+fn row<'a>(number: u64, name: &'a str, report: &'a FlowReport, flags: u16) -> Row<'a> {
+    let mut row = every(number, name, report, flags & IS_IPV6 != 0);
+    if flags & (IS_NUMBERED | IS_TCP) != 0 {
         row.push((element::REORDERED_TOTAL, count(report.reordered)));
     }
-    if says & IS_NUMBERED != 0 {
+    if flags & IS_NUMBERED != 0 {
         row.extend(numbered(report));
     }
-    if says & IS_RTP != 0 {
+    if flags & IS_RTP != 0 {
         row.extend(stream(report));
     }
     let rtp = report.rtp.as_ref();
-    if says & HAS_JITTER != 0 {
+    if flags & HAS_JITTER != 0 {
         let jitter = rtp.and_then(|it| it.jitter_ms).or(report.iperf3.map(|it| it.jitter_ms));
         row.push((element::JITTER, whole_nanos(jitter.unwrap_or(0.0) * 1e6)));
     }
-    if says & HAS_OPINION != 0 {
-        row.push((element::OPINION, Value::F64(rtp.and_then(|it| it.mos).unwrap_or(0.0))));
+    if flags & HAS_MOS != 0 {
+        row.push((element::MOS, Value::F64(rtp.and_then(|it| it.mos).unwrap_or(0.0))));
     }
-    if says & IS_TCP != 0 {
+    if flags & IS_TCP != 0 {
         row.push((element::RETRANSMITTED_TOTAL, count(report.tcp.map(|it| it.retransmitted))));
     }
-    if says & HAS_ROUND_TRIP != 0 {
+    if flags & HAS_ROUND_TRIP != 0 {
         let trip = report.tcp.and_then(|it| it.rtt_ns);
-        let least = trip.map_or(0, |it| it.min.max(0).unsigned_abs());
-        row.push((element::ROUND_TRIP_MIN, Value::U64(least)));
+        let min = trip.map_or(0, |it| it.min.max(0).unsigned_abs());
+        row.push((element::ROUND_TRIP_MIN, Value::U64(min)));
         row.push((element::ROUND_TRIP_MEAN, whole_nanos(trip.map_or(0.0, |it| it.mean))));
     }
     Row(row)
 }
 
-/// What each record says.
+/// Elements of every record.
 fn every<'a>(
     number: u64,
     name: &'a str,
@@ -119,7 +119,7 @@ fn every<'a>(
         (PROTOCOL_IDENTIFIER, Value::U8(report.protocol)),
         (FLOW_START_NANOSECONDS, Value::Time(first)),
         (FLOW_END_NANOSECONDS, Value::Time(last)),
-        // nfdump and pmacct know no finer ones.
+        // nfdump and pmacct support no finer ones.
         (FLOW_START_MILLISECONDS, millis(first)),
         (FLOW_END_MILLISECONDS, millis(last)),
         (PACKET_TOTAL_COUNT, Value::U64(report.packets)),
@@ -141,7 +141,7 @@ fn addresses(ends: [IpAddr; 2], is_ipv6: bool) -> [(Element, Value<'static>); 2]
     [(elements[0], source), (elements[1], destination)]
 }
 
-/// What numbers in packets tell.
+/// Elements of flows with sequence numbers.
 fn numbered(report: &FlowReport) -> [(Element, Value<'static>); 3] {
     let of_rtp = report.rtp.as_ref().map(|it| it.capture_lost);
     let missed = of_rtp.or(report.iperf3.map(|it| it.capture_lost));
@@ -152,7 +152,7 @@ fn numbered(report: &FlowReport) -> [(Element, Value<'static>); 3] {
     ]
 }
 
-/// Which stream of RTP it is, and what that carries.
+/// Elements of an RTP stream.
 fn stream(report: &FlowReport) -> [(Element, Value<'_>); 3] {
     let rtp = report.rtp.as_ref();
     let codec = rtp.and_then(|it| it.codec.as_deref()).unwrap_or_default();
@@ -171,12 +171,12 @@ fn whole_nanos(value: f64) -> Value<'static> {
     Value::U64(nanos(value).max(0).unsigned_abs())
 }
 
-/// A flow of which nothing is known.
-fn nothing() -> FlowReport {
-    let nobody = Ipv4Addr::UNSPECIFIED.into();
+/// A flow without any known values.
+fn empty() -> FlowReport {
+    let unspecified = Ipv4Addr::UNSPECIFIED.into();
     FlowReport {
-        src: nobody,
-        dst: nobody,
+        src: unspecified,
+        dst: unspecified,
         sport: 0,
         dport: 0,
         protocol: 0,

@@ -19,7 +19,7 @@ fn report(text: &str) -> FlowReport {
     serde_json::from_str(text).unwrap()
 }
 
-/// A stream of RTP, with what may be known of it and what may not.
+/// An RTP stream, with or without optional values.
 fn rtp(jitter_ms: Option<f64>, mos: Option<f64>) -> FlowReport {
     let mut value: serde_json::Value = serde_json::from_str(PLAIN).unwrap();
     let of_rtp = serde_json::json!({
@@ -47,7 +47,7 @@ fn text<'a>(record: &Record<'a>, element: Element) -> &'a str {
     str::from_utf8(record.get(element).unwrap()).unwrap()
 }
 
-/// All that is exported of these flows, as it is read.
+/// Decoded records of these flows.
 fn exported(reports: &[FlowReport], check: impl FnOnce(&[Record<'_>])) {
     let (mut ipfix, mut session) = (Ipfix::default(), Session::new(Transport::Datagrams));
     let told = ipfix.descriptions(&tasks(), 1);
@@ -62,7 +62,7 @@ fn exported(reports: &[FlowReport], check: impl FnOnce(&[Record<'_>])) {
 }
 
 #[test]
-fn a_flow_says_what_is_known_of_it() {
+fn record_contains_known_values() {
     let reports = [report(PLAIN), report(TCP), report(TEST), rtp(Some(1.5), Some(4.25))];
     exported(&reports, |records| {
         let [plain, tcp, test, rtp] = records else { panic!("{records:?}") };
@@ -85,7 +85,7 @@ fn a_flow_says_what_is_known_of_it() {
         assert_eq!(of_test.map(|it| test.unsigned(it)), [Some(2), Some(6), Some(250_000)]);
         let of_rtp = [DROPPED_PACKET_TOTAL_COUNT, element::SOURCE_OF_RTP, element::JITTER];
         assert_eq!(of_rtp.map(|it| rtp.unsigned(it)), [Some(3), Some(258), Some(1_500_000)]);
-        assert_eq!(rtp.get(element::OPINION), Some(&4.25_f64.to_be_bytes()[..]));
+        assert_eq!(rtp.get(element::MOS), Some(&4.25_f64.to_be_bytes()[..]));
         assert_eq!(text(rtp, element::CODEC_NAME), "PCMA");
     });
 }
@@ -93,7 +93,7 @@ fn a_flow_says_what_is_known_of_it() {
 const BEGIN: i64 = 1_700_000_000_000_000_000;
 
 #[test]
-fn whatever_is_known_of_a_flow_there_is_a_template_for_it() {
+fn every_combination_has_a_template() {
     let no_trips = FlowReport {
         tcp: report(TCP).tcp.map(|it| wirestamp_metrics::flow::TcpReport { rtt_ns: None, ..it }),
         ..report(TCP)
@@ -102,7 +102,7 @@ fn whatever_is_known_of_a_flow_there_is_a_template_for_it() {
     for jitter in [None, Some(1.0)] {
         reports.extend([None, Some(4.0)].map(|mos| rtp(jitter, mos)));
     }
-    // Nobody has ends of two families, but a probe can say so.
+    // A probe may report ends of two families, although that is wrong.
     let others =
         reports.clone().into_iter().map(|it| FlowReport { dst: "::1".parse().unwrap(), ..it });
     reports.extend(others);
@@ -110,7 +110,7 @@ fn whatever_is_known_of_a_flow_there_is_a_template_for_it() {
 }
 
 #[test]
-fn an_element_has_one_place_in_a_record() {
+fn element_occurs_once_per_record() {
     for template in templates() {
         let mut elements: Vec<_> = template.fields().iter().map(|it| it.element).collect();
         elements.sort_unstable();

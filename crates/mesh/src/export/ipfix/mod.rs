@@ -16,26 +16,26 @@ use super::values::{millis, nanos, number_of};
 use crate::collector::{Measured, NotSynchronised, Spread, WINDOW};
 use crate::task::{Measure, Tasks};
 
-/// Records that are made of what several domains report are of none (RFC 7011 section 3.1).
+/// Records about several domains belong to domain 0 (RFC 7011 section 3.1).
 const DOMAIN: u32 = 0;
 
-/// Bytes of a message: what a path carries without fragments, which UDP has to keep to (section 10.3.3).
+/// Max message length in bytes: UDP must avoid fragmentation (section 10.3.3).
 const LONGEST: usize = 1400;
 
-/// Of what is not known a record says nothing, so that there is a template for each of what it can say, from
-/// this number on.
+/// Unknown values are omitted from records, so there is a template for each combination of known values, from this ID
+/// on.
 const RESULTS: u16 = 256;
 const HAS_DELAY: u16 = 1;
-/// None of the delays is below zero, which IANA's elements cannot say.
+/// No delay is negative: IANA's elements are unsigned.
 const HAS_PATH_DELAY: u16 = 2;
 const HAS_ABOVE_MINIMUM: u16 = 4;
 const HAS_VARIATION: u16 = 8;
 const ALL: u16 = 15;
 
-/// What a task is.
+/// Template ID of task descriptions.
 const TASK: u16 = 512;
 
-/// What is exported to one collector of flows.
+/// Export stream to one IPFIX collector.
 #[derive(Debug)]
 pub struct Ipfix {
     export: Export,
@@ -48,13 +48,13 @@ impl Default for Ipfix {
 }
 
 impl Ipfix {
-    /// Messages that say what is in the others, and what each task is; in this second since 1970.
+    /// Messages with templates and task descriptions, with this export time (seconds since 1970).
     #[must_use]
     pub fn descriptions(&mut self, tasks: &Tasks, second: u32) -> Vec<Vec<u8>> {
-        let nothing = Measured::default();
-        let results = (0..=ALL).filter_map(|says| {
-            // What a row says does not change what it can say.
-            row(0, "", &nothing, says).template(RESULTS + says, 0).ok()
+        let empty = Measured::default();
+        let results = (0..=ALL).filter_map(|flags| {
+            // The template does not depend on the values.
+            row(0, "", &empty, flags).template(RESULTS + flags, 0).ok()
         });
         let no_task = task(0, "", ["", ""], 0.0).template(TASK, 1).ok();
         let has_flows = tasks.values().any(|it| matches!(it.task.measure, Measure::Flows { .. }));
@@ -74,7 +74,7 @@ impl Ipfix {
         self.export.messages(second, &parts)
     }
 
-    /// Messages that say what a task has measured.
+    /// Messages with the windows of a task.
     #[must_use]
     pub fn results(
         &mut self,
@@ -83,14 +83,14 @@ impl Ipfix {
         second: u32,
     ) -> Vec<Vec<u8>> {
         let part = |measured: &Measured| {
-            let says = says(measured);
-            row(number, name, measured, says).part(RESULTS + says)
+            let flags = flags(measured);
+            row(number, name, measured, flags).part(RESULTS + flags)
         };
         let parts: Vec<Part> = results.iter().map(part).collect();
         self.export.messages(second, &parts)
     }
 
-    /// Messages that say how the flows of a task have fared.
+    /// Messages with the flows of a task.
     #[must_use]
     pub fn flows(
         &mut self,
@@ -103,8 +103,8 @@ impl Ipfix {
     }
 }
 
-/// What is known of a window.
-fn says(measured: &Measured) -> u16 {
+/// Known values of a window, as flags.
+fn flags(measured: &Measured) -> u16 {
     let Measured { delay_ns, above_minimum_ns, variation_ns, .. } = measured;
     [
         (HAS_DELAY, delay_ns.is_some()),
@@ -114,35 +114,35 @@ fn says(measured: &Measured) -> u16 {
     ]
     .into_iter()
     .filter(|(_, is_known)| *is_known)
-    .fold(0, |says, (one, _)| says | one)
+    .fold(0, |flags, (one, _)| flags | one)
 }
 
-fn row<'a>(number: u64, name: &'a str, measured: &Measured, says: u16) -> Row<'a> {
+fn row<'a>(number: u64, name: &'a str, measured: &Measured, flags: u16) -> Row<'a> {
     let mut row = counts(number, name, measured);
     let delay = measured.delay_ns.unwrap_or_default();
-    if says & HAS_DELAY != 0 {
+    if flags & HAS_DELAY != 0 {
         let error = measured.error_ns.unwrap_or(0).unsigned_abs();
         row.push((element::DELAY_ERROR, Value::U64(error)));
         row.extend(summary(element::DELAY, &delay));
     }
-    if says & HAS_PATH_DELAY != 0 {
+    if flags & HAS_PATH_DELAY != 0 {
         row.extend([
             (PATH_DELAY_MEAN_DELTA_MICROSECONDS, micros(nanos(delay.mean))),
             (PATH_DELAY_MIN_DELTA_MICROSECONDS, micros(delay.min)),
             (PATH_DELAY_MAX_DELTA_MICROSECONDS, micros(delay.max)),
         ]);
     }
-    if says & HAS_ABOVE_MINIMUM != 0 {
+    if flags & HAS_ABOVE_MINIMUM != 0 {
         let above = measured.above_minimum_ns.unwrap_or_default();
         row.extend(summary(element::ABOVE_MINIMUM, &above));
     }
-    if says & HAS_VARIATION != 0 {
+    if flags & HAS_VARIATION != 0 {
         row.extend(summary(element::VARIATION, &measured.variation_ns.unwrap_or_default()));
     }
     Row(row)
 }
 
-/// What each record says.
+/// Elements of every record.
 fn counts<'a>(number: u64, name: &'a str, measured: &Measured) -> Vec<(Element, Value<'a>)> {
     let Measured { counts, .. } = measured;
     let begin = Time::from_nanos(measured.begin_ns);
@@ -152,14 +152,14 @@ fn counts<'a>(number: u64, name: &'a str, measured: &Measured) -> Vec<(Element, 
         Some(NotSynchronised::Second) => 2,
         Some(NotSynchronised::Unknown) => 3,
     };
-    // Section 6.1.5: true is 1, and false 2.
+    // Section 6.1.5: 1 is true and 2 is false.
     let contradicted = if measured.contradicts_the_clocks { 1 } else { 2 };
     vec![
         (METERING_PROCESS_ID, number_of(number)),
         (element::TASK_NAME, Value::Text(name)),
         (FLOW_START_NANOSECONDS, Value::Time(begin)),
         (FLOW_END_NANOSECONDS, Value::Time(begin + WINDOW)),
-        // nfdump and pmacct know no finer ones.
+        // nfdump and pmacct support no finer ones.
         (FLOW_START_MILLISECONDS, millis(begin)),
         (FLOW_END_MILLISECONDS, millis(begin + WINDOW)),
         (PACKET_DELTA_COUNT, Value::U64(counts.sent)),
@@ -178,13 +178,13 @@ fn counts<'a>(number: u64, name: &'a str, measured: &Measured) -> Vec<(Element, 
 }
 
 fn summary<'a>(of: OfSummary, it: &Spread) -> [(Element, Value<'a>); 8] {
-    // By the second, they are known.
+    // In measured windows they are always known.
     let [p50, p90, p99, p999] = [it.p50, it.p90, it.p99, it.p999].map(Option::unwrap_or_default);
     let values = [it.min, nanos(it.mean), nanos(it.stddev), p50, p90, p99, p999, it.max];
     std::array::from_fn(|nth| (of[nth], Value::I64(values[nth])))
 }
 
-/// What a task is: which it is comes first.
+/// Description of a task; its number is the scope.
 fn task<'a>(number: u64, name: &'a str, [first, second]: [&'a str; 2], share: f64) -> Row<'a> {
     Row(vec![
         (METERING_PROCESS_ID, number_of(number)),
@@ -195,7 +195,7 @@ fn task<'a>(number: u64, name: &'a str, [first, second]: [&'a str; 2], share: f6
     ])
 }
 
-/// Whole microseconds of a time that is not below zero; the most that fit, for an hour and more.
+/// Microseconds of a non-negative time, limited to 32 bits (more than an hour).
 fn micros(nanos: i64) -> Value<'static> {
     Value::U32(u32::try_from(nanos.max(0) / 1000).unwrap_or(u32::MAX))
 }

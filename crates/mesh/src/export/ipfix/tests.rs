@@ -33,7 +33,7 @@ fn summary_of(least: i64) -> Spread {
     Spread { count: 9, min: least, mean, stddev: 0.6, p50, p90, p99, p999, max }
 }
 
-/// Reads all of it, in a row.
+/// Decodes all messages in order.
 fn read<'a>(session: &mut Session, messages: &'a [Vec<u8>]) -> Vec<Message<'a>> {
     messages
         .iter()
@@ -45,7 +45,7 @@ fn read<'a>(session: &mut Session, messages: &'a [Vec<u8>]) -> Vec<Message<'a>> 
 }
 
 #[test]
-fn a_task_says_where_it_measures() {
+fn task_description_contains_its_points() {
     let (mut ipfix, mut session) = (Ipfix::default(), Session::new(Transport::Datagrams));
     let messages = ipfix.descriptions(&tasks(), 1);
     let records: Vec<_> =
@@ -59,7 +59,7 @@ fn a_task_says_where_it_measures() {
 }
 
 #[test]
-fn a_window_says_what_is_known_of_it() {
+fn record_contains_known_values() {
     let (mut ipfix, mut session) = (Ipfix::default(), Session::new(Transport::Datagrams));
     read(&mut session, &ipfix.descriptions(&tasks(), 1));
     let known = Measured {
@@ -97,7 +97,7 @@ fn a_window_says_what_is_known_of_it() {
     assert_eq!(signed(known, element::VARIATION[0]), Some(-3));
     assert_eq!(known.unsigned(element::CLOCK_STATE), Some(0));
     assert_eq!(known.unsigned(element::CLOCKS_CONTRADICTED), Some(2));
-    // IANA's elements cannot say this.
+    // IANA's elements cannot represent this.
     assert_eq!(signed(below_zero, element::DELAY[0]), Some(-1));
     assert_eq!(below_zero.get(PATH_DELAY_MIN_DELTA_MICROSECONDS), None);
     assert_eq!(apart.get(element::DELAY[0]), None);
@@ -109,7 +109,7 @@ fn a_window_says_what_is_known_of_it() {
 }
 
 #[test]
-fn an_element_has_one_place_in_a_record() {
+fn element_occurs_once_per_record() {
     let row = row(1, "", &Measured::default(), ALL);
     let mut elements: Vec<_> = row.0.iter().map(|(element, _)| *element).collect();
     elements.sort_unstable();

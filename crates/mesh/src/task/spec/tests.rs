@@ -7,7 +7,7 @@ fn read(text: &str) -> Result<Task, String> {
 }
 
 #[test]
-fn each_task_is_written_as_it_is_read() {
+fn tasks_round_trip() {
     for text in [
         r#"{"name":"v","measure":"volume","at":"a/eth0"}"#,
         r#"{"name":"t","measure":"traffic","at":"a/eth0","filter":"udp","interval":"10s"}"#,
@@ -28,10 +28,10 @@ fn each_task_is_written_as_it_is_read() {
 }
 
 #[test]
-fn what_is_not_said_has_its_usual_value() {
+fn omitted_keys_have_defaults() {
     let task = read(r#"{"name":"x","measure":"active-delay","from":"a","to":"b"}"#).unwrap();
     let Measure::ActiveDelay(active) = &task.measure else { panic!("{task:?}") };
-    assert_eq!((active.rate, active.bytes, active.dscp), (RATE, BYTES, 0));
+    assert_eq!((active.rate, active.bytes, active.dscp), (DEFAULT_RATE, MIN_BYTES, 0));
     assert!(!active.is_authenticated);
     assert_eq!(task.measure.probes().len(), 2);
     let task = read(r#"{"name":"p","measure":"passive-delay","from":"a/i","to":"a/j"}"#);
@@ -40,7 +40,7 @@ fn what_is_not_said_has_its_usual_value() {
 }
 
 #[test]
-fn an_authenticated_test_has_room_for_its_code() {
+fn authenticated_packets_have_min_length() {
     let text = r#"{"name":"x","measure":"active-delay","from":"a","to":"b","authenticated":true}"#;
     let Measure::ActiveDelay(active) = read(text).unwrap().measure else { panic!("{text}") };
     let key = Key::new(b"a secret").unwrap();
@@ -49,88 +49,79 @@ fn an_authenticated_test_has_room_for_its_code() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_the_key_and_what_it_can_be() {
+fn errors_name_key_and_valid_values() {
     for (text, said) in [
-        (r#"{"measure":"volume"}"#, "a task needs `name`"),
-        (r#"{"name":"v"}"#, "task v: it needs `measure`"),
-        (r#"{"name":"V","measure":"volume"}"#, "\"V\" is no name"),
-        (r#"{"name":"v","measure":"volumes"}"#, "task v: \"volumes\" is nothing to measure"),
-        (r#"{"name":"v","measure":"volume"}"#, "task v: volume needs `at`"),
-        (r#"{"name":"v","measure":"volume","at":"a"}"#, "`at` \"a\" is no observation point"),
-        (r#"{"name":"v","measure":"volume","at":"a/b","to":"c"}"#, "`to` means nothing for volume"),
+        (r#"{"measure":"volume"}"#, "`name` is missing"),
+        (r#"{"name":"v"}"#, "task v: `measure` is missing"),
+        (r#"{"name":"V","measure":"volume"}"#, "\"V\" is not a name"),
+        (r#"{"name":"v","measure":"volumes"}"#, "task v: `measure` \"volumes\" is unknown"),
+        (r#"{"name":"v","measure":"volume"}"#, "task v: `at` is missing for volume"),
+        (r#"{"name":"v","measure":"volume","at":"a"}"#, "`at` \"a\" is not an observation point"),
+        (r#"{"name":"v","measure":"volume","at":"a/b","to":"c"}"#, "`to` is not used for volume"),
         (r#"{"name":"v","measure":"volume","at":"a/b","color":"c"}"#, "unknown field `color`"),
         (
             r#"{"name":"t","measure":"traffic","at":"a/b","interval":"1ms"}"#,
-            "`interval` has to be a second",
+            "`interval` must be at least a second",
         ),
-        (
-            r#"{"name":"t","measure":"traffic","at":"a/b","interval":"7s"}"#,
-            "a whole part of an hour",
-        ),
-        (
-            r#"{"name":"p","measure":"passive-delay","from":"a/b","to":"a/b"}"#,
-            "`to` has to be another point",
-        ),
+        (r#"{"name":"t","measure":"traffic","at":"a/b","interval":"7s"}"#, "divide an hour"),
+        (r#"{"name":"p","measure":"passive-delay","from":"a/b","to":"a/b"}"#, "`to` must differ"),
         (
             r#"{"name":"p","measure":"passive-delay","from":"a/b","to":"a/c","share":0}"#,
-            "`share` has to be",
+            "`share` must be",
         ),
         (
             r#"{"name":"p","measure":"passive-delay","from":"a/b","to":"ipfix:192.0.2.7/3"}"#,
-            "`from` \"a/b\" is no point of an exporter",
+            "`from` \"a/b\" is not a point of an IPFIX exporter",
         ),
         (
             r#"{"name":"p","measure":"passive-delay","from":"ipfix:::1/3","to":"ipfix:::1/3"}"#,
-            "`to` has to be another point",
+            "`to` must differ",
         ),
         (
             r#"{"name":"p","measure":"passive-delay","from":"ipfix:::1/3","to":"ipfix:::1/4","share":0.5}"#,
-            "`share` means nothing for passive-delay",
+            "`share` is not used for passive-delay",
         ),
         (
             r#"{"name":"p","measure":"passive-delay","from":"ipfix:::1/3","to":"ipfix:::1/4","filter":"udp"}"#,
-            "`filter` means nothing for passive-delay",
+            "`filter` is not used for passive-delay",
         ),
         (
             r#"{"name":"p","measure":"passive-delay","from":"ipfix:::1/3","to":"ipfix:::1/4",
                 "schedule":{"for":"1m"}}"#,
-            "`schedule` means nothing for passive-delay",
+            "`schedule` is not used for passive-delay",
         ),
         (
             r#"{"name":"p","measure":"passive-delay","from":"ipfix:::1/3","to":"ipfix:::1/4","clock_error":"-1s"}"#,
-            "`clock_error` has to be 0 s to",
+            "`clock_error` must be 0 s to",
         ),
         (
             r#"{"name":"p","measure":"passive-delay","from":"a/b","to":"a/c","clock_error":"1ms"}"#,
-            "`clock_error` means nothing",
+            "`clock_error` is not used",
         ),
-        (
-            r#"{"name":"x","measure":"active-delay","from":"a","to":"a"}"#,
-            "`to` has to be another end",
-        ),
+        (r#"{"name":"x","measure":"active-delay","from":"a","to":"a"}"#, "`to` must differ"),
         (
             r#"{"name":"x","measure":"active-delay","from":"a/eth0","to":"b"}"#,
-            "`from` \"a/eth0\" is no end of a test",
+            "`from` \"a/eth0\" is not an end of a test",
         ),
         (
             r#"{"name":"x","measure":"active-delay","from":"a","to":"b","filter":"udp"}"#,
-            "`filter` means nothing for active-delay",
+            "`filter` is not used for active-delay",
         ),
         (
             r#"{"name":"x","measure":"active-delay","from":"a","to":"b","port":0}"#,
-            "`port` has to be 1",
+            "`port` must be 1",
         ),
         (
             r#"{"name":"x","measure":"active-delay","from":"a","to":"b","rate":0}"#,
-            "`rate` has to be 0.001 to 1000000",
+            "`rate` must be 0.001 to 1000000",
         ),
         (
             r#"{"name":"x","measure":"active-delay","from":"a","to":"b","bytes":9}"#,
-            "`bytes` has to be 52 to",
+            "`bytes` must be 52 to",
         ),
         (
             r#"{"name":"x","measure":"active-delay","from":"a","to":"b","bytes":119,"authenticated":true}"#,
-            "`bytes` has to be 120 at the least where `authenticated` is true",
+            "`bytes` must be at least 120 if `authenticated` is true",
         ),
         (
             r#"{"name":"x","measure":"active-delay","from":"a","to":"b","authenticated":1}"#,
@@ -138,7 +129,7 @@ fn what_makes_no_sense_is_refused_with_the_key_and_what_it_can_be() {
         ),
         (
             r#"{"name":"x","measure":"active-delay","from":"a","to":"b","dscp":64}"#,
-            "`dscp` has to be 0 to",
+            "`dscp` must be 0 to",
         ),
         (
             r#"{"name":"x","measure":"active-delay","from":"a","to":"b","codec":"opus"}"#,
@@ -146,10 +137,16 @@ fn what_makes_no_sense_is_refused_with_the_key_and_what_it_can_be() {
         ),
         (
             r#"{"name":"v","measure":"volume","at":"a/b","codec":"g711"}"#,
-            "`codec` means nothing for volume",
+            "`codec` is not used for volume",
         ),
-        (r#"{"name":"v","measure":"volume","at":"a/b","filter":"a\u0000"}"#, "`filter` has a zero"),
-        (r#"{"name":"v","measure":"volume","at":"a/b","schedule":{"every":"1h"}}"#, "needs `for`"),
+        (
+            r#"{"name":"v","measure":"volume","at":"a/b","filter":"a\u0000"}"#,
+            "`filter` must not contain a zero",
+        ),
+        (
+            r#"{"name":"v","measure":"volume","at":"a/b","schedule":{"every":"1h"}}"#,
+            "requires `for`",
+        ),
     ] {
         let error = read(text).unwrap_err();
         assert!(error.contains(said), "{text}: {error}");

@@ -12,7 +12,7 @@ fn time(second: i64) -> Time<Utc> {
     Time::from_nanos(0) + Span::from_secs(second)
 }
 
-/// Stores three seconds of the first task, which is settled for a minute.
+/// Stores three seconds of the first task, settled up to one minute.
 fn store(folder: &Path) {
     let empty = Window { quality: Quality::new(), offset: Ok(Span::ZERO), least: None };
     let windows = [1, 2, 3].map(|second| (time(second), empty.clone())).into();
@@ -24,10 +24,11 @@ fn seconds(results: &[Measured]) -> Vec<i64> {
     results.iter().map(|it| it.begin_ns / 1_000_000_000).collect()
 }
 
-/// What the next answer brings, which is of the first task.
-async fn next(asking: &mut Asking, tasks: &Tasks) -> Vec<i64> {
-    let answer = asking.answer().await.unwrap();
-    let Some((task, News::Results(results))) = asking.take(answer, tasks).unwrap() else {
+/// New results in the next response, which is of the first task.
+async fn next(poller: &mut Poller, tasks: &Tasks) -> Vec<i64> {
+    let next_response = poller.next_response().await.unwrap();
+    let Some((task, NewResults::Results(results))) = poller.take(next_response, tasks).unwrap()
+    else {
         panic!("results")
     };
     assert_eq!(task, 1);
@@ -35,7 +36,7 @@ async fn next(asking: &mut Asking, tasks: &Tasks) -> Vec<i64> {
 }
 
 #[test]
-fn who_hangs_keeps_nobody_waiting_and_what_is_over_is_not_asked_for() {
+fn hanging_collector_does_not_delay_others() {
     let (folder, runtime) = (tempfile::tempdir().unwrap(), Runtime::new().unwrap());
     store(folder.path());
     let controller = sample::open(folder.path(), &runtime);
@@ -45,30 +46,30 @@ fn who_hangs_keeps_nobody_waiting_and_what_is_over_is_not_asked_for() {
     }
     let silent = sample::hang(&controller, 2);
     let mut tasks = Tasks::clone(&controller.plan().subscribe().borrow());
-    let mut asking = Asking::behind(&Tasks::new(), controller.sources());
+    let mut poller = Poller::behind(&Tasks::new(), controller.sources());
     runtime.block_on(async {
-        asking.ask(&tasks);
-        assert_eq!(next(&mut asking, &tasks).await, [1, 2, 3]);
-        // Whoever has something is asked for more.
-        assert!(next(&mut asking, &tasks).await.is_empty());
-        assert_eq!(asking.questions.len(), 1);
-        // Something came while somebody was asked.
-        asking.ask(&tasks);
-        asking.ask(&tasks);
-        assert!(next(&mut asking, &tasks).await.is_empty());
-        assert!(next(&mut asking, &tasks).await.is_empty());
-        assert_eq!(asking.questions.len(), 1);
-        // It ended, and what was measured until then is not settled.
+        poller.poll(&tasks);
+        assert_eq!(next(&mut poller, &tasks).await, [1, 2, 3]);
+        // A response with results leads to another query.
+        assert!(next(&mut poller, &tasks).await.is_empty());
+        assert_eq!(poller.queries.len(), 1);
+        // New results arrived during the query.
+        poller.poll(&tasks);
+        poller.poll(&tasks);
+        assert!(next(&mut poller, &tasks).await.is_empty());
+        assert!(next(&mut poller, &tasks).await.is_empty());
+        assert_eq!(poller.queries.len(), 1);
+        // The task was ended, but its results are not final yet.
         for (ended, still_asked) in [(55, true), (51, true), (50, false)] {
             tasks.get_mut(&1).unwrap().ended = Some(Timestamp::from_second(ended).unwrap());
-            asking.ask(&tasks);
-            assert_eq!(asking.questions.len(), 2);
-            assert!(next(&mut asking, &tasks).await.is_empty());
-            asking.ask(&tasks);
-            let is_asked = asking.questions.len() == 2;
+            poller.poll(&tasks);
+            assert_eq!(poller.queries.len(), 2);
+            assert!(next(&mut poller, &tasks).await.is_empty());
+            poller.poll(&tasks);
+            let is_asked = poller.queries.len() == 2;
             assert_eq!(is_asked, still_asked, "{ended}");
             if is_asked {
-                next(&mut asking, &tasks).await;
+                next(&mut poller, &tasks).await;
             }
         }
     });
@@ -76,17 +77,17 @@ fn who_hangs_keeps_nobody_waiting_and_what_is_over_is_not_asked_for() {
 }
 
 #[test]
-fn what_was_there_before_is_not_new() {
+fn earlier_results_are_not_exported() {
     let (folder, runtime) = (tempfile::tempdir().unwrap(), Runtime::new().unwrap());
     store(folder.path());
     let controller = sample::open(folder.path(), &runtime);
     let task = r#"{"name":"p","measure":"passive-delay","from":"roof/eth0","to":"cellar/eth0"}"#;
     sample::enter(&controller, task);
     let tasks = Tasks::clone(&controller.plan().subscribe().borrow());
-    let mut asking = Asking::behind(&tasks, controller.sources());
+    let mut poller = Poller::behind(&tasks, controller.sources());
     runtime.block_on(async {
-        asking.ask(&tasks);
-        assert!(next(&mut asking, &tasks).await.is_empty());
-        assert_eq!(asking.questions.len(), 0);
+        poller.poll(&tasks);
+        assert!(next(&mut poller, &tasks).await.is_empty());
+        assert_eq!(poller.queries.len(), 0);
     });
 }

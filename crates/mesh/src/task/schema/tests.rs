@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::*;
 use crate::task::WrongTask;
 
-/// Of each kind a task with every key.
+/// A task of each kind with all keys.
 const WHOLE: [&str; 6] = [
     r#"{"measure":"volume","at":"a/eth0","filter":"udp"}"#,
     r#"{"measure":"traffic","at":"a/eth0","filter":"udp","interval":"10s"}"#,
@@ -40,14 +40,14 @@ fn read(task: &Map<String, Value>) -> Result<Task, String> {
 }
 
 #[test]
-fn a_task_has_the_keys_that_its_description_says() {
+fn accepted_keys_match_the_schema() {
     let all: Map<_, _> = WHOLE.iter().flat_map(|text| whole(text)).collect();
     for (kind, text) in KINDS.iter().zip(WHOLE) {
-        let (schema, task) = (json!(kind.task(Said::Entering)), whole(text));
+        let (schema, task) = (json!(kind.task(Direction::Request)), whole(text));
         read(&task).unwrap();
         assert_eq!(task.keys().cloned().collect::<BTreeSet<_>>(), keys(&schema, "properties"));
         let mut required = keys(&schema, "required");
-        // Nobody who has no path to say it in can do without.
+        // Without a path, the name is required.
         required.insert("name".to_owned());
         for key in task.keys() {
             let mut without = task.clone();
@@ -58,17 +58,17 @@ fn a_task_has_the_keys_that_its_description_says() {
             let mut with = task.clone();
             with.insert(key.clone(), value.clone());
             let error = read(&with).unwrap_err();
-            assert!(error.contains("means nothing for"), "{key} in {text}: {error}");
+            assert!(error.contains("is not used for"), "{key} in {text}: {error}");
         }
     }
 }
 
 #[test]
-fn an_entered_task_has_the_keys_that_its_description_says() {
+fn keys_of_stored_tasks_match_the_schema() {
     let told = ["number", "made", "ended"].map(str::to_owned);
     for (kind, text) in KINDS.iter().zip(WHOLE) {
-        let entering = keys(&json!(kind.task(Said::Entering)), "required");
-        let schema = json!(kind.task(Said::TaskRecord));
+        let entering = keys(&json!(kind.task(Direction::Request)), "required");
+        let schema = json!(kind.task(Direction::Response));
         let mut least = whole(text);
         least.retain(|key, _| key == "name" || entering.contains(key));
         for (task, of) in [(&least, "required"), (&whole(text), "properties")] {
@@ -81,8 +81,8 @@ fn an_entered_task_has_the_keys_that_its_description_says() {
 }
 
 #[test]
-fn what_has_no_form_of_a_task_is_told_from_what_makes_no_sense() {
-    use WrongTask::{Senseless, Unreadable, Value as WrongValue};
+fn malformed_and_contradictory_tasks_differ() {
+    use WrongTask::{Contradiction, Unreadable, Value as WrongValue};
     let wrong = |key: &str, value: Value| {
         let mut task = whole(WHOLE[1]);
         task.insert(key.to_owned(), value);
@@ -93,11 +93,11 @@ fn what_has_no_form_of_a_task_is_told_from_what_makes_no_sense() {
     );
     assert!(matches!(wrong("schedule", json!({ "for": null })), Unreadable(_)));
     assert!(
-        matches!(wrong("schedule", json!([])), Unreadable(why) if why.contains("is an object"))
+        matches!(wrong("schedule", json!([])), Unreadable(why) if why.contains("must be JSON objects"))
     );
     assert!(matches!(Task::read(json!(["x", "volume"])).unwrap_err(), Unreadable(_)));
     assert!(matches!(wrong("dscp", json!(4.5)), Unreadable(_)));
-    assert!(matches!(wrong("dscp", json!(4.0)), WrongTask::Meaningless { .. }));
+    assert!(matches!(wrong("dscp", json!(4.0)), WrongTask::UnusedKey { .. }));
     assert!(matches!(wrong("at", json!("a")), WrongValue { key: "at", .. }));
-    assert!(matches!(wrong("interval", json!("7s")), Senseless { key: "interval", .. }));
+    assert!(matches!(wrong("interval", json!("7s")), Contradiction { key: "interval", .. }));
 }
