@@ -19,7 +19,7 @@ enum Direction {
     /// Request: a task to create.
     Request,
     /// Response: a stored task.
-    TaskRecord,
+    Response,
 }
 
 /// Presence of a key.
@@ -45,7 +45,7 @@ impl ToSchema for Task {
 
 /// Schema of a stored task with its number.
 pub(crate) fn entered_schema() -> RefOr<Schema> {
-    tasks(Direction::TaskRecord)
+    tasks(Direction::Response)
 }
 
 fn tasks(direction: Direction) -> RefOr<Schema> {
@@ -139,13 +139,13 @@ impl Kind {
         let keys = keys(direction).into_iter().chain(common(direction)).chain(schedule);
         let task = keys.fold(task.required("measure"), |task, (name, presence, schema)| {
             let is_required = presence == Presence::Required
-                || presence == Presence::Default && direction == Direction::TaskRecord;
+                || presence == Presence::Default && direction == Direction::Response;
             let task = task.property(name, schema);
             if is_required { task.required(name) } else { task }
         });
         match direction {
             Direction::Request => task.additional_properties(Some(no_other_keys())).build(),
-            Direction::TaskRecord => task.build(),
+            Direction::Response => task.build(),
         }
     }
 }
@@ -156,7 +156,7 @@ fn common(direction: Direction) -> Vec<Key> {
     match direction {
         // The name is in the path.
         Direction::Request => vec![("name", Presence::Optional, named)],
-        Direction::TaskRecord => vec![
+        Direction::Response => vec![
             ("number", Presence::Required, number(0.0, None, "Unique; never reused.").into()),
             ("name", Presence::Required, named),
             ("made", Presence::Required, time("Creation time, in whole seconds.").build().into()),
@@ -301,7 +301,7 @@ fn duration(description: &str, example: &str, direction: Direction) -> RefOr<Sch
     const COUNT: &str = "[0-9]{1,9}";
     let duration = ObjectBuilder::new().schema_type(Type::String);
     let duration = duration.description(Some(description)).examples([example]);
-    if direction == Direction::TaskRecord {
+    if direction == Direction::Response {
         return duration.build().into();
     }
     let mut shapes = Vec::new();
