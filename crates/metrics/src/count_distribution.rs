@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::histogram::Histogram;
-use crate::numeric::count_to_f64;
+use crate::numeric::{count_to_f64, nearest_rank_per_mille};
 
 /// Distribution of integers, such as lengths in packets or bytes.
 ///
@@ -78,17 +78,16 @@ impl CountDistribution {
     /// Summary, or `None` without values.
     #[must_use]
     pub fn summary(&self) -> Option<CountSummary> {
-        let percentile = |percent: u128| {
-            let rank = (u128::from(self.count) * percent).div_ceil(100);
-            let value = self.histogram.at_rank(u64::try_from(rank).unwrap_or(self.count));
+        let percentile = |per_mille| {
+            let value = self.histogram.at_rank(nearest_rank_per_mille(per_mille, self.count));
             value.clamp(self.min, self.max)
         };
         Some(CountSummary {
             mean: self.mean()?,
             count: self.count,
             min: self.min,
-            p50: percentile(50),
-            p99: percentile(99),
+            p50: percentile(500),
+            p99: percentile(990),
             max: self.max,
         })
     }

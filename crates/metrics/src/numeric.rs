@@ -14,6 +14,13 @@ pub fn nearest_rank(quantile: f64, count: u64) -> u64 {
     rank.clamp(1, count)
 }
 
+/// Rank of a percentile in parts per thousand, by the nearest-rank method; 0 without values.
+#[must_use]
+pub fn nearest_rank_per_mille(per_mille: u16, count: u64) -> u64 {
+    let rank = (u128::from(count) * u128::from(per_mille)).div_ceil(1000);
+    u64::try_from(rank).unwrap_or(count)
+}
+
 /// Nanoseconds as a floating-point number; exact up to 2^53 ns (104 days).
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "exact to 2^53 ns, 104 days; rounded beyond")]

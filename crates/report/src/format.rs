@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Display, Write};
 
+pub use wirestamp_metrics::numeric::{count_to_f64 as real, nanos_to_f64 as approximate};
+
 /// Between groups of digits, and between a number and its unit: narrow, and never a line's end.
 pub const THIN_SPACE: char = '\u{202f}';
 
@@ -64,18 +66,6 @@ pub fn percent(part: u64, whole: u64) -> String {
 /// `one` or `many`, with the count before it.
 pub fn plural(value: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(value), if value == 1 { one } else { many })
-}
-
-/// A time in nanoseconds as a real number.
-#[expect(clippy::cast_precision_loss, reason = "exact below 2^53 ns, which is 104 days")]
-pub fn approximate(ns: i64) -> f64 {
-    ns as f64
-}
-
-/// A count as a real number.
-#[expect(clippy::cast_precision_loss, reason = "exact below 2^53 packets")]
-pub fn real(count: u64) -> f64 {
-    count as f64
 }
 
 /// A length as a count.

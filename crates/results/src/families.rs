@@ -2,6 +2,7 @@
 
 use prometheus::TextEncoder;
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
+use wirestamp_metrics::numeric::{count_to_f64, nanos_to_f64};
 
 /// Content type of a scrape (exposition format 0.0.4).
 pub const TEXT: &str = prometheus::TEXT_FORMAT;
@@ -20,7 +21,7 @@ impl Families {
     /// Adds a counter.
     pub fn counter(&mut self, name: &str, help: &str, labels: &Labels, value: u64) {
         let mut counter = Counter::default();
-        counter.set_value(float(value));
+        counter.set_value(count_to_f64(value));
         let metric = self.sample(name, help, MetricType::COUNTER, labels);
         metric.set_counter(counter);
     }
@@ -41,7 +42,7 @@ impl Families {
     /// Adds a counter of nanoseconds, in seconds.
     pub fn seconds_total(&mut self, name: &str, help: &str, labels: &Labels, nanos: u64) {
         let mut counter = Counter::default();
-        counter.set_value(float(nanos) / 1e9);
+        counter.set_value(count_to_f64(nanos) / 1e9);
         self.sample(name, help, MetricType::COUNTER, labels).set_counter(counter);
     }
 
@@ -83,14 +84,8 @@ impl Families {
 
 /// Nanoseconds in seconds.
 #[must_use]
-#[expect(clippy::cast_precision_loss, reason = "Prometheus has floats; exact to 104 days")]
 pub fn seconds(nanos: i64) -> f64 {
-    nanos as f64 / 1e9
-}
-
-#[expect(clippy::cast_precision_loss, reason = "Prometheus has floats; exact to 2^53")]
-fn float(count: u64) -> f64 {
-    count as f64
+    nanos_to_f64(nanos) / 1e9
 }
 
 fn pair((name, value): &(&'static str, String)) -> LabelPair {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+pub(crate) use wirestamp_metrics::numeric::count_to_f64 as real;
+
 /// The median of some repetitions, with the least and the greatest of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spread {
@@ -33,10 +35,4 @@ impl fmt::Display for Spread {
 pub(crate) fn median(sorted: &[f64]) -> Option<f64> {
     let low = sorted.get(sorted.len().checked_sub(1)? / 2)?;
     Some(f64::midpoint(*low, *sorted.get(sorted.len() / 2)?))
-}
-
-/// A count as a real number.
-#[expect(clippy::cast_precision_loss, reason = "exact below 2^53 packets or nanoseconds")]
-pub(crate) fn real(count: u64) -> f64 {
-    count as f64
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use wirestamp_clock::ClockStatus;
 use wirestamp_metrics::Quality;
+use wirestamp_metrics::numeric::nanos_to_f64;
 use wirestamp_report::Check;
 use wirestamp_session::TapReport;
 
@@ -79,7 +80,6 @@ impl DemoResult {
 }
 
 /// Nanoseconds in milliseconds, for people.
-#[expect(clippy::cast_precision_loss, reason = "times below 2^53 ns, which is 104 days")]
 pub(super) fn millis(nanos: i64) -> f64 {
-    nanos as f64 / 1e6
+    nanos_to_f64(nanos) / 1e6
 }

@@ -6,8 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use wirestamp_clock::Span;
 use wirestamp_metrics::emodel::{Codec, Parameters};
+use wirestamp_metrics::numeric::{count_to_f64, round_to_span};
 
 use super::Measured;
 
@@ -58,21 +58,15 @@ impl Measured {
         if self.contradicts_the_clocks {
             return Err(NoOpinion::ContradictsTheClocks);
         }
-        let [lost, matched] = [self.counts.lost, self.counts.matched].map(real);
-        let call =
-            Parameters::of_call(codec, whole(delay.mean), lost / (lost + matched), BURST_RATIO);
+        let [lost, matched] = [self.counts.lost, self.counts.matched].map(count_to_f64);
+        let call = Parameters::of_call(
+            codec,
+            round_to_span(delay.mean),
+            lost / (lost + matched),
+            BURST_RATIO,
+        );
         Ok(call.ok_or(NoOpinion::Codec)?.rating().mos())
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a share is not more exact")]
-fn real(count: u64) -> f64 {
-    count as f64
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "a mean of spans lies between them")]
-fn whole(nanos: f64) -> Span {
-    Span::from_nanos(nanos.round() as i64)
 }
 
 #[cfg(test)]

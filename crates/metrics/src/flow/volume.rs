@@ -5,7 +5,7 @@ use wirestamp_clock::{Span, Time, Utc};
 use crate::Summary;
 use crate::histogram::Histogram;
 use crate::moments::Moments;
-use crate::numeric::{count_to_f64, nanos_to_f64};
+use crate::numeric::{count_to_f64, nanos_to_f64, nearest_rank_per_mille};
 
 /// Packets, bytes, and times between packets.
 #[derive(Clone, Debug, Default)]
@@ -89,9 +89,8 @@ impl GapDistribution {
     }
 
     pub(super) fn summary(&self) -> Option<Summary> {
-        let percentile = |per_mille: u128| {
-            let rank = (u128::from(self.count) * per_mille).div_ceil(1000);
-            let value = self.histogram.at_rank(u64::try_from(rank).unwrap_or(self.count));
+        let percentile = |per_mille| {
+            let value = self.histogram.at_rank(nearest_rank_per_mille(per_mille, self.count));
             i64::try_from(value).unwrap_or(i64::MAX).clamp(self.min, self.max)
         };
         (self.count > 0).then(|| Summary {

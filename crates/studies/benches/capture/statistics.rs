@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+pub(crate) use wirestamp_metrics::numeric::count_to_f64 as real;
+use wirestamp_metrics::numeric::nanos_to_f64;
+
 /// The median of some repetitions, with the least and the greatest of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spread {
@@ -32,14 +35,7 @@ impl fmt::Display for Spread {
     }
 }
 
-/// A count as a real number.
-#[expect(clippy::cast_precision_loss, reason = "exact below 2^53 packets")]
-pub(crate) fn real(count: u64) -> f64 {
-    count as f64
-}
-
 /// A time in nanoseconds as microseconds.
-#[expect(clippy::cast_precision_loss, reason = "exact below 2^53 ns, which is 104 days")]
 pub(crate) fn micros(ns: i64) -> f64 {
-    ns as f64 / 1e3
+    nanos_to_f64(ns) / 1e3
 }

@@ -2,6 +2,7 @@
 
 use crate::experiment::{deviation, mean};
 use crate::timers::Cost;
+use wirestamp_metrics::numeric::nearest_rank_per_mille;
 use wirestamp_report::format::{length, real};
 
 /// The distribution of a series; none of no values.
@@ -10,8 +11,8 @@ pub(crate) fn cost(series: &[f64]) -> Option<Cost> {
     sorted.sort_unstable_by(f64::total_cmp);
     let count = length(&sorted);
     // The smallest value that so many thousandths do not exceed.
-    let share = |per_mille: u64| {
-        let rank = (count * per_mille).div_ceil(1000).max(1) - 1;
+    let share = |per_mille| {
+        let rank = nearest_rank_per_mille(per_mille, count).max(1) - 1;
         usize::try_from(rank).ok().and_then(|rank| sorted.get(rank).copied())
     };
     Some(Cost {

@@ -8,6 +8,7 @@
 //! general stationary observations", 1989).
 
 use crate::experiment::mean;
+use wirestamp_metrics::numeric::nearest_rank;
 use wirestamp_report::format::length;
 
 /// How rarely a step is found where there is none, and how rarely one of the smallest size is missed.
@@ -51,14 +52,9 @@ impl Chance {
 
     /// The least difference that this share does not exceed.
     fn quantile(&self, share: f64) -> Option<f64> {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            clippy::cast_precision_loss,
-            reason = "a share of some thousand places"
-        )]
-        let rank = (share * self.0.len() as f64).ceil() as usize;
-        self.0.get(rank.max(1) - 1).copied()
+        let count = length(&self.0);
+        let rank = if count > 0 { nearest_rank(share, count) } else { 1 };
+        self.0.get(usize::try_from(rank).ok()? - 1).copied()
     }
 }
 

@@ -7,6 +7,8 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+pub(super) use wirestamp_metrics::numeric::count_to_f64 as real;
+use wirestamp_metrics::numeric::nearest_rank_per_mille;
 
 /// Costs below so many ticks are counted in a table, the others in a map: 1.5 us of a TSC and much
 /// more of slower counters, so the map holds little else than interruptions.
@@ -127,21 +129,15 @@ fn reads(sizes: impl Iterator<Item = (u64, u64)>) -> u64 {
 
 /// The smallest size that at least `per_mille` of the `count` reads do not exceed; 0 of none.
 fn quantile(sizes: impl Iterator<Item = (u64, u64)>, count: u64, per_mille: u16) -> u64 {
-    let rank = (u128::from(count) * u128::from(per_mille)).div_ceil(1000);
-    let mut below = 0;
+    let rank = nearest_rank_per_mille(per_mille, count);
+    let mut below = 0_u64;
     for (ticks, count) in sizes {
-        below += u128::from(count);
+        below = below.saturating_add(count);
         if below >= rank {
             return ticks;
         }
     }
     0
-}
-
-/// Ticks or a count as a real number.
-#[expect(clippy::cast_precision_loss, reason = "exact below 2^53 ticks, a month at 3 GHz")]
-pub(super) fn real(value: u64) -> f64 {
-    value as f64
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params, params_from_iter};
 use wirestamp_clock::{Span, Time, Utc};
+use wirestamp_metrics::numeric::count_to_f64;
 use wirestamp_metrics::{Counts, Summary};
 
 use super::histograms::{self, Histograms};
@@ -58,7 +59,7 @@ fn columns(summary: Option<&Summary>) -> [Value; SPREAD] {
         return none;
     };
     let Summary { count, min, mean, stddev, p50, p90, p99, p999, max } = *summary;
-    let squares = stddev * stddev * real(count.saturating_sub(1));
+    let squares = stddev * stddev * count_to_f64(count.saturating_sub(1));
     [
         count.cast_signed().into(),
         min.into(),
@@ -170,7 +171,7 @@ fn spread(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<Spread>> {
         return Ok(None);
     }
     let squares: f64 = row.get(first + 3)?;
-    let stddev = if count > 1 { (squares / real(count - 1)).sqrt() } else { 0.0 };
+    let stddev = if count > 1 { (squares / count_to_f64(count - 1)).sqrt() } else { 0.0 };
     Ok(Some(Spread {
         count,
         min: row.get(first + 1)?,
@@ -182,9 +183,4 @@ fn spread(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<Spread>> {
         p999: row.get(first + 7)?,
         max: row.get(first + 8)?,
     }))
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a mean is not more exact")]
-fn real(count: u64) -> f64 {
-    count as f64
 }
