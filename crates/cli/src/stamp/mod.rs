@@ -30,9 +30,9 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
     ));
     // At high rates, single answers are too many to read.
     let shows_each = output.verbose && !output.json;
-    let report = sender.run(&stop, |heard: &ReceivedAnswer| {
+    let report = sender.run(&stop, |answer: &ReceivedAnswer| {
         if shows_each {
-            output.detail(line(heard));
+            output.detail(line(answer));
         }
     })?;
     let nothing_sent = report.both.counts.sent == 0;
@@ -52,15 +52,15 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
 }
 
 /// A line about an answer, as ping prints it.
-fn line(heard: &ReceivedAnswer) -> String {
-    let note = match heard.taken {
+fn line(answer: &ReceivedAnswer) -> String {
+    let note = match answer.taken {
         ReplyKind::First => "",
         ReplyKind::Duplicate => ", duplicate",
         ReplyKind::Late => ", late",
         ReplyKind::Foreign => ", answers no sent packet",
     };
     let known = |span: Option<Span>| span.map_or_else(|| "-".into(), |span| time(span.as_nanos()));
-    let ReceivedAnswer { sequence, round_trip, there, ttl, .. } = *heard;
-    let (trip, there, back) = (known(round_trip), known(there), known(Some(heard.back)));
+    let ReceivedAnswer { sequence, round_trip, there, ttl, .. } = *answer;
+    let (trip, there, back) = (known(round_trip), known(there), known(Some(answer.back)));
     format!("{sequence}: round trip {trip}, there {there}, back {back}, TTL there {ttl}{note}")
 }
