@@ -1,4 +1,4 @@
-// Makes of src/ what a browser reads, in dist/. What is there of git's stays.
+// Builds dist/ from src/ for browsers. Keeps files tracked by git in dist/.
 import { build } from 'esbuild';
 import { copyFile } from 'node:fs/promises';
 

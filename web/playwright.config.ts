@@ -1,6 +1,6 @@
 import { defineConfig } from '@playwright/test';
 
-/** Debian's browser, without a sandbox, which root cannot have; the page is our own. */
+/** Debian's browser. The sandbox does not work for root; only our own page is loaded. */
 const launchOptions = {
   executablePath: process.env['CHROMIUM'] ?? '/usr/bin/chromium',
   args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
@@ -8,7 +8,7 @@ const launchOptions = {
 
 export default defineConfig({
   testDir: 'tests',
-  // Nothing here is about speed.
+  // The tests do not measure speed.
   timeout: 120_000,
   expect: { timeout: 30_000 },
   workers: 2,

@@ -1,4 +1,4 @@
-/** What the controller answers, and how it is asked. Times are in nanoseconds if their names say so. */
+/** The controller's API: types and requests. Times are in nanoseconds where the name ends in `_ns`. */
 
 export interface Me {
   name: string;
@@ -21,7 +21,7 @@ export interface Task {
   to?: string;
   filter?: string;
   share?: number;
-  /** Of the calls that the path is judged by. */
+  /** Codec of the MOS. */
   codec?: string;
   schedule?: Schedule;
   made: string;
@@ -34,11 +34,11 @@ export interface SyncStatus {
   source: string | null;
   stratum: number | null;
   ahead_ns: number;
-  /** Null if the clock is not on UTC. */
+  /** Null if the clock is not synchronised to UTC. */
   error_ns: number | null;
 }
 
-/** How far the clock of the probe that reflects the packets of a task is ahead of the sender's. */
+/** Offset of the reflecting probe's clock from the sender's; positive if it is ahead. */
 export interface ClockOffset {
   task: number;
   at_ns: number;
@@ -59,7 +59,7 @@ export interface Health {
   troubles: { task: number; why: string }[];
   keepers: SyncStatus[];
   clock_offsets: ClockOffset[];
-  /** What its ends of active tests have refused. */
+  /** Rejected datagrams of active tests. */
   tests: { task: number; end: 'sender' | 'reflector'; forged: number; too_short: number }[];
 }
 
@@ -73,7 +73,7 @@ export interface Probe {
   health: Health | null;
 }
 
-/** How values are distributed. Percentiles are known of what was added up where all of it is in histograms. */
+/** Distribution of values. Merged results have percentiles only if all parts have histograms. */
 export interface Summary {
   count: number;
   min: number;
@@ -86,7 +86,7 @@ export interface Summary {
   max: number;
 }
 
-/** What became of the packets of a path in a stretch of time. */
+/** Result of a path for one interval. */
 export interface PathResult {
   begin_ns: number;
   sent: number;
@@ -105,37 +105,37 @@ export interface PathResult {
   error_ns: number | null;
   not_synchronised: string | null;
   contradicts_the_clocks: boolean;
-  /** Where the task names a codec there is either this or why not. */
+  /** If the task has a codec: the MOS, or the reason why there is none. */
   mos?: number;
   no_mos?: string;
 }
 
-/** A result of a path in a few numbers. What is not known, and nothing, is not there. */
-export interface Brief {
+/** Short result of a path. Unknown values and zeros are omitted. */
+export interface PathSummary {
   begin_ns: number;
   matched: number;
   lost?: number;
   delay_mean_ns?: number;
-  /** Where that is not known. */
+  /** Instead of `delay_mean_ns`, if that is unknown. */
   above_minimum_mean_ns?: number;
   error_ns?: number;
   contradicts_the_clocks?: boolean;
 }
 
-/** What passed a point in a stretch of time. */
+/** Result of a point for one interval. */
 export interface PointResult {
   begin_ns: number;
   packets: number;
   bytes: number;
   missed?: number;
-  /** For how much of the time somebody looked. */
+  /** Observed time in the interval. */
   watched_ns?: number;
 }
 
 export type Result = PathResult | PointResult;
-export type Recent = Brief | PointResult;
+export type Recent = PathSummary | PointResult;
 
-/** How a flow has fared so far: some of the keys that `wirestamp flows --json` has. What is not known is null. */
+/** Result of a flow so far: some keys of `wirestamp flows --json`. Unknown values are null. */
 export interface Flow {
   src: string;
   sport: number;
@@ -148,7 +148,7 @@ export interface Flow {
   last_ns: number;
   throughput_bps: number | null;
   lost: number | null;
-  /** Of RTP. */
+  /** RTP only. */
   ssrc?: number;
   codec?: string | null;
   jitter_ms?: number | null;
@@ -158,19 +158,19 @@ export interface Flow {
 export interface Results {
   task: Task;
   results: Result[];
-  /** Seconds of each of them. */
+  /** Seconds per result. */
   step_s?: number;
 }
 
-/** So many delays from one bound on and below another, in nanoseconds. */
+/** Number of delays in a range: `from` inclusive, `until` exclusive, in nanoseconds. */
 export interface Bucket {
   from: number;
   until: number;
   count: number;
 }
 
-/** What the controller does not do, in its own words. */
-export class Refused extends Error {
+/** An error reported by the controller. */
+export class ApiError extends Error {
   constructor(
     readonly status: number,
     why: string,
@@ -179,9 +179,9 @@ export class Refused extends Error {
   }
 }
 
-/** How far the controller's clock is ahead of the browser's, in milliseconds: it tells whole seconds only. */
+/** Offset of the controller's clock from the browser's, in milliseconds; known to whole seconds only. */
 let ahead = 0;
-const WHOLE_SECONDS = 2000;
+const MAX_ROUNDING = 2000;
 
 /** The time at the controller, in milliseconds since 1970. */
 export function now(): number {
@@ -194,13 +194,13 @@ async function call(path: string, init?: RequestInit): Promise<Response> {
     answer = await fetch(`api/v1/${path}`, init);
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') throw error;
-    throw new Refused(0, 'the controller does not answer');
+    throw new ApiError(0, 'the controller does not answer');
   }
-  const told = Date.parse(answer.headers.get('date') ?? '') - Date.now();
-  ahead = Math.abs(told) > WHOLE_SECONDS ? told : 0;
+  const offset = Date.parse(answer.headers.get('date') ?? '') - Date.now();
+  ahead = Math.abs(offset) > MAX_ROUNDING ? offset : 0;
   if (!answer.ok) {
-    const said = (await answer.json().catch(() => ({}))) as { error?: string };
-    throw new Refused(answer.status, said.error ?? `the controller answers with ${answer.status}`);
+    const body = (await answer.json().catch(() => ({}))) as { error?: string };
+    throw new ApiError(answer.status, body.error ?? `the controller answers with ${answer.status}`);
   }
   return answer;
 }
@@ -210,67 +210,67 @@ async function ask<T>(path: string, signal?: AbortSignal): Promise<T> {
   return (await answer.json()) as T;
 }
 
-export const askMe = (): Promise<Me> => ask('me');
-export const askTasks = (): Promise<Task[]> => ask('tasks');
-export const askProbes = (): Promise<Probe[]> => ask('probes');
+export const fetchMe = (): Promise<Me> => ask('me');
+export const fetchTasks = (): Promise<Task[]> => ask('tasks');
+export const fetchProbes = (): Promise<Probe[]> => ask('probes');
 
-/** A stretch of time, in milliseconds since 1970. */
-export interface Stretch {
+/** A time range, in milliseconds since 1970. */
+export interface TimeRange {
   from: number;
   until: number;
 }
 
-const asked = ({ from, until }: Stretch): string =>
+const asked = ({ from, until }: TimeRange): string =>
   `from=${new Date(from).toISOString()}&until=${new Date(until).toISOString()}`;
 
-/** Results that a chart can show: of one second each, or less of them that stand for more. */
-const MOST = 4000;
+/** Max results of a chart, and the steps in seconds to merge them. */
+const MAX_RESULTS = 4000;
 const STEPS = [1, 60, 3600];
 
-/** As many as the controller gives at once. */
+/** Max results of one response. */
 const LIMIT = 100_000;
 
-/** Whether this controller adds results up. */
-let addsUp = true;
+/** Whether this controller merges results (`step`). */
+let hasSteps = true;
 
-export function stepOf({ from, until }: Stretch): number {
-  return STEPS.find((step) => (until - from) / 1000 / step <= MOST) ?? 3600;
+export function stepOf({ from, until }: TimeRange): number {
+  return STEPS.find((step) => (until - from) / 1000 / step <= MAX_RESULTS) ?? 3600;
 }
 
-export async function askResults(name: string, stretch: Stretch, step: number, signal?: AbortSignal): Promise<Results> {
+export async function fetchResults(name: string, stretch: TimeRange, step: number, signal?: AbortSignal): Promise<Results> {
   const path = `tasks/${name}/results?${asked(stretch)}&limit=${LIMIT}`;
-  if (!addsUp || step === 1) return ask(path, signal);
+  if (!hasSteps || step === 1) return ask(path, signal);
   try {
     return await ask(`${path}&step=${step}`, signal);
   } catch (error) {
-    if (!(error instanceof Refused && error.status === 400)) throw error;
-    addsUp = false;
+    if (!(error instanceof ApiError && error.status === 400)) throw error;
+    hasSteps = false;
     return ask(path, signal);
   }
 }
 
-/** The newest results of all tasks from a time on, by the numbers of the tasks. */
-export async function askRecent(from: number): Promise<[number, Recent[]][]> {
+/** The newest results of all tasks since a time, by task number. */
+export async function fetchRecent(from: number): Promise<[number, Recent[]][]> {
   const { results } = await ask<{ results: Record<string, Recent[]> }>(`results?from=${new Date(from).toISOString()}`);
   return Object.entries(results).map(([number, newest]) => [Number(number), newest]);
 }
 
-/** So many flows are shown. */
-export const MOST_FLOWS = 500;
+/** Max number of shown flows. */
+export const MAX_FLOWS = 500;
 
-/** The flows that had their latest packet in a stretch of time, those that had it last first. */
-export async function askFlows(name: string, stretch: Stretch, signal?: AbortSignal): Promise<Flow[]> {
-  const path = `tasks/${name}/results?${asked(stretch)}&limit=${MOST_FLOWS}`;
+/** The flows with their last packet in a time range, the newest first. */
+export async function fetchFlows(name: string, stretch: TimeRange, signal?: AbortSignal): Promise<Flow[]> {
+  const path = `tasks/${name}/results?${asked(stretch)}&limit=${MAX_FLOWS}`;
   return (await ask<{ results: Flow[] }>(path, signal)).results;
 }
 
-/** The histogram of the delays, or null where the controller makes none. */
-export async function askHistogram(name: string, stretch: Stretch, signal?: AbortSignal): Promise<Bucket[] | null> {
+/** The histogram of the delays; null if the controller has none. */
+export async function fetchHistogram(name: string, stretch: TimeRange, signal?: AbortSignal): Promise<Bucket[] | null> {
   try {
     const path = `tasks/${name}/histogram?${asked(stretch)}`;
     return (await ask<{ delay_ns: Bucket[] }>(path, signal)).delay_ns;
   } catch (error) {
-    if (error instanceof Refused && (error.status === 404 || error.status === 400)) return null;
+    if (error instanceof ApiError && (error.status === 404 || error.status === 400)) return null;
     throw error;
   }
 }
@@ -289,6 +289,6 @@ export function isOfPath(result: Result): result is PathResult {
   return 'sent' in result;
 }
 
-export function isBrief(result: Recent): result is Brief {
+export function isBrief(result: Recent): result is PathSummary {
   return 'matched' in result;
 }

@@ -1,9 +1,9 @@
-/** What is in view, as a file. */
+/** Saves the shown results as a file. */
 
 import type { Result } from './api';
 import type { Loaded } from './results';
 
-/** One line a result; what is in a distribution has its name before it, as `delay_ns.p99`. */
+/** One line per result; values of a distribution have its name as a prefix, as in `delay_ns.p99`. */
 export function csv(results: Result[]): string {
   const rows = results.map((it) => flat(it as unknown as Record<string, unknown>));
   const keys = [...new Set(rows.flatMap((row) => Object.keys(row)))];
@@ -23,7 +23,7 @@ function flat(value: Record<string, unknown>, before = ''): Record<string, unkno
   return row;
 }
 
-/** As RFC 4180 has it. */
+/** Quotes a field by RFC 4180. */
 function field(value: unknown): string {
   const text = value === undefined ? '' : String(value);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;

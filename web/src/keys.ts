@@ -1,7 +1,7 @@
-/** Keys that do something wherever one is, except where text is written. */
+/** Keyboard shortcuts, active outside text fields. */
 
 import { useEffect } from 'preact/hooks';
-import type { Stretch } from './api';
+import type { TimeRange } from './api';
 import { moved, RANGES, zoomed } from './parts/ranges';
 import type { Range } from './route';
 
@@ -9,15 +9,15 @@ export const HELP: [string, string][] = [
   ['?', 'this help'],
   ['o', 'overview'],
   ['n', 'new task'],
-  ['t', 'light, dark, or as the system has it'],
+  ['t', 'light, dark, or system theme'],
   ['1 2 3 4', 'the last 5 minutes, hour, 6 hours, 24 hours'],
-  ['+ -', 'closer, farther'],
-  ['\u2190 \u2192', 'earlier, later; in a chart from value to value'],
-  ['Tab', 'from one thing to the next'],
-  ['drag', 'in a chart: closer to what was dragged over'],
+  ['+ -', 'zoom in, zoom out'],
+  ['\u2190 \u2192', 'earlier, later; in a chart: previous value, next value'],
+  ['Tab', 'next element'],
+  ['drag', 'in a chart: zoom to the selected time'],
 ];
 
-/** Calls what is there for a key. */
+/** Calls the function of a key. */
 export function useKeys(keys: Record<string, () => void>): void {
   useEffect(() => {
     const press = (event: KeyboardEvent): void => {
@@ -34,7 +34,7 @@ export function useKeys(keys: Record<string, () => void>): void {
   });
 }
 
-export function useKeysOfRange(stretch: Stretch, show: (range: Range) => void): void {
+export function useKeysOfRange(stretch: TimeRange, show: (range: Range) => void): void {
   const choose = RANGES.map(({ seconds }, index): [string, () => void] => [
     String(index + 1),
     () => show({ is: 'last', seconds }),

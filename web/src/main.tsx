@@ -1,4 +1,4 @@
-/** The page: what is on every part of it, and which part is shown. */
+/** The page: header, footer and the current part. */
 
 import { render } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
@@ -62,7 +62,7 @@ function Header({ onHelp }: { onHelp: () => void }) {
           {who.role} <b>{who.name}</b>
         </span>
       )}
-      <button type="button" onClick={nextTheme} title="light, dark, or as the system has it (t)">
+      <button type="button" onClick={nextTheme} title="light, dark, or system theme (t)">
         {chosen}
       </button>
       <button type="button" onClick={onHelp} aria-label="help" title="help (?)">
@@ -74,7 +74,7 @@ function Header({ onHelp }: { onHelp: () => void }) {
 
 function LinkState() {
   const { is } = useStore(link);
-  const words = { live: 'live', asking: 'asks every 2 s', away: 'no answer' };
+  const words = { live: 'live', asking: 'polls every 2 s', away: 'no answer' };
   return (
     <span class={`link ${is}`} role="status">
       {words[is]}
@@ -87,7 +87,7 @@ function Away() {
   if (state.is !== 'away') return null;
   return (
     <p class="panel error" role="alert">
-      {state.why}; tries again. What is shown is from before.
+      {state.why}; retrying. The page shows old data.
     </p>
   );
 }
@@ -106,8 +106,8 @@ function Help({ onClose }: { onClose: () => void }) {
         ))}
       </dl>
       <p class="fine">
-        Times of day are of this machine. A delay is given with how far it can be off: by the stamps at both points, and
-        by the clocks of their machines.
+        Times of day are in this machine's time zone. The &plusmn; of a delay includes the errors of the stamps at both
+        points and of their machines' clocks.
       </p>
       <form method="dialog" class="actions">
         <button autofocus>Close</button>

@@ -1,9 +1,9 @@
-/** The mesh as the controller tells of it: kept up to date by its events, or by asking again and again. */
+/** State of the mesh, kept up to date by the controller's events, or by polling. */
 
-import { askMe, askProbes, askTasks, type Me, type Probe, type Task } from './api';
+import { fetchMe, fetchProbes, fetchTasks, type Me, type Probe, type Task } from './api';
 import { Store } from './store';
 
-/** How what is shown is kept up to date. */
+/** State of the connection to the controller. */
 export type Link = { is: 'live' } | { is: 'asking' } | { is: 'away'; why: string };
 
 export const me = new Store<Me | null>(null);
@@ -11,80 +11,80 @@ export const tasks = new Store<Task[] | null>(null);
 export const probes = new Store<Probe[] | null>(null);
 export const link = new Store<Link>({ is: 'asking' });
 
-/** Counts how often there were new results. */
-export const news = new Store(0);
+/** Counts the notifications of new results. */
+export const resultEvents = new Store(0);
 
-/** How often is asked where nothing is told, and how often it is tried to be told, in milliseconds. */
+/** Polling interval without events, and reconnect interval of events, in milliseconds. */
 const INTERVAL = 2000;
 const AGAIN = 15_000;
 
-let isTold = false;
+let isLive = false;
 
 async function refresh(...what: (() => Promise<void>)[]): Promise<void> {
   try {
     await Promise.all(what.map((it) => it()));
-    link.set({ is: isTold ? 'live' : 'asking' });
+    link.set({ is: isLive ? 'live' : 'asking' });
   } catch (error) {
     link.set({ is: 'away', why: (error as Error).message });
   }
 }
 
-const refreshMe = async (): Promise<void> => me.set(await askMe());
-const refreshTasks = async (): Promise<void> => tasks.set(await askTasks());
-const refreshProbes = async (): Promise<void> => probes.set(await askProbes());
-const tellOfResults = (): void => news.set(news.value + 1);
+const refreshMe = async (): Promise<void> => me.set(await fetchMe());
+const refreshTasks = async (): Promise<void> => tasks.set(await fetchTasks());
+const refreshProbes = async (): Promise<void> => probes.set(await fetchProbes());
+const notifyResults = (): void => resultEvents.set(resultEvents.value + 1);
 
 const refreshAll = (): Promise<void> => refresh(refreshMe, refreshTasks, refreshProbes);
 
-/** Looks after all of it, for ever. A page that nobody sees takes no connection: browsers have few to one place. */
+/** Keeps everything up to date. A hidden page closes its connection: browsers allow few per host. */
 export function follow(): void {
   let events: EventSource | null = null;
-  const attend = (): void => {
+  const connect = (): void => {
     events?.close();
-    isTold = false;
-    events = document.hidden ? null : listen();
+    isLive = false;
+    events = document.hidden ? null : openEvents();
   };
-  document.addEventListener('visibilitychange', attend);
-  attend();
+  document.addEventListener('visibilitychange', connect);
+  connect();
   void refreshAll();
   setInterval(() => {
-    if (isTold || document.hidden) return;
+    if (isLive || document.hidden) return;
     void refreshAll();
-    tellOfResults();
+    notifyResults();
   }, INTERVAL);
   setInterval(() => {
-    // Unless it was refused, the browser goes on trying by itself.
-    if (events?.readyState === EventSource.CLOSED) attend();
+    // Unless the connection was refused, the browser reconnects automatically.
+    if (events?.readyState === EventSource.CLOSED) connect();
   }, AGAIN);
 }
 
-function listen(): EventSource {
+function openEvents(): EventSource {
   const events = new EventSource('api/v1/events');
   events.onopen = () => {
-    isTold = true;
+    isLive = true;
     void refreshAll();
-    tellOfResults();
+    notifyResults();
   };
   events.onerror = () => {
-    isTold = false;
+    isLive = false;
   };
-  events.addEventListener('results', tellOfResults);
+  events.addEventListener('results', notifyResults);
   events.addEventListener('tasks', () => void refresh(refreshTasks));
   events.addEventListener('probes', () => void refresh(refreshProbes));
   return events;
 }
 
-/** Asks for the tasks at once, because one was entered or ended. */
+/** Reloads the tasks, because one was created or ended. */
 export function tasksChanged(): Promise<void> {
   return refresh(refreshTasks);
 }
 
-/** Whether who looks may enter and end tasks. */
+/** Whether the user may create and end tasks. */
 export function mayChange(who: Me | null): boolean {
   return who?.role === 'operator' || who?.role === 'controller';
 }
 
-/** The newest task of each name: one that was changed goes on under another number. */
+/** The newest task of each name: a changed task continues under a new number. */
 export function newest(all: Task[]): Task[] {
   const byName = new Map<string, Task>();
   for (const task of all) {

@@ -1,12 +1,12 @@
-/** The results of a task in the range that is looked at, kept up to date where that is the newest. */
+/** Results of a task in the shown time range; updated if it is the newest. */
 
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { askFlows, askResults, now, stepOf, type Flow, type Result, type Stretch } from './api';
-import { news } from './mesh';
+import { fetchFlows, fetchResults, now, stepOf, type Flow, type Result, type TimeRange } from './api';
+import { resultEvents } from './mesh';
 import type { Range } from './route';
 
 export interface Loaded {
-  stretch: Stretch;
+  stretch: TimeRange;
   results: Result[];
   /** Seconds of each result. */
   step: number;
@@ -17,10 +17,10 @@ export interface Loading {
   error: string | null;
 }
 
-/** How long is waited for more news, in milliseconds. */
-const GATHER = 900;
+/** Time to gather notifications, in milliseconds. */
+const GATHER_MS = 900;
 
-export function stretchOf(range: Range): Stretch {
+export function stretchOf(range: Range): TimeRange {
   if (range.is === 'fixed') return { from: range.from, until: range.until };
   return { from: now() - range.seconds * 1000, until: now() };
 }
@@ -28,11 +28,11 @@ export function stretchOf(range: Range): Stretch {
 export const useResults = (name: string, range: Range): Loading =>
   useAnswer(name, range, (before: Loaded | null, signal) => more(name, range, before, signal));
 
-/** The flows of a task in the range that is looked at. */
+/** The flows of a task in the shown time range. */
 export const useFlows = (name: string, range: Range): { loaded: Flow[] | null; error: string | null } =>
-  useAnswer(name, range, (_: Flow[] | null, signal) => askFlows(name, stretchOf(range), signal));
+  useAnswer(name, range, (_: Flow[] | null, signal) => fetchFlows(name, stretchOf(range), signal));
 
-/** What is answered about a task, asked for again when there is news, with what was answered before. */
+/** A response about a task, reloaded after notifications. `ask` gets the previous response. */
 function useAnswer<T>(
   name: string,
   range: Range,
@@ -56,10 +56,10 @@ function useAnswer<T>(
       }
     };
     const soon = (): void => {
-      timer ??= setTimeout(() => void load().finally(() => (timer = null)), GATHER);
+      timer ??= setTimeout(() => void load().finally(() => (timer = null)), GATHER_MS);
     };
     void load();
-    const stop = range.is === 'last' ? news.subscribe(soon) : () => undefined;
+    const stop = range.is === 'last' ? resultEvents.subscribe(soon) : () => undefined;
     return () => {
       abort.abort();
       stop();
@@ -69,13 +69,13 @@ function useAnswer<T>(
   return loading;
 }
 
-/** What is there, with what came since. The last of it may have been of a minute that was not over. */
+/** Appends new results. The last known result is reloaded, because its interval may not have ended. */
 async function more(name: string, range: Range, before: Loaded | null, signal: AbortSignal): Promise<Loaded> {
   const stretch = stretchOf(range);
   const step = stepOf(stretch);
   const last = before?.results.at(-1);
   const from = last ? last.begin_ns / 1e6 : stretch.from;
-  const answer = await askResults(name, { from, until: stretch.until }, step, signal);
+  const answer = await fetchResults(name, { from, until: stretch.until }, step, signal);
   const begins = stretch.from * 1e6;
   const known = (before?.results ?? []).filter((it) => it.begin_ns >= begins && it !== last);
   const results = answer.results.length > 0 || !last ? answer.results : [last];

@@ -1,10 +1,10 @@
-/** Where in the page somebody is: what stands behind the # of its address. */
+/** The current part of the page: the fragment of its URL. */
 
 import { Store } from './store';
-import type { Stretch } from './api';
+import type { TimeRange } from './api';
 
-/** What is looked at: the newest so many seconds, or a stretch of time. */
-export type Range = { is: 'last'; seconds: number } | ({ is: 'fixed' } & Stretch);
+/** The shown time: the last seconds, or a fixed time range. */
+export type Range = { is: 'last'; seconds: number } | ({ is: 'fixed' } & TimeRange);
 
 export type Route = { is: 'overview' } | { is: 'new' } | { is: 'task'; name: string; range: Range | null };
 

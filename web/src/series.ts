@@ -4,11 +4,11 @@ import type { Result } from './api';
 
 export type Column = (number | null)[];
 
-/** A break is drawn where nothing is known for so many steps, and so many seconds at the least. */
+/** A gap is drawn after this many steps without results, but at least this many seconds. */
 const STEPS = 2.5;
 const SECONDS = 10;
 
-/** The time of each result in seconds, and what each of these makes of it. */
+/** A column with the time of each result in seconds, and one column per function of `values`. */
 export function columns<R extends Result>(
   results: R[],
   step: number,

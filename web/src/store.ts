@@ -1,4 +1,4 @@
-/** A value that tells when it is another. */
+/** A value with change notifications. */
 
 import { useEffect, useState } from 'preact/hooks';
 
@@ -18,12 +18,12 @@ export class Store<T> {
   }
 }
 
-/** The value as it is, drawn anew when it is another. */
+/** The current value; redraws on changes. */
 export function useStore<T>(store: Store<T>): T {
   const [value, show] = useState<{ value: T }>({ value: store.value });
   useEffect(() => {
     const update = (): void => show({ value: store.value });
-    // It may have changed before anybody listened.
+    // The value may have changed before the subscription.
     if (store.value !== value.value) update();
     return store.subscribe(update);
   }, [store]);

@@ -1,11 +1,11 @@
-/** The keys of tasks, as a form has them. */
+/** Fields of the form for tasks. */
 
 export interface Field {
   key: string;
   label: string;
   hint: string;
   needed?: boolean;
-  /** What is offered: points or probes. */
+  /** Suggestions: points or probes. */
   list?: 'points' | 'probe-names';
   choices?: string[];
   isNumber?: boolean;
@@ -17,7 +17,7 @@ export type Values = Record<string, string>;
 
 export const MEASURES = [
   { name: 'passive-delay', means: 'delay and loss of the packets that pass two points' },
-  { name: 'active-delay', means: 'the same of test packets' },
+  { name: 'active-delay', means: 'delay and loss of test packets' },
   { name: 'volume', means: 'packets and bytes at a point' },
   { name: 'traffic', means: 'bandwidth over time at a point' },
   { name: 'flows', means: 'the quality of each flow at a point' },
@@ -26,7 +26,7 @@ export const MEASURES = [
 const FILTER: Field = {
   key: 'filter',
   label: 'Filter',
-  hint: 'which packets, as tcpdump has it: udp portrange 5004-5099',
+  hint: 'tcpdump syntax: udp portrange 5004-5099',
 };
 
 const at: Field = {
@@ -43,7 +43,7 @@ const CODECS = ['g711', 'g711-plc', 'g723.1-5.3', 'g723.1-6.3', 'g729', 'g729a',
 const CODEC: Field = {
   key: 'codec',
   label: 'Codec',
-  hint: 'says what calls with it would sound like (MOS)',
+  hint: 'estimates the call quality (MOS)',
   choices: ['', ...CODECS],
 };
 
@@ -55,7 +55,7 @@ export const FIELDS: Record<string, Field[]> = {
     {
       key: 'share',
       label: 'Share',
-      hint: 'of the packets, the same at both points: 0.1 for a tenth',
+      hint: 'sampled share of packets: 0.1 for a tenth',
       isNumber: true,
     },
     CODEC,
@@ -63,8 +63,8 @@ export const FIELDS: Record<string, Field[]> = {
   'active-delay': [
     { key: 'from', label: 'From', hint: 'the probe that sends', needed: true, list: 'probe-names' },
     { key: 'to', label: 'To', hint: 'the probe that reflects', needed: true, list: 'probe-names' },
-    { key: 'address', label: 'Address', hint: 'where that is reached, if not as the controller does' },
-    { key: 'port', label: 'Port', hint: 'where it listens, if not at one of its own for each task', isNumber: true },
+    { key: 'address', label: 'Address', hint: 'of the reflector, if it differs from the probe\u2019s address' },
+    { key: 'port', label: 'Port', hint: 'of the reflector; by default one per task', isNumber: true },
     { key: 'rate', label: 'Rate', hint: 'packets a second: 10', isNumber: true },
     { key: 'bytes', label: 'Size', hint: 'bytes above IP: 52, or 120 if authenticated', isNumber: true },
     { key: 'distribution', label: 'Distribution', hint: '', choices: ['', 'periodic', 'poisson'] },
@@ -77,7 +77,7 @@ export const FIELDS: Record<string, Field[]> = {
   flows: [at, FILTER],
 };
 
-/** The keys of a schedule, which is a table of its own. */
+/** Fields of the schedule, a table inside the task. */
 export const SCHEDULE: Field[] = [
   { key: 'start', label: 'Start', hint: '2027-01-01T00:00:00Z' },
   { key: 'for', label: 'For', hint: '10m' },
@@ -85,8 +85,8 @@ export const SCHEDULE: Field[] = [
   { key: 'until', label: 'Until', hint: '2027-12-31T00:00:00Z' },
 ];
 
-/** What was filled in, as the controller takes it. Numbers that are none go as they are: it says why not. */
-export function written(measure: string, values: Values): Record<string, unknown> {
+/** The task spec for the controller. Invalid numbers are sent as text; the controller reports them. */
+export function taskSpec(measure: string, values: Values): Record<string, unknown> {
   const of = (fields: Field[]): Record<string, unknown> => {
     const filled = fields.filter((it) => (values[it.key] ?? '').trim() !== '');
     return Object.fromEntries(filled.map((it) => [it.key, value(it, values[it.key] ?? '')]));

@@ -1,4 +1,4 @@
-/** Light or dark: as the system has it, or as somebody chose. */
+/** Light or dark theme: chosen by the user, or that of the system. */
 
 import { Store } from './store';
 
@@ -10,7 +10,7 @@ const KEY = 'wirestamp-theme';
 const kept = THEMES.find((it) => it === localStorage.getItem(KEY));
 export const theme = new Store<Theme>(kept ?? 'system');
 
-/** Tells when colours are others, for what is drawn and not styled. */
+/** Counts changes of the colours, for canvas drawings. */
 export const colours = new Store(0);
 
 function apply(): void {
@@ -28,7 +28,7 @@ export function nextTheme(): void {
   apply();
 }
 
-/** What a custom property is as a colour now. */
+/** Current colour of a custom property. */
 export function colour(name: string): string {
   const probe = document.createElement('span');
   probe.style.color = `var(--${name})`;

@@ -1,6 +1,6 @@
-/** Numbers as people read them, with their units. */
+/** Formats numbers with units. */
 
-/** A space that does not break a line, and is narrow. */
+/** A narrow no-break space. */
 const SPACE = '\u202f';
 const MINUS = '\u2212';
 
@@ -32,7 +32,7 @@ function unitOf(value: number, units: Unit[]): Unit {
   return found ?? units[units.length - 1] ?? { of: 1, name: '' };
 }
 
-/** With three digits that say something, or all that stand before the point. */
+/** Three significant digits, or all digits before the decimal point. */
 function digits(value: number): string {
   const size = Math.abs(value);
   const behind = size >= 100 || value === 0 ? 0 : size >= 10 ? 1 : 2;

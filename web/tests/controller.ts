@@ -14,20 +14,20 @@ function needed(variable: string): string {
   return value;
 }
 
-/** What was built of the command, and what fills a folder with a day of results. */
+/** The built command, and the program that fills a folder with a day of results. */
 const WIRESTAMP = needed('WIRESTAMP');
 const SEED = needed('WIRESTAMP_SEED');
 
 export class Node {
   private readonly process: ChildProcess;
 
-  /** Starts a command of ours. */
+  /** Starts a wirestamp command. */
   constructor(private readonly args: string[]) {
     this.process = spawn(WIRESTAMP, args, { stdio: ['ignore', 'ignore', 'pipe'] });
   }
 
-  /** Waits until it says something; what it said up to then. */
-  async says(awaited: RegExp): Promise<string> {
+  /** Waits for a line that matches; returns the output so far. */
+  async output(awaited: RegExp): Promise<string> {
     const { stderr } = this.process;
     const lines: string[] = [];
     for await (const line of createInterface(stderr!)) {
@@ -54,7 +54,7 @@ export class Mesh {
   page = '127.0.0.1:0';
   address = '127.0.0.1:0';
 
-  /** Fills it with a day of results, before it runs, and gives so many more paths one. */
+  /** Fills the folder with a day of results, and with a day of each of `paths` more paths. */
   seed(paths = 0): void {
     const { status, stderr } = spawnSync(SEED, [join(this.folder, 'controller'), String(paths)]);
     if (status !== 0) throw new Error(String(stderr));
@@ -69,21 +69,21 @@ export class Mesh {
     this.address = /listening at ([^;]+);/.exec(said)?.[1] ?? '';
   }
 
-  /** Lets a probe in, which really captures. */
+  /** Starts and admits a probe, which really captures. */
   async probe(name: string): Promise<void> {
     const token = this.pki('token', name);
     const folder = ['--folder', join(this.folder, name), '--token', token];
     await this.begin(/probe \S+; Ctrl-C/, 'probe', this.address, ...folder);
   }
 
-  /** Starts a node, which is ended with the others also if it never says what is waited for. */
+  /** Starts a node and waits for its output. It ends with the others even if the output never comes. */
   private begin(awaited: RegExp, ...args: string[]): Promise<string> {
     const node = new Node(args);
     this.nodes.push(node);
-    return node.says(awaited);
+    return node.output(awaited);
   }
 
-  /** What the authority says to this. */
+  /** Runs `wirestamp pki`; returns its output. */
   pki(...args: string[]): string {
     const authority = ['--authority', join(this.folder, 'authority')];
     const { status, stdout, stderr } = spawnSync(WIRESTAMP, ['-q', 'pki', ...args, ...authority]);
@@ -95,7 +95,7 @@ export class Mesh {
     return `http://${this.page}/${path}`;
   }
 
-  /** Ends everything that was started, without a word. */
+  /** Kills all nodes. */
   async stop(): Promise<void> {
     await Promise.all(this.nodes.map((node) => node.end()));
     this.nodes = [];
@@ -110,18 +110,18 @@ export class Mesh {
 interface Fixtures {
   /** A controller without anything. */
   empty: Mesh;
-  /** Nothing may go wrong unseen: what the console says, and what is asked of others. */
-  watched: void;
+  /** Fails the test on console errors and on requests to other hosts. */
+  checked: void;
 }
 
 interface WorkerFixtures {
-  /** A controller with a day of results, for all tests that only look. */
+  /** A controller with a day of results, for tests that change nothing. */
   day: Mesh;
   /** One with a day of results of each of a hundred paths. */
   hundred: Mesh;
 }
 
-/** A controller with a day of results, and of so many more paths. */
+/** A controller with a day of results, and with a day of `paths` more paths. */
 async function seeded(paths: number, use: (mesh: Mesh) => Promise<void>): Promise<void> {
   const mesh = new Mesh();
   try {
@@ -143,15 +143,15 @@ export const test = base.extend<Fixtures, WorkerFixtures>({
       await mesh.remove();
     }
   },
-  // A day takes some seconds to make, on a busy machine many.
+  // Creating a day takes a few seconds, or longer on a busy machine.
   day: [({}, use) => seeded(0, use), { scope: 'worker', timeout: 180_000 }],
   hundred: [({}, use) => seeded(100, use), { scope: 'worker', timeout: 600_000 }],
-  watched: [
+  checked: [
     async ({ page }, use) => {
       const wrong: string[] = [];
       page.on('pageerror', (error) => wrong.push(String(error)));
       page.on('console', (message) => {
-        // A refused request is told of in the page, which is looked at.
+        // The page shows rejected requests, and the tests check that.
         if (message.type() === 'error' && !message.text().includes('Failed to load resource')) {
           wrong.push(message.text());
         }

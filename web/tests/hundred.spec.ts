@@ -3,13 +3,13 @@
 import type { Page } from '@playwright/test';
 import { expect, test } from './controller';
 
-/** Nobody should wait longer, in milliseconds. */
+/** Max time to open a page, in milliseconds. */
 const LONGEST = 2000;
 
-/** Where the machine is busy with other things a page without anything takes long, too: at most so many times that. */
+/** On a busy machine: max time as a multiple of the time for an empty page. */
 const TIMES_NOTHING = 8;
 
-/** The shortest of so many tells how long it takes. */
+/** Number of repetitions; the min time counts. */
 const TIMES = 3;
 
 async function opens(page: Page, url: string, isDrawn: () => boolean): Promise<number> {

@@ -1,15 +1,15 @@
-/** Real probes and real packets, watched while they come. */
+/** Live results of real probes and real packets. */
 
 import { createSocket } from 'node:dgram';
 import { expect, test } from './controller';
 
-/** Where nobody listens: packets pass the loopback interface all the same. */
+/** A port without a listener: packets pass the loopback interface anyway. */
 const PORT = 47_470;
 
-/** Probes say how they do every ten seconds. */
+/** Probes report their health every ten seconds. */
 const REPORTED = { timeout: 20_000 };
 
-test('delays of real packets come without reloading', async ({ page, empty }) => {
+test('delays of real packets appear without reload', async ({ page, empty }) => {
   test.skip(process.getuid?.() !== 0 && process.env['WIRESTAMP_NO_SKIP'] !== '1', 'skipped: needs root');
   await page.goto(empty.url());
   await expect(page.getByText('No probes yet')).toBeVisible();
@@ -39,7 +39,7 @@ test('delays of real packets come without reloading', async ({ page, empty }) =>
   }
 });
 
-test('a controller that is away is told of, and found again', async ({ page, empty }) => {
+test('an unreachable controller is reported and reconnected', async ({ page, empty }) => {
   await page.goto(empty.url());
   await expect(page.getByRole('status')).toHaveText('live');
   await empty.stop();

@@ -1,11 +1,11 @@
-/** Entering a task. */
+/** Form for a new task. */
 
 import { useState } from 'preact/hooks';
 import { enterTask } from '../api';
 import { mayChange, me, newest, probes, tasks, tasksChanged } from '../mesh';
 import { go, taskAddress } from '../route';
 import { useStore } from '../store';
-import { FIELDS, MEASURES, SCHEDULE, written, type Field, type Values } from '../task_form';
+import { FIELDS, MEASURES, SCHEDULE, taskSpec, type Field, type Values } from '../task_form';
 
 export function Entry() {
   const [who, there, all] = [useStore(me), useStore(probes), useStore(tasks)];
@@ -17,7 +17,7 @@ export function Entry() {
   const submit = async (): Promise<void> => {
     setError(null);
     try {
-      await enterTask(name, written(measure, values));
+      await enterTask(name, taskSpec(measure, values));
       await tasksChanged();
       go(taskAddress(name));
     } catch (why) {
@@ -33,7 +33,7 @@ export function Entry() {
     />
   );
   if (who && !mayChange(who)) {
-    return <p class="empty">You look as a {who.role}: operators enter tasks.</p>;
+    return <p class="empty">Your role is {who.role}: only operators enter tasks.</p>;
   }
   return (
     <form
@@ -67,7 +67,7 @@ export function Entry() {
         {(FIELDS[measure] ?? []).map(input)}
       </div>
       <details>
-        <summary>When: all the time, if nothing else is said</summary>
+        <summary>When: all the time by default</summary>
         <div class="fields">{SCHEDULE.map(input)}</div>
       </details>
       <datalist id="points">
@@ -85,7 +85,7 @@ export function Entry() {
       </datalist>
       {before && (
         <p class="notice" role="note">
-          There is a task {name} already: it is ended if this one is another, and its results stay.
+          A task {name} exists: if this one differs, the old one ends. Its results stay.
         </p>
       )}
       {error && (

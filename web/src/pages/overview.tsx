@@ -7,7 +7,7 @@ import { Map } from '../parts/map';
 import { perSecond } from '../parts/point_charts';
 import { Probes } from '../parts/probes';
 import { Sparkline } from '../parts/sparkline';
-import { mayChange, me, newest, news, probes, tasks } from '../mesh';
+import { mayChange, me, newest, resultEvents, probes, tasks } from '../mesh';
 import { recent, refreshRecent } from '../recent';
 import { taskAddress } from '../route';
 import { delayIn, delayOf, endsOf, latestDelay, lossOfAll, stateOf } from '../state';
@@ -16,12 +16,12 @@ import { bitRate, packetRate, share, time } from '../units';
 
 export function Overview() {
   const [all, there, results] = [useStore(tasks), useStore(probes), useStore(recent)];
-  const [who, many] = [useStore(me), useStore(news)];
+  const [who, many] = [useStore(me), useStore(resultEvents)];
   const ours = all && newest(all);
   const open = ours?.filter((it) => !it.ended) ?? [];
   const ended = ours?.filter((it) => it.ended) ?? [];
   useEffect(() => void refreshRecent(), [many, all]);
-  if (!ours || !there) return <p class="empty">Asking the controller&hellip;</p>;
+  if (!ours || !there) return <p class="empty">Loading from the controller&hellip;</p>;
   return (
     <>
       {(there.length > 0 || open.some((it) => it.from)) && (
@@ -44,7 +44,7 @@ export function Overview() {
         {ended.length > 0 && (
           <details class="ended">
             <summary>
-              {ended.length} ended {ended.length === 1 ? 'task' : 'tasks'}, whose results stay
+              {ended.length} ended {ended.length === 1 ? 'task' : 'tasks'} (results stay available)
             </summary>
             <TaskList tasks={ended} probes={there} results={results} />
           </details>
@@ -64,7 +64,7 @@ function NoTasks({ may }: { may: boolean }) {
       No tasks yet.{' '}
       {may ? (
         <>
-          <a href="#/new">Enter one</a>, and say between which points to measure.
+          <a href="#/new">Enter one</a>, and choose the points to measure between.
         </>
       ) : (
         'Operators can enter one.'
@@ -89,7 +89,7 @@ function TaskList({ tasks, probes, results }: ListProps) {
   );
 }
 
-/** The time that the small charts show, in seconds. */
+/** Time range of the small charts, in seconds. */
 const SHOWN = 180;
 
 function TaskRow({ task, probes, results }: { task: Task; probes: Probe[]; results: Recent[] }) {
@@ -115,7 +115,7 @@ function TaskRow({ task, probes, results }: { task: Task; probes: Probe[]; resul
   );
 }
 
-/** What the small chart shows of a result. */
+/** Value of the small chart. */
 const shape = (result: Recent): number | null => (isBrief(result) ? delayOf(result) : result.packets);
 
 function Latest({ results }: { results: Recent[] }) {
@@ -135,10 +135,10 @@ function Latest({ results }: { results: Recent[] }) {
     <span class="latest">
       <b>{delayIn(latest)}</b>{' '}
       <span class="fine">
-        {latest.error_ns === undefined ? 'above the least' : `\u00b1 ${time(latest.error_ns)}`}
+        {latest.error_ns === undefined ? 'above the minimum' : `\u00b1 ${time(latest.error_ns)}`}
         {loss !== null && `, ${share(loss)} lost`}
       </span>
-      {latest.contradicts_the_clocks && <b class="warning"> a clock is wrong</b>}
+      {latest.contradicts_the_clocks && <b class="warning"> clock error</b>}
     </span>
   );
 }

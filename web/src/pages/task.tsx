@@ -1,4 +1,4 @@
-/** What a task has measured. */
+/** Results of a task. */
 
 import type { ComponentChildren } from 'preact';
 import { useCallback, useState } from 'preact/hooks';
@@ -18,7 +18,7 @@ import { endsOf, stateOf } from '../state';
 import { useStore } from '../store';
 import { clock } from '../units';
 
-/** What is looked at first, in seconds: the newest, or the last before it was ended. */
+/** Initial time range, in seconds: the newest results, or the last ones of an ended task. */
 const FIRST = 300;
 
 function firstRange(task: Task): Range {
@@ -30,7 +30,7 @@ function firstRange(task: Task): Range {
 export function TaskPage({ name, range }: { name: string; range: Range | null }) {
   const all = useStore(tasks);
   const task = all && newest(all).find((it) => it.name === name);
-  if (!all) return <p class="empty">Asking the controller&hellip;</p>;
+  if (!all) return <p class="empty">Loading from the controller&hellip;</p>;
   if (!task) {
     return (
       <p class="empty">
@@ -57,7 +57,7 @@ function Measured({ task, range }: FoundProps) {
       {loaded ? (
         <Charts {...{ task, loaded }} onZoom={(to) => show({ is: 'fixed', ...to })} />
       ) : (
-        !error && <p class="empty">Asking for results&hellip;</p>
+        !error && <p class="empty">Loading results&hellip;</p>
       )}
     </Frame>
   );
@@ -69,22 +69,22 @@ function Followed({ task, range }: FoundProps) {
   return (
     <Frame {...{ task, range, error, show }} last={undefined} onSave={null}>
       {loaded && (loaded.length > 0 ? <FlowTable flows={loaded} /> : <NoResults task={task} />)}
-      {!loaded && !error && <p class="empty">Asking for results&hellip;</p>}
+      {!loaded && !error && <p class="empty">Loading results&hellip;</p>}
     </Frame>
   );
 }
 
 interface FrameProps extends FoundProps {
-  /** The newest result, if that is looked at. */
+  /** The newest result, if it is shown. */
   last: Result | undefined;
   error: string | null;
   show: (range: Range) => void;
-  /** None where nothing can be saved. */
+  /** Null if there is nothing to save. */
   onSave: ((kind: 'csv' | 'json') => void) | null;
   children: ComponentChildren;
 }
 
-/** What stands around the results of any task. */
+/** Header and controls of any task. */
 function Frame({ task, range, last, error, show, onSave, children }: FrameProps) {
   const [there, who] = [useStore(probes), useStore(me)];
   const [isEnding, setEnding] = useState(false);
@@ -161,12 +161,12 @@ function NoResults({ task }: { task: Task }) {
   const range: Range = { is: 'last', seconds: 86_400 };
   return (
     <p class="empty">
-      No results of this time.{' '}
+      No results in this time range.{' '}
       {ended ? (
-        <a href={taskAddress(task.name, firstRange(task))}>The last before it was ended</a>
+        <a href={taskAddress(task.name, firstRange(task))}>Last results</a>
       ) : (
         <>
-          They come a few seconds after their packets. <a href={taskAddress(task.name, range)}>The last 24 hours</a>
+          Results arrive a few seconds after the packets. <a href={taskAddress(task.name, range)}>The last 24 hours</a>
         </>
       )}
     </p>

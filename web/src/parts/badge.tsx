@@ -1,4 +1,4 @@
-/** A state: a sign, and words. */
+/** A state: a symbol and a word. */
 
 import type { Mood, State } from '../state';
 

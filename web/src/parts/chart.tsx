@@ -2,14 +2,14 @@
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
-import type { Stretch } from '../api';
+import type { TimeRange } from '../api';
 import type { Column } from '../series';
 import { useStore } from '../store';
 import { colour, colours } from '../theme';
 import { axis, clock, day, type Format } from '../units';
 import { Legend } from './legend';
 
-/** How a value is drawn: never by its colour alone. */
+/** Style of a line; never distinguished by colour alone. */
 export interface Line {
   label: string;
   /** The name of a custom property. */
@@ -18,7 +18,7 @@ export interface Line {
   width?: number;
   /** Drawn as an area from zero. */
   isFilled?: boolean;
-  /** A bound of a band, which has no line of its own. */
+  /** A bound of a band; drawn without a line. */
   isBound?: boolean;
 }
 
@@ -27,24 +27,24 @@ interface Props {
   lines: Line[];
   /** The time of each result in seconds, and a column for each line. */
   columns: Column[];
-  stretch: Stretch;
+  stretch: TimeRange;
   format: Format;
   height?: number;
-  /** Whether the axis begins at zero. */
+  /** Whether the axis starts at zero. */
   isFromZero?: boolean;
-  /** Whether peaks can be cut, because they may hide what is usual. */
+  /** Whether peaks can be cut off, because they may hide usual values. */
   hasPeaks?: boolean;
   /** The lines between which a band is drawn: the upper and the lower. */
   band?: [number, number];
-  onZoom: (stretch: Stretch) => void;
+  onZoom: (stretch: TimeRange) => void;
 }
 
-/** The least that is zoomed to by dragging, in pixels: less is a click. */
+/** Min width of a drag, in pixels; less is a click. */
 const DRAG = 6;
 
 const CURSORS = 'task';
 
-/** With peaks cut, so many of the values are shown, and so much room above them. */
+/** With peaks cut: share of the shown values, and space above them as a factor. */
 const USUAL = 0.98;
 const ABOVE = 1.25;
 
@@ -110,14 +110,14 @@ export function Chart(props: Props) {
         class="plot"
         tabIndex={0}
         role="group"
-        aria-label={`${title} over time; arrow keys go from value to value`}
+        aria-label={`${title} over time; arrow keys select values`}
         onKeyDown={moveBy}
       />
     </section>
   );
 }
 
-/** A value that few are above, with some room. */
+/** A value above almost all others, with some space. */
 function usual(columns: Column[]): number | null {
   const values = columns.slice(1).flatMap((column) => column.filter((it) => it !== null));
   values.sort((one, other) => one - other);
@@ -204,7 +204,7 @@ function series(line: Line): uPlot.Series {
   };
 }
 
-/** The ends of an axis: with some room, and never without any height. */
+/** Range of an axis: with some space, never empty. */
 function between(low: number | null, high: number | null, isFromZero: boolean): [number, number] {
   if (low === null || high === null) return [0, 1];
   const least = isFromZero ? Math.min(0, low) : low;
@@ -213,7 +213,7 @@ function between(low: number | null, high: number | null, isFromZero: boolean): 
   return [isFromZero ? least : least - room, high + room];
 }
 
-/** The time of day; where a day begins, that. */
+/** The time of day; the date at midnight. */
 function times(at: number[]): string[] {
   const seconds = (at[1] ?? 60) - (at[0] ?? 0);
   return at.map((it) => {

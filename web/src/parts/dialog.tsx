@@ -1,4 +1,4 @@
-/** Something that has to be answered or closed before anything else. */
+/** A modal dialog. */
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';

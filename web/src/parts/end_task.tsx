@@ -1,4 +1,4 @@
-/** Asks whether a task is to end. */
+/** Confirmation to end a task. */
 
 import { useState } from 'preact/hooks';
 import { endTask, type Task } from '../api';

@@ -1,11 +1,11 @@
-/** What is in view, in a few numbers. */
+/** Summary of the shown results. */
 
 import type { PathResult } from '../api';
 import { sum } from '../series';
 import { lossOf } from '../state';
 import { count, share, time } from '../units';
 
-/** The mean of a distribution's mean over all its packets. */
+/** The mean of all packets. */
 function meanOf(results: PathResult[], of: 'delay_ns' | 'above_minimum_ns'): number | null {
   const packets = sum(results, (it) => it[of]?.count ?? 0);
   const total = sum(results, (it) => (it[of] ? it[of].mean * it[of].count : 0));
@@ -18,33 +18,33 @@ export function Figures({ results }: { results: PathResult[] }) {
   const errors = results.flatMap((it) => it.error_ns ?? []);
   const [matched, lost] = [sum(results, (it) => it.matched), sum(results, (it) => it.lost)];
   const loss = lossOf({ matched, lost });
-  const least = delays.reduce((found, it) => Math.min(found, it.min), Infinity);
-  const most = delays.reduce((found, it) => Math.max(found, it.max), -Infinity);
+  const min = delays.reduce((found, it) => Math.min(found, it.min), Infinity);
+  const max = delays.reduce((found, it) => Math.max(found, it.max), -Infinity);
   const worst = errors.reduce((found, it) => Math.max(found, it), 0);
   return (
     <dl class="figures">
       <Figure
-        name={delays.length > 0 ? 'mean delay' : 'mean above the least'}
+        name={delays.length > 0 ? 'mean delay' : 'mean above the minimum'}
         value={mean === null ? '\u2013' : time(mean)}
-        beside={errors.length > 0 ? `\u00b1 ${time(worst)}` : 'no error bound'}
+        note={errors.length > 0 ? `\u00b1 ${time(worst)}` : 'no error bound'}
       />
-      {delays.length > 0 && <Figure name="least and most" value={time(least)} beside={`to ${time(most)}`} />}
+      {delays.length > 0 && <Figure name="min and max" value={time(min)} note={`to ${time(max)}`} />}
       <Figure
         name="lost"
         value={loss === null ? '\u2013' : share(loss)}
-        beside={`${count(lost)} of ${count(matched + lost)}`}
+        note={`${count(lost)} of ${count(matched + lost)}`}
       />
-      <Figure name="packets seen at both" value={count(matched)} beside="" />
+      <Figure name="packets observed at both" value={count(matched)} note="" />
     </dl>
   );
 }
 
-function Figure({ name, value, beside }: { name: string; value: string; beside: string }) {
+function Figure({ name, value, note }: { name: string; value: string; note: string }) {
   return (
     <div class="panel figure">
       <dt>{name}</dt>
       <dd>
-        <b>{value}</b> <span class="fine">{beside}</span>
+        <b>{value}</b> <span class="fine">{note}</span>
       </dd>
     </div>
   );

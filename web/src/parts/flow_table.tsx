@@ -1,6 +1,6 @@
-/** Flows, as they have fared so far. */
+/** Table of flows. */
 
-import { MOST_FLOWS, type Flow } from '../api';
+import { MAX_FLOWS, type Flow } from '../api';
 import { bitRate, bytes, clock, count, score, share, time } from '../units';
 
 /** Protocols by IANA's numbers. */
@@ -15,11 +15,11 @@ const end = (address: string, port: number): string => {
 
 const ends = (flow: Flow): string => [flow.src, flow.sport, flow.dst, flow.dport, flow.protocol].join(' ');
 
-/** What is carried; of a flow with RTP streams, what is in none of them, as RTCP, has a row of its own. */
+/** Protocol of a row. Packets of a flow outside its RTP streams, such as RTCP, have a separate row. */
 function kindOf(flow: Flow, ofRtp: Set<string>): string {
   if (flow.ssrc !== undefined) return `RTP ${flow.codec ?? ''}`;
   const kind = PROTOCOLS[flow.protocol] ?? `protocol ${flow.protocol}`;
-  return ofRtp.has(ends(flow)) ? `${kind}, beside RTP` : kind;
+  return ofRtp.has(ends(flow)) ? `${kind}, other than RTP` : kind;
 }
 
 const known = (value: number | null | undefined, shown: (value: number) => string): string =>
@@ -32,7 +32,7 @@ export function FlowTable({ flows }: { flows: Flow[] }) {
       <h2>Flows</h2>
       <table>
         <caption>
-          {flows.length === MOST_FLOWS && `The newest ${MOST_FLOWS} of them, `}by when their latest packet passed
+          {flows.length === MAX_FLOWS && `The newest ${MAX_FLOWS}, `}sorted by the time of the last packet
         </caption>
         <thead>
           <tr>
@@ -59,7 +59,7 @@ export function FlowTable({ flows }: { flows: Flow[] }) {
 const keyOf = (flow: Flow): string => [ends(flow), flow.first_ns, flow.ssrc].join(' ');
 
 function Row({ flow, kind }: { flow: Flow; kind: string }) {
-  // What TCP lost is what was sent again, and was seen.
+  // Lost TCP packets were retransmitted, and are included in `packets`.
   const sent = flow.packets + (flow.protocol === TCP ? 0 : (flow.lost ?? 0));
   return (
     <tr>

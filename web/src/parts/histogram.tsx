@@ -1,21 +1,21 @@
-/** How often which delay was. */
+/** Histogram of delays. */
 
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { askHistogram, type Bucket, type Stretch } from '../api';
+import { fetchHistogram, type Bucket, type TimeRange } from '../api';
 import { count, time } from '../units';
 
 /** In units of the drawing. */
 const WIDTH = 600;
 const HEIGHT = 150;
 
-/** How often it is asked for while results come, in milliseconds. */
+/** Reload interval, in milliseconds. */
 const OFTEN = 10_000;
 
-/** Where delays are this many times apart, equal steps show factors. */
+/** Ratio of the largest to the smallest delay from which the scale is logarithmic. */
 const WIDE = 30;
 
-/** Asked for anew where another stretch is looked at, and where the same one has moved on by a while. */
-function useHistogram(name: string, stretch: Stretch): Bucket[] | null {
+/** Reloaded for another time range, and at intervals for the newest range. */
+function useHistogram(name: string, stretch: TimeRange): Bucket[] | null {
   const [found, show] = useState<Bucket[] | null>(null);
   const length = Math.round(stretch.until - stretch.from);
   const moved = Math.floor(stretch.until / OFTEN);
@@ -23,8 +23,8 @@ function useHistogram(name: string, stretch: Stretch): Bucket[] | null {
   useEffect(() => {
     if (hasNone.current) return undefined;
     const abort = new AbortController();
-    // What goes wrong is told where the results are.
-    askHistogram(name, stretch, abort.signal).then(
+    // Errors are shown with the results.
+    fetchHistogram(name, stretch, abort.signal).then(
       (buckets) => {
         hasNone.current = buckets === null;
         show(buckets);
@@ -36,21 +36,21 @@ function useHistogram(name: string, stretch: Stretch): Bucket[] | null {
   return found;
 }
 
-export function Histogram({ name, stretch }: { name: string; stretch: Stretch }) {
+export function Histogram({ name, stretch }: { name: string; stretch: TimeRange }) {
   const buckets = (useHistogram(name, stretch) ?? []).filter((it) => it.count > 0);
   const [first, last] = [buckets[0], buckets.at(-1)];
   if (!first || !last) return null;
   const isWide = first.from > 0 && last.until / first.from > WIDE;
   const scale = isWide ? Math.log : (value: number): number => value;
-  const [least, most] = [scale(first.from), scale(last.until)];
-  const x = (value: number): number => ((scale(value) - least) / (most - least || 1)) * WIDTH;
-  // Bars of different widths: their areas are their counts.
+  const [min, max] = [scale(first.from), scale(last.until)];
+  const x = (value: number): number => ((scale(value) - min) / (max - min || 1)) * WIDTH;
+  // Bars have different widths: their areas are proportional to the counts.
   const dense = (it: Bucket): number => it.count / Math.max(x(it.until) - x(it.from), 0.01);
   const densest = Math.max(...buckets.map(dense));
   const total = buckets.reduce((sum, it) => sum + it.count, 0);
   return (
     <section class="panel">
-      <h2>How often which delay was</h2>
+      <h2>Delay histogram</h2>
       <svg
         class="histogram"
         viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
@@ -70,7 +70,7 @@ export function Histogram({ name, stretch }: { name: string; stretch: Stretch })
       </svg>
       <p class="ends">
         <span>{time(first.from)}</span>
-        <span>{isWide ? 'equal steps are equal factors' : `${count(total)} packets`}</span>
+        <span>{isWide ? 'logarithmic scale' : `${count(total)} packets`}</span>
         <span>{time(last.until)}</span>
       </p>
     </section>

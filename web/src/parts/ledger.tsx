@@ -1,4 +1,4 @@
-/** What became of every packet, at both points. */
+/** Packet counts by outcome, at both points. */
 
 import type { PathResult } from '../api';
 import { sum } from '../series';
@@ -11,28 +11,28 @@ interface Entry {
 }
 
 const AT_FIRST: Entry[] = [
-  { what: 'matched', of: (it) => it.matched, means: 'seen at both points' },
-  { what: 'lost', of: (it) => it.lost, means: 'left the first point and never came to the second' },
+  { what: 'matched', of: (it) => it.matched, means: 'observed at both points' },
+  { what: 'lost', of: (it) => it.lost, means: 'observed at the first point, not at the second' },
   {
-    what: 'given up',
+    what: 'undetermined',
     of: (it) => it.given_up_sent,
-    means: 'nobody knows: a probe lost packets or was away. That is nobody\u2019s loss',
+    means: 'a probe lost packets or was offline; excluded from loss',
   },
   {
     what: 'identical',
     of: (it) => it.identical,
-    means: 'could not be told from an earlier packet',
+    means: 'identical to an earlier packet',
   },
 ];
 
 const AT_SECOND: Entry[] = [
-  { what: 'matched', of: (it) => it.matched, means: 'seen at both points' },
-  { what: 'duplicated', of: (it) => it.duplicated, means: 'came again' },
-  { what: 'unexpected', of: (it) => it.unexpected, means: 'the first point has not seen it' },
+  { what: 'matched', of: (it) => it.matched, means: 'observed at both points' },
+  { what: 'duplicated', of: (it) => it.duplicated, means: 'arrived more than once' },
+  { what: 'unexpected', of: (it) => it.unexpected, means: 'not observed at the first point' },
   {
-    what: 'given up',
+    what: 'undetermined',
     of: (it) => it.given_up_received,
-    means: 'nobody knows where it came from: a probe lost packets or was away',
+    means: 'source unknown: a probe lost packets or was offline',
   },
 ];
 
@@ -41,15 +41,15 @@ export function Ledger({ results, from, to }: { results: PathResult[]; from: str
   const reordered = sum(results, (it) => it.reordered);
   return (
     <section class="panel ledger">
-      <h2>What became of every packet</h2>
+      <h2>Packet accounting</h2>
       <div class="accounts">
-        <Account title={`Seen at ${from}`} total={sent} entries={AT_FIRST} results={results} />
-        <Account title={`Seen at ${to}`} total={received} entries={AT_SECOND} results={results} />
+        <Account title={`Observed at ${from}`} total={sent} entries={AT_FIRST} results={results} />
+        <Account title={`Observed at ${to}`} total={received} entries={AT_SECOND} results={results} />
       </div>
       <p class="fine">
         {reordered === 0
-          ? 'None of the matched packets was overtaken.'
-          : `${count(reordered)} of the matched packets came after one that had left later.`}
+          ? 'No matched packets were reordered.'
+          : `${count(reordered)} of the matched packets were reordered.`}
       </p>
     </section>
   );

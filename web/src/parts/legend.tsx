@@ -1,4 +1,4 @@
-/** What the lines of a chart are, and their values where somebody points. */
+/** Legend of a chart, with the values at the cursor. */
 
 import type { Column } from '../series';
 import { clock, type Format } from '../units';
@@ -7,7 +7,7 @@ import type { Line } from './chart';
 interface Props {
   lines: Line[];
   columns: Column[];
-  /** Which of the values; none if there are none. */
+  /** Index of the values; null if there are none. */
   at: number | null;
   isChosen: boolean;
   format: Format;

@@ -1,4 +1,4 @@
-/** Probes, and the paths between them that are measured. */
+/** Map of the probes and the measured paths. */
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Probe, Recent, Task } from '../api';
@@ -25,10 +25,10 @@ const NODE = 15;
 const EDGE = 48;
 const NAME = 46;
 
-/** How far a path bends aside, so that it does not hide the next one, and their words do not either. */
+/** Bend of a path, so that paths and their labels do not overlap. */
 const BEND = 70;
 
-/** With more of them, their words would cover each other. */
+/** Max number of paths with labels. */
 const WORDY = 8;
 
 export function Map({ probes, tasks, recent }: Props) {
@@ -68,8 +68,7 @@ export function Map({ probes, tasks, recent }: Props) {
           const ends = endsOf(path);
           const [from, to] = ends.map((end) => places.get(end));
           if (!from || !to) return null;
-          // A path of its own is straight; of several between two probes each bends to the other side than the
-          // one before, whichever way it goes.
+          // A single path is straight; several paths between two probes bend to alternating sides.
           const isAlone = pairs.filter((it) => it === pairs[index]).length === 1;
           const nth = pairs.slice(0, index).filter((it) => it === pairs[index]).length;
           const side = (nth % 2 === 0 ? 1 : -1) * (ends[0] < ends[1] ? 1 : -1);
@@ -93,14 +92,14 @@ export function Map({ probes, tasks, recent }: Props) {
 
 const endsOf = (task: Task): [string, string] => [probeOf(task.from ?? ''), probeOf(task.to ?? '')];
 
-/** On a circle that is drawn out to fill the place; two of them beside each other. */
+/** Places nodes on an ellipse; two nodes side by side. */
 function arrange(names: string[], width: number, height: number): globalThis.Map<string, Place> {
   const start = names.length === 2 ? Math.PI : names.length === 4 ? -Math.PI * 0.75 : -Math.PI / 2;
   const turned = names.map((_, index) => start + (index / names.length) * 2 * Math.PI);
   const fill = (values: number[], from: number, until: number): number[] => {
-    const [least, most] = [Math.min(...values), Math.max(...values)];
-    const scale = most - least > 1e-9 ? (until - from) / (most - least) : 0;
-    return values.map((it) => (scale ? from + (it - least) * scale : (from + until) / 2));
+    const [min, max] = [Math.min(...values), Math.max(...values)];
+    const scale = max - min > 1e-9 ? (until - from) / (max - min) : 0;
+    return values.map((it) => (scale ? from + (it - min) * scale : (from + until) / 2));
   };
   const x = fill(turned.map(Math.cos), EDGE, width - EDGE);
   const y = fill(turned.map(Math.sin), NAME, height - NAME);
@@ -132,7 +131,7 @@ function Edge({ path, from, to, bend, results, wordy }: EdgeProps) {
   const [delay, loss] = words(results);
   const isLossy = loss !== null && loss > 0;
   const said = [delay, loss === null ? null : `${share(loss)} lost`].filter((it) => it !== null);
-  const what = said.join(', ') || 'nothing new';
+  const what = said.join(', ') || 'no recent results';
   return (
     <a href={taskAddress(path.name)} aria-label={`${path.name}, ${path.from} to ${path.to}: ${what}`}>
       <title>{`${path.name}: ${what}`}</title>
@@ -156,7 +155,7 @@ function Edge({ path, from, to, bend, results, wordy }: EdgeProps) {
   );
 }
 
-/** The delay of the newest result, and the loss of all that are kept. */
+/** The delay of the newest result, and the loss of all recent ones. */
 function words(results: Recent[]): [string | null, number | null] {
   const latest = latestDelay(results);
   return latest ? [delayIn(latest), lossOfAll(results)] : [null, null];
@@ -165,13 +164,13 @@ function words(results: Recent[]): [string | null, number | null] {
 interface NodeProps {
   name: string;
   at: Place;
-  /** Paths come from below: its name stands above. */
+  /** Whether the node is in the upper half: its name is above it. */
   isHigh: boolean;
   probe: Probe | undefined;
 }
 
 function Node({ name, at, isHigh, probe }: NodeProps) {
-  const state = probe ? stateOfProbe(probe) : { mood: 'bad' as const, word: 'is not there' };
+  const state = probe ? stateOfProbe(probe) : { mood: 'bad' as const, word: 'is not registered' };
   return (
     <g class={`node ${state.mood}`}>
       <title>{`${name} ${state.word}`}</title>

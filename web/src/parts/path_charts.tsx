@@ -1,10 +1,10 @@
-/** Delay, its variation, loss and order of the packets of a path. */
+/** Charts of a path: delay, delay variation, loss, reordering. */
 
 import { useMemo } from 'preact/hooks';
-import type { PathResult, Stretch, Summary, Task } from '../api';
+import type { PathResult, TimeRange, Summary, Task } from '../api';
 import { columns, sum } from '../series';
 import { probes, tasks } from '../mesh';
-import { apart, comparedOf, lossOf, whyNoDelay, whyNoOpinion } from '../state';
+import { apart, comparedOf, lossOf, whyNoDelay, whyNoMos } from '../state';
 import { useStore } from '../store';
 import { packetRate, score, share, time } from '../units';
 import { Chart, type Line } from './chart';
@@ -15,9 +15,9 @@ import { Ledger } from './ledger';
 interface Props {
   task: Task;
   results: PathResult[];
-  stretch: Stretch;
+  stretch: TimeRange;
   step: number;
-  onZoom: (stretch: Stretch) => void;
+  onZoom: (stretch: TimeRange) => void;
 }
 
 const DELAY: Line[] = [
@@ -26,17 +26,17 @@ const DELAY: Line[] = [
   { label: 'min', colour: 'low', dash: [2, 3] },
 ];
 const BOUNDS: Line[] = [
-  { label: 'at the most', colour: 'main', isBound: true },
-  { label: 'at the least', colour: 'main', isBound: true },
+  { label: 'upper bound', colour: 'main', isBound: true },
+  { label: 'lower bound', colour: 'main', isBound: true },
 ];
 const VARIATION: Line[] = [
   { label: 'p99', colour: 'high', dash: [7, 4] },
-  { label: 'deviation', colour: 'main', width: 2 },
+  { label: 'standard deviation', colour: 'main', width: 2 },
 ];
 const LOSS: Line[] = [{ label: 'lost', colour: 'high', isFilled: true }];
 const ORDER: Line[] = [
-  { label: 'overtaken', colour: 'main' },
-  { label: 'doubled', colour: 'high', dash: [7, 4] },
+  { label: 'reordered', colour: 'main' },
+  { label: 'duplicates', colour: 'high', dash: [7, 4] },
 ];
 const RATE: Line[] = [
   { label: 'sent', colour: 'main', width: 2 },
@@ -45,7 +45,7 @@ const RATE: Line[] = [
 const CLOCKS: Line[] = [{ label: 'error', colour: 'main', isFilled: true }];
 const MOS: Line[] = [{ label: 'MOS', colour: 'main', width: 2 }];
 
-/** Where percentiles are not known the greatest value is shown. */
+/** Without percentiles, the max is shown. */
 const named = (lines: Line[], hasPercentiles: boolean): Line[] =>
   hasPercentiles ? lines : lines.map((line) => (line.label === 'p99' ? { ...line, label: 'max' } : line));
 
@@ -98,7 +98,7 @@ export function PathCharts({ task, results, stretch, step, onZoom }: Props) {
     <>
       <Figures results={results} />
       <Clocks task={task} results={results} />
-      <NoOpinions task={task} results={results} />
+      <MissingMos task={task} results={results} />
       <div class="charts">
         {known ? (
           <Chart
@@ -114,7 +114,7 @@ export function PathCharts({ task, results, stretch, step, onZoom }: Props) {
         ) : (
           <Chart
             {...shared}
-            title="Delay above the least of each second"
+            title="Delay above the minimum of each second"
             lines={named(DELAY.slice(0, 2), exact)}
             columns={above}
             format={time}
@@ -125,7 +125,7 @@ export function PathCharts({ task, results, stretch, step, onZoom }: Props) {
         )}
         <Chart
           {...shared}
-          title="Variation from packet to packet"
+          title="Delay variation"
           lines={named(VARIATION, exact)}
           columns={variation}
           format={time}
@@ -138,7 +138,7 @@ export function PathCharts({ task, results, stretch, step, onZoom }: Props) {
         {results.some((it) => it.mos !== undefined) && (
           <Chart
             {...shared}
-            title={`What a call${task.codec ? ` with ${task.codec}` : ''} would sound like (MOS, 1 to 4.5)`}
+            title={`Call quality${task.codec ? ` with ${task.codec}` : ''} (MOS, 1 to 4.5)`}
             lines={MOS}
             columns={mos}
             format={score}
@@ -147,7 +147,7 @@ export function PathCharts({ task, results, stretch, step, onZoom }: Props) {
         {results.some((it) => it.error_ns !== null) && (
           <Chart
             {...shared}
-            title="How far delays can be off"
+            title="Max error of delays"
             lines={CLOCKS}
             columns={clocks}
             format={time}
@@ -161,20 +161,20 @@ export function PathCharts({ task, results, stretch, step, onZoom }: Props) {
   );
 }
 
-/** Where it is not known what a call would sound like. */
-function NoOpinions({ task, results }: { task: Task; results: PathResult[] }) {
+/** Note on results without a MOS. */
+function MissingMos({ task, results }: { task: Task; results: PathResult[] }) {
   const without = results.flatMap((it) => it.no_mos ?? []);
-  const reasons = [...new Set(without)].map((it) => whyNoOpinion(task, it));
+  const reasons = [...new Set(without)].map((it) => whyNoMos(task, it));
   if (without.length === 0) return null;
   return (
     <p class="fine">
-      What a call would sound like is not known of {share(without.length / results.length)} of this time:{' '}
+      The MOS is not available for {share(without.length / results.length)} of this time:{' '}
       {reasons.join('; ')}.
     </p>
   );
 }
 
-/** What has to be known of the clocks before a delay is believed. */
+/** Warnings about the clocks. */
 function Clocks({ task, results }: { task: Task; results: PathResult[] }) {
   const unknown = results.filter((it) => it.not_synchronised !== null);
   const wrong = sum(results, (it) => (it.contradicts_the_clocks ? 1 : 0));
@@ -192,19 +192,19 @@ function Clocks({ task, results }: { task: Task; results: PathResult[] }) {
               : `No one-way delay in ${share(unknown.length / results.length)} of this time`}
             :
           </b>{' '}
-          {reasons.join('; ')}. How much longer than the fastest packets took is known all the same, and so are
-          variation, loss and order. chrony or ptp4l on that machine would mend it.
+          {reasons.join('; ')}. Delay above the minimum, delay variation, loss and reordering are available. To fix
+          it, run chrony or ptp4l on that machine.
         </p>
       )}
       {wrong > 0 && (
         <p>
-          <b>A clock is worse than it says:</b> in {share(wrong / results.length)} of this time packets seem to have
-          arrived before they were sent, by more than both clocks may be off.
+          <b>A clock exceeds its error bound:</b> in {share(wrong / results.length)} of this time, packets seem to
+          arrive before they were sent, by more than the error bounds of both clocks.
         </p>
       )}
       {beside?.contradicts && (
         <p>
-          <b>A clock is worse than it says:</b> {apart(beside)}. Delays of this path may be off by as much.
+          <b>A clock exceeds its error bound:</b> {apart(beside)}. Delays of this path may have the same error.
         </p>
       )}
     </div>

@@ -1,7 +1,7 @@
-/** What passed a point. */
+/** Charts of a point. */
 
 import { useMemo } from 'preact/hooks';
-import type { PointResult, Stretch, Task } from '../api';
+import type { PointResult, TimeRange, Task } from '../api';
 import { columns, sum } from '../series';
 import { bitRate, bytes, count, packetRate } from '../units';
 import { Chart, type Line } from './chart';
@@ -9,15 +9,15 @@ import { Chart, type Line } from './chart';
 interface Props {
   task: Task;
   results: PointResult[];
-  stretch: Stretch;
+  stretch: TimeRange;
   step: number;
-  onZoom: (stretch: Stretch) => void;
+  onZoom: (stretch: TimeRange) => void;
 }
 
 const PACKETS: Line[] = [{ label: 'packets', colour: 'main', isFilled: true }];
 const BITS: Line[] = [{ label: 'bits', colour: 'main', isFilled: true }];
 
-/** A rate of the time in which somebody looked; none if nobody did. */
+/** Rate over the observed time; null without observed time. */
 export function perSecond(result: PointResult, value: number, step: number): number | null {
   const seconds = result.watched_ns === undefined ? step : result.watched_ns / 1e9;
   return seconds > 0 ? value / seconds : null;
@@ -49,7 +49,7 @@ export function PointCharts({ results, stretch, step, onZoom }: Props) {
           <dt>lost by the capture</dt>
           <dd>
             <b>{count(missed)}</b>{' '}
-            <span class="fine">{missed > 0 ? 'which are in none of these numbers' : 'all was seen'}</span>
+            <span class="fine">{missed > 0 ? 'not included in these numbers' : 'all packets captured'}</span>
           </dd>
         </div>
       </dl>

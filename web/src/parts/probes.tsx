@@ -1,7 +1,7 @@
-/** The probes, and how they do. */
+/** List of the probes with their states. */
 
 import { now, type Probe, type Task } from '../api';
-import { apart, compared, stateOfProbe, wordsOf, type Compared } from '../state';
+import { apart, compared, stateOfProbe, wordsOf, type ComparedClocks } from '../state';
 import { bytes, clock, count, lasting, time } from '../units';
 import { Badge } from './badge';
 
@@ -9,7 +9,7 @@ export function Probes({ probes, tasks }: { probes: Probe[]; tasks: Task[] }) {
   if (probes.length === 0) {
     return (
       <p class="empty">
-        No probes yet: <code>wirestamp pki token NAME</code> lets one in.
+        No probes yet: admit one with <code>wirestamp pki token NAME</code>.
       </p>
     );
   }
@@ -37,12 +37,12 @@ function ProbeCard({ probe, tasks }: { probe: Probe; tasks: Task[] }) {
           <dd>
             {health.clock},{' '}
             {health.clock_error_ns === null
-              ? 'which nobody keeps on UTC'
-              : `on UTC within ${time(health.clock_error_ns)}`}
+              ? 'not synchronised to UTC'
+              : `UTC \u00b1 ${time(health.clock_error_ns)}`}
           </dd>
           {health.keepers.length > 0 && (
             <>
-              <dt>kept by</dt>
+              <dt>clock sources</dt>
               <dd>
                 {health.keepers.map((it) => (
                   <div key={it.by}>{wordsOf(it)}</div>
@@ -61,13 +61,13 @@ function ProbeCard({ probe, tasks }: { probe: Probe; tasks: Task[] }) {
           ))}
           {health.held_bytes > 0 && (
             <>
-              <dt>waits here</dt>
+              <dt>spool</dt>
               <dd>{bytes(health.held_bytes)} for the collector</dd>
             </>
           )}
-          <dt>uses</dt>
+          <dt>resources</dt>
           <dd>
-            {bytes(health.memory_bytes)} of memory, {time(health.processor_time_ns)} of processor
+            {bytes(health.memory_bytes)} of memory, {time(health.processor_time_ns)} of CPU time
           </dd>
         </dl>
       )}
@@ -83,18 +83,18 @@ function ProbeCard({ probe, tasks }: { probe: Probe; tasks: Task[] }) {
       <p class="fine">
         {probe.until
           ? `was at ${probe.address}`
-          : `at ${probe.address} since ${clock(Date.parse(probe.since), false)}, heard ${lasting((now() - Date.parse(probe.heard)) / 1000)} ago`}
+          : `at ${probe.address} since ${clock(Date.parse(probe.since), false)}, last contact ${lasting((now() - Date.parse(probe.heard)) / 1000)} ago`}
         {health && `, version ${health.version}`}
       </p>
     </li>
   );
 }
 
-/** The clock of another probe, by packets that went there and came back. */
-function ComparedFacts(it: Compared) {
+/** Clock offset to another probe, measured by test packets. */
+function ComparedFacts(it: ComparedClocks) {
   return (
     <>
-      <dt>beside {it.to}</dt>
+      <dt>clock offset to {it.to}</dt>
       <dd>
         {it.contradicts ? (
           <b class="warning">{apart(it)}</b>
@@ -106,14 +106,14 @@ function ComparedFacts(it: Compared) {
   );
 }
 
-/** Packets that came to an end of a test, and are none of it. */
+/** Rejected datagrams of a test. */
 function RefusedFacts(it: { of: string; count: number }) {
   return (
     it.count > 0 && (
       <>
         <dt>{it.of}</dt>
         <dd>
-          <b class="warning">{count(it.count)} refused</b> that are none of the test
+          <b class="warning">{count(it.count)} rejected</b>: not packets of the test
         </dd>
       </>
     )

@@ -1,7 +1,7 @@
-/** Which stretch of time is looked at. */
+/** Selection of the time range. */
 
 import { useState } from 'preact/hooks';
-import { now, type Stretch } from '../api';
+import { now, type TimeRange } from '../api';
 import type { Range } from '../route';
 import { clock, lasting } from '../units';
 
@@ -12,25 +12,25 @@ export const RANGES: { seconds: number; name: string }[] = [
   { seconds: 86_400, name: '24 h' },
 ];
 
-/** The least that is looked at, in milliseconds. */
-const LEAST = 5000;
+/** Min time range, in milliseconds. */
+const MIN_RANGE = 5000;
 
-/** A stretch around the middle of another, of so much of its length. */
-export function zoomed({ from, until }: Stretch, by: number): Range {
+/** A time range with the same middle, scaled by a factor. */
+export function zoomed({ from, until }: TimeRange, by: number): Range {
   const middle = (from + until) / 2;
-  const half = Math.max(((until - from) / 2) * by, LEAST / 2);
+  const half = Math.max(((until - from) / 2) * by, MIN_RANGE / 2);
   return { is: 'fixed', from: middle - half, until: Math.min(middle + half, now()) };
 }
 
-/** A stretch as long, by a part of its length earlier or later. */
-export function moved({ from, until }: Stretch, by: number): Range {
+/** A time range of the same length, moved by a fraction of it. */
+export function moved({ from, until }: TimeRange, by: number): Range {
   const far = Math.min((until - from) * by, now() - until);
   return { is: 'fixed', from: from + far, until: until + far };
 }
 
 interface Props {
   range: Range;
-  stretch: Stretch;
+  stretch: TimeRange;
   onRange: (range: Range) => void;
 }
 
@@ -50,7 +50,7 @@ export function Ranges({ range, stretch, onRange }: Props) {
           </button>
         ))}
         <button type="button" aria-expanded={isOwn} aria-pressed={range.is === 'fixed'} onClick={() => setOwn(!isOwn)}>
-          own
+          custom
         </button>
       </div>
       <div class="buttons" role="group" aria-label="Move and zoom">
@@ -70,10 +70,10 @@ export function Ranges({ range, stretch, onRange }: Props) {
         >
           &rarr;
         </button>
-        <button type="button" aria-label="closer" title="closer (+)" onClick={() => onRange(zoomed(stretch, 0.5))}>
+        <button type="button" aria-label="zoom in" title="zoom in (+)" onClick={() => onRange(zoomed(stretch, 0.5))}>
           +
         </button>
-        <button type="button" aria-label="farther" title="farther (-)" onClick={() => onRange(zoomed(stretch, 2))}>
+        <button type="button" aria-label="zoom out" title="zoom out (-)" onClick={() => onRange(zoomed(stretch, 2))}>
           &minus;
         </button>
       </div>
@@ -86,13 +86,13 @@ export function Ranges({ range, stretch, onRange }: Props) {
   );
 }
 
-/** As an input of a date and a time has it: the time here. */
+/** Local time in the format of a `datetime-local` input. */
 function local(ms: number): string {
   const at = new Date(ms);
   return new Date(ms - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
 }
 
-function Own({ stretch, onRange }: { stretch: Stretch; onRange: (range: Range) => void }) {
+function Own({ stretch, onRange }: { stretch: TimeRange; onRange: (range: Range) => void }) {
   const [from, setFrom] = useState(local(stretch.from));
   const [until, setUntil] = useState(local(stretch.until));
   const range: Range = { is: 'fixed', from: Date.parse(from), until: Date.parse(until) };
@@ -116,7 +116,7 @@ function Own({ stretch, onRange }: { stretch: Stretch; onRange: (range: Range) =
       <button type="submit" disabled={!isGood}>
         show
       </button>
-      {!isGood && <p role="alert">It has to begin before it ends.</p>}
+      {!isGood && <p role="alert">The start must be before the end.</p>}
     </form>
   );
 }

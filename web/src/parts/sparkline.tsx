@@ -1,4 +1,4 @@
-/** The shape of the last minutes, beside numbers that say the same. */
+/** Small chart of the last minutes. */
 
 interface Props {
   /** Times in seconds, and values. */
@@ -14,10 +14,10 @@ const ROOM = 3;
 
 export function Sparkline({ points, from, until }: Props) {
   const values = points.map(([, value]) => value);
-  const [least, most] = [Math.min(...values), Math.max(...values)];
+  const [min, max] = [Math.min(...values), Math.max(...values)];
   const x = (at: number): number => ((at - from) / (until - from)) * WIDTH;
   const y = (value: number): number =>
-    most > least ? ROOM + ((most - value) / (most - least)) * (HEIGHT - 2 * ROOM) : HEIGHT / 2;
+    max > min ? ROOM + ((max - value) / (max - min)) * (HEIGHT - 2 * ROOM) : HEIGHT / 2;
   const path = points.map(([at, value]) => `${x(at).toFixed(1)},${y(value).toFixed(1)}`);
   return (
     <svg class="sparkline" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} aria-hidden="true">

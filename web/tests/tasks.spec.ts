@@ -1,10 +1,10 @@
-/** Entering and ending tasks, and who may not. */
+/** Creating and ending tasks; access rights. */
 
 import { request } from '@playwright/test';
 import { join } from 'node:path';
 import { expect, test } from './controller';
 
-test('a newcomer is told what to do, enters a task and ends it', async ({ page, empty }) => {
+test('an empty page explains how to create a task', async ({ page, empty }) => {
   await page.goto(empty.url());
   await expect(page.getByText('No tasks yet')).toBeVisible();
   await expect(page.getByText('wirestamp pki token NAME')).toBeVisible();
@@ -23,7 +23,7 @@ test('a newcomer is told what to do, enters a task and ends it', async ({ page, 
   await page.getByRole('button', { name: 'Enter task' }).click();
   await expect(page.getByRole('heading', { level: 1 })).toHaveText('path');
   await expect(page.getByText('a share of 0.5')).toBeVisible();
-  await expect(page.getByText('No results of this time')).toBeVisible();
+  await expect(page.getByText('No results in this time range')).toBeVisible();
   await page.getByRole('button', { name: 'End task' }).click();
   await page.getByRole('button', { name: 'Keep it' }).click();
   await expect(page.getByRole('dialog')).toHaveCount(0);
@@ -32,7 +32,7 @@ test('a newcomer is told what to do, enters a task and ends it', async ({ page, 
   await expect(page.locator('.badge')).toContainText('ended');
 });
 
-test('what a form of each measure sends is taken', async ({ page, empty }) => {
+test('the form of each measure creates a task', async ({ page, empty }) => {
   for (const [measure, fields] of Object.entries({
     'active-delay': { From: 'roof', To: 'cellar', Rate: '20', Distribution: 'poisson', Authenticated: 'yes', Codec: 'g729a', Every: '1h', For: '5m' },
     volume: { At: 'roof/eth0', Filter: 'udp' },
@@ -53,7 +53,7 @@ test('what a form of each measure sends is taken', async ({ page, empty }) => {
   }
 });
 
-test('a viewer with a certificate sees everything and changes nothing', async ({ browser, day }) => {
+test('a viewer can read everything and change nothing', async ({ browser, day }) => {
   const file = join(day.folder, 'ann.pem');
   day.pki('issue', 'ann', '--role', 'viewer', '-o', file);
   const origin = `https://${day.address}`;
@@ -69,7 +69,7 @@ test('a viewer with a certificate sees everything and changes nothing', async ({
   await context.close();
 });
 
-test('pages of others and names of others are kept out', async ({ empty }) => {
+test('foreign origins and host names are rejected', async ({ empty }) => {
   const client = await request.newContext();
   const page = await client.get(empty.url());
   expect(page.headers()['content-security-policy']).toContain("default-src 'none'");

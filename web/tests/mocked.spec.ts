@@ -1,4 +1,4 @@
-/** What other controllers tell, which the one at hand may not yet: answers are made up here. */
+/** The page with mocked API responses. */
 
 import type { Page } from '@playwright/test';
 import { expect, test } from './controller';
@@ -15,7 +15,7 @@ const SUMMARY = {
   p999: null,
   max: 6e5,
 };
-const TASK = { number: 1, name: 'told', made: '2026-01-01T00:00:00Z', ended: null };
+const TASK = { number: 1, name: 'mocked', made: '2026-01-01T00:00:00Z', ended: null };
 
 const result = (index: number): object => ({
   begin_ns: BEGIN * 1e6 + index * 60e9,
@@ -26,11 +26,11 @@ const result = (index: number): object => ({
   ...{ error_ns: 40_000, not_synchronised: null, contradicts_the_clocks: index === 3 },
 });
 
-/** Tells of a task, and gives back for what it was asked. */
-async function tell(page: Page, task: object, results: object[], step: number): Promise<string[]> {
+/** Mocks the API for one task; returns the URLs of the requests. */
+async function mockApi(page: Page, task: object, results: object[], step: number): Promise<string[]> {
   const asked: string[] = [];
   await page.route('**/api/v1/tasks', (route) => route.fulfill({ json: [task] }));
-  await page.route('**/api/v1/tasks/told/results?*', (route) => {
+  await page.route('**/api/v1/tasks/mocked/results?*', (route) => {
     asked.push(route.request().url());
     return route.fulfill({ json: { task, results, step_s: step } });
   });
@@ -38,33 +38,33 @@ async function tell(page: Page, task: object, results: object[], step: number): 
     const [from, until] = [index, index + 1].map((it) => 1000 * 1.2 ** it);
     return { from, until, count: 5000 * Math.exp(-(((index - 15) / 6) ** 2)) };
   });
-  await page.route('**/api/v1/tasks/told/histogram?*', (route) => route.fulfill({ json: { delay_ns: buckets } }));
+  await page.route('**/api/v1/tasks/mocked/histogram?*', (route) => route.fulfill({ json: { delay_ns: buckets } }));
   return asked;
 }
 
-const DAY = `#/task/told?from=2026-01-01T00:00:00Z&until=2026-01-02T00:00:00Z`;
+const DAY = `#/task/mocked?from=2026-01-01T00:00:00Z&until=2026-01-02T00:00:00Z`;
 
-test('a day is asked for in minutes, with histogram, MOS and a wrong clock', async ({ page, day }) => {
+test('a day is requested in minutes', async ({ page, day }) => {
   const path = { ...TASK, measure: 'passive-delay', from: 'roof/eth0', to: 'cellar/eth1', codec: 'g729' };
-  const asked = await tell(
+  const asked = await mockApi(
     page,
     path,
     Array.from({ length: 1440 }, (_, index) => result(index)),
     60,
   );
   await page.goto(day.url(DAY));
-  await expect(page.getByRole('heading', { name: /call with g729 would.*MOS/ })).toBeVisible();
-  await expect(page.getByText('of 0.069\u202f% of this time')).toContainText('what that does to g729');
-  await expect(page.getByRole('note')).toContainText('A clock is worse than it says');
+  await expect(page.getByRole('heading', { name: /Call quality with g729.*MOS/ })).toBeVisible();
+  await expect(page.getByText('for 0.069\u202f% of this time')).toContainText('published for g729');
+  await expect(page.getByRole('note')).toContainText('A clock exceeds its error bound');
   await expect(page.getByRole('img', { name: /^Delays of/ })).toBeVisible();
   await expect(page.locator('.figures')).toContainText('\u22125\u202fus');
   await expect(page.locator('.legend', { hasText: 'sent' })).toContainText('1.67\u202f/s');
   await expect(page.locator('.legend').first()).toContainText('max 600\u202fus');
   expect(asked[0]).toContain('step=60');
-  await page.screenshot({ path: 'screenshots/task-told.png', fullPage: true });
+  await page.screenshot({ path: 'screenshots/task-mocked.png', fullPage: true });
 });
 
-test('a point has its packets and its bandwidth', async ({ page, day }) => {
+test('a point shows packets and bandwidth', async ({ page, day }) => {
   const point = { ...TASK, measure: 'traffic', at: 'roof/eth0' };
   const results = Array.from({ length: 1440 }, (_, index) => ({
     begin_ns: BEGIN * 1e6 + index * 60e9,
@@ -73,15 +73,15 @@ test('a point has its packets and its bandwidth', async ({ page, day }) => {
     missed: index === 700 ? 12 : 0,
     watched_ns: index === 1439 ? 30e9 : 60e9,
   }));
-  await tell(page, point, results, 60);
+  await mockApi(page, point, results, 60);
   await page.goto(day.url(DAY));
   await expect(page.getByRole('heading', { name: 'Bandwidth' })).toBeVisible();
   await expect(page.locator('.legend', { hasText: 'bits' })).toContainText('2.37\u202fGbit/s');
-  await expect(page.locator('.figures')).toContainText('12 which are in none of these numbers');
+  await expect(page.locator('.figures')).toContainText('12 not included in these numbers');
   await page.screenshot({ path: 'screenshots/task-traffic.png', fullPage: true });
 });
 
-test('flows have their quality in a table', async ({ page, day }) => {
+test('flows are shown in a table', async ({ page, day }) => {
   const task = { ...TASK, measure: 'flows', at: 'roof/eth0' };
   const flow = {
     ...{ src: '192.0.2.1', sport: 5004, dst: '192.0.2.2', dport: 5006, protocol: 17 },
@@ -89,7 +89,7 @@ test('flows have their quality in a table', async ({ page, day }) => {
     ...{ throughput_bps: 79_200, lost: 10, ssrc: 7, codec: 'PCMU', jitter_ms: 1.5, mos: 4.1 },
   };
   const plain = { ...flow, src: '2001:db8::1', sport: 443, protocol: 6, lost: null, ssrc: undefined, mos: undefined };
-  await tell(page, task, [flow, { ...plain, jitter_ms: undefined }], 1);
+  await mockApi(page, task, [flow, { ...plain, jitter_ms: undefined }], 1);
   await page.goto(day.url(DAY));
   const rows = page.getByRole('row');
   await expect(rows.nth(1)).toContainText('192.0.2.1:5004 \u2192 192.0.2.2:5006');
@@ -101,18 +101,18 @@ test('flows have their quality in a table', async ({ page, day }) => {
   await page.screenshot({ path: 'screenshots/task-flows.png', fullPage: true });
 });
 
-const KEEPERS = [
+const CLOCK_SOURCES = [
   { by: 'kernel', source: null, stratum: null, ahead_ns: 0, error_ns: 9000 },
   { by: 'chrony', source: 'GPS', stratum: 1, ahead_ns: 40, error_ns: 12_000 },
 ];
 const FAR = { task: 1, at_ns: 0, ahead_ns: 5e6, bound_ns: 4e5, claimed_ns: [12_000, 30_000], contradicts: true };
 
-test('who keeps a clock is said, and which is worse than it says', async ({ page, day }) => {
+test('clock sources and clock errors are shown', async ({ page, day }) => {
   const path = { ...TASK, measure: 'active-delay', from: 'roof', to: 'cellar' };
-  await tell(page, path, [result(0)], 60);
+  await mockApi(page, path, [result(0)], 60);
   const health = {
     ...{ version: '1', clock: 'CLOCK_REALTIME', clock_error_ns: 12_000, processor_time_ns: 1e9, memory_bytes: 1e6 },
-    ...{ held_bytes: 0, captures: [], troubles: [], keepers: KEEPERS, clock_offsets: [FAR] },
+    ...{ held_bytes: 0, captures: [], troubles: [], keepers: CLOCK_SOURCES, clock_offsets: [FAR] },
     tests: [{ task: 1, end: 'reflector', forged: 7, too_short: 2 }],
   };
   const since = { address: '192.0.2.1:9', since: TASK.made, heard: TASK.made, until: null };
@@ -124,10 +124,10 @@ test('who keeps a clock is said, and which is worse than it says', async ({ page
   await page.goto(day.url());
   const roof = page.locator('.probe', { hasText: 'roof' }).last();
   await expect(roof).toContainText('chrony, GPS, stratum 1, \u00b1 12\u202fus');
-  await expect(roof).toContainText('9 refused');
-  await expect(roof).toContainText('apart by 5\u202fms \u00b1 400\u202fus');
-  await expect(roof.locator('.badge')).toContainText('worse than it says');
+  await expect(roof).toContainText('9 rejected');
+  await expect(roof).toContainText('differ by 5\u202fms \u00b1 400\u202fus');
+  await expect(roof.locator('.badge')).toContainText('exceeds its error bound');
   await page.screenshot({ path: 'screenshots/clocks.png', fullPage: true });
   await page.goto(day.url(DAY));
-  await expect(page.getByRole('note')).toContainText('the clocks of roof and cellar are apart by 5\u202fms');
+  await expect(page.getByRole('note')).toContainText('the clocks of roof and cellar differ by 5\u202fms');
 });

@@ -1,21 +1,21 @@
-/** Looking at a day of results. */
+/** The page with a day of results. */
 
 import { readFileSync } from 'node:fs';
 import type { Page } from '@playwright/test';
 import { expect, test } from './controller';
 
-/** For people to look at, and not compared with anything. */
+/** Screenshots for people; not compared. */
 const shot = (page: Page, name: string): Promise<unknown> =>
   page.screenshot({ path: `screenshots/${name}.png`, fullPage: true });
 
-/** Everything that can be asked for a page in a task is drawn. */
+/** Waits until all charts of a task are drawn. */
 async function isDrawn(page: Page): Promise<void> {
-  // A day of seconds, each by itself, is 80 MB.
-  await expect(page.getByText('Asking')).toHaveCount(0, { timeout: 20_000 });
+  // A day of results per second is 80 MB.
+  await expect(page.getByText('Loading')).toHaveCount(0, { timeout: 20_000 });
   await expect(page.locator('.plot canvas').first()).toBeVisible();
 }
 
-/** How many points of a chart's canvas have any colour. */
+/** Number of coloured pixels of a chart's canvas. */
 const inked = (page: Page, title: string): Promise<number> =>
   page
     .locator('.chart', { has: page.getByRole('heading', { name: title, exact: true }) })
@@ -25,7 +25,7 @@ const inked = (page: Page, title: string): Promise<number> =>
       return data.filter((value, index) => index % 4 === 3 && value > 0).length;
     });
 
-test('the overview tells of every task, and leads to it', async ({ page, day }) => {
+test('the overview lists and links every task', async ({ page, day }) => {
   await page.goto(day.url());
   await expect(page.getByRole('status')).toHaveText('live');
   const row = page.getByRole('link', { name: 'backbone passive-delay roof/eth0' });
@@ -38,14 +38,14 @@ test('the overview tells of every task, and leads to it', async ({ page, day }) 
   await expect(page).toHaveTitle(/backbone/);
 });
 
-test('a day of seconds is shown with its errors, and balances', async ({ page, day }) => {
+test('a day of seconds is shown and its counts balance', async ({ page, day }) => {
   await page.goto(day.url('#/task/backbone?last=86400'));
   await isDrawn(page);
   await shot(page, 'task-day-light');
-  for (const title of ['One-way delay', 'Variation from packet to packet', 'Loss', 'Order', 'Packets']) {
+  for (const title of ['One-way delay', 'Delay variation', 'Loss', 'Order', 'Packets']) {
     expect(await inked(page, title), title).toBeGreaterThan(500);
   }
-  expect(await inked(page, 'What a call with g711 would sound like (MOS, 1 to 4.5)')).toBeGreaterThan(500);
+  expect(await inked(page, 'Call quality with g711 (MOS, 1 to 4.5)')).toBeGreaterThan(500);
   await expect(page.locator('.legend', { hasText: 'p99' }).first()).toContainText(/p99 \d/);
   const histogram = page.getByRole('img', { name: /^Delays of 3\d\d,\d{3} packets, from 8\.\d+\sms/ });
   await expect(histogram).toBeVisible();
@@ -60,10 +60,10 @@ test('a day of seconds is shown with its errors, and balances', async ({ page, d
     expect(numbers.reduce((sum, it) => sum + it, 0)).toBe(all);
     expect(all).toBeGreaterThan(340_000);
   }
-  await expect(first.getByRole('row', { name: /given up/ })).toContainText('nobody\u2019s loss');
+  await expect(first.getByRole('row', { name: /undetermined/ })).toContainText('excluded from loss');
 });
 
-test('a part is dragged over and shown closer, and the way back is the browser\u2019s', async ({ page, day }) => {
+test('dragging zooms in and the back button zooms out', async ({ page, day }) => {
   await page.goto(day.url('#/task/backbone?last=3600'));
   await isDrawn(page);
   const plot = (await page.locator('.plot .u-over').first().boundingBox())!;
@@ -77,13 +77,13 @@ test('a part is dragged over and shown closer, and the way back is the browser\u
   await expect(page.locator('.stretch')).toContainText('to now (1\u202fh)');
 });
 
-test('without synchronised clocks it says why, and shows what is known', async ({ page, day }) => {
+test('unsynchronised clocks are explained, other results shown', async ({ page, day }) => {
   await page.goto(day.url('#/task/uplink?last=3600'));
   await isDrawn(page);
-  await expect(page.getByRole('note')).toContainText('nobody keeps the clock of garden on UTC');
-  await expect(page.getByRole('heading', { name: 'Delay above the least of each second' })).toBeVisible();
+  await expect(page.getByRole('note')).toContainText('the clock of garden is not synchronised to UTC');
+  await expect(page.getByRole('heading', { name: 'Delay above the minimum of each second' })).toBeVisible();
   await expect(page.getByRole('heading', { name: 'One-way delay' })).toHaveCount(0);
-  await expect(page.getByText('What a call would sound like is not known')).toContainText('the delay is not known');
+  await expect(page.getByText('The MOS is not available for')).toContainText('the delay is not known');
   await shot(page, 'task-not-synchronised');
 });
 
@@ -94,7 +94,7 @@ test('an ended task shows its last results', async ({ page, day }) => {
   await expect(page.getByRole('button', { name: 'End task' })).toHaveCount(0);
 });
 
-test('what is in view is saved as CSV and JSON', async ({ page, day }) => {
+test('shown results are saved as CSV and JSON', async ({ page, day }) => {
   await page.goto(day.url('#/task/backbone?last=3600'));
   await isDrawn(page);
   const saved = async (kind: string): Promise<string> => {
@@ -106,7 +106,7 @@ test('what is in view is saved as CSV and JSON', async ({ page, day }) => {
     return readFileSync(await download.path(), 'utf8');
   };
   const results = JSON.parse(await saved('JSON')) as { begin_ns: number; delay_ns: { mean: number } }[];
-  // The last of them are from when the day was made.
+  // The last results are of the time when the day was created.
   expect(results.length).toBeGreaterThan(1800);
   const [head, first, ...rest] = (await saved('CSV')).trim().split('\r\n');
   const keys = head?.split(',') ?? [];
@@ -120,7 +120,7 @@ test('keys do what the help says', async ({ page, day }) => {
   await page.goto(day.url('#/task/backbone?last=86400'));
   await isDrawn(page);
   await page.keyboard.press('?');
-  await expect(page.getByRole('dialog')).toContainText('closer, farther');
+  await expect(page.getByRole('dialog')).toContainText('zoom in, zoom out');
   await shot(page, 'help');
   await page.keyboard.press('Escape');
   await expect(page.getByRole('dialog')).toHaveCount(0);
@@ -142,7 +142,7 @@ test('keys do what the help says', async ({ page, day }) => {
   await expect(page.getByRole('heading', { name: 'Tasks' })).toBeVisible();
 });
 
-test('everything is reached with the tab key, and seen to be', async ({ page, day }) => {
+test('the tab key reaches everything with visible focus', async ({ page, day }) => {
   await page.goto(day.url());
   await expect(page.getByText('1 ended task')).toBeVisible();
   const reached = new Set<string>();
@@ -161,7 +161,7 @@ test('everything is reached with the tab key, and seen to be', async ({ page, da
   }
 });
 
-test('light and dark are as the system has them, or as somebody chose', async ({ page, day }) => {
+test('the theme follows the system or the choice', async ({ page, day }) => {
   const ground = (): Promise<string> => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   await page.emulateMedia({ colorScheme: 'dark' });
   await page.goto(day.url('#/task/backbone?last=3600'));
@@ -186,7 +186,7 @@ test.describe('on a phone', () => {
     ['task', '#/task/backbone?last=3600'],
     ['new', '#/new'],
   ] as const) {
-    test(`nothing of ${name} is beside the screen`, async ({ page, day }) => {
+    test(`${name} fits the screen`, async ({ page, day }) => {
       await page.goto(day.url(path));
       await expect(page.getByRole('heading').first()).toBeVisible();
       if (name === 'task') await isDrawn(page);
