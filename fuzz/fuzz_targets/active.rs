@@ -1,4 +1,4 @@
-//! A STAMP reflector and a sender, both with any bytes for packets of the other.
+//! A STAMP reflector and a STAMP sender, with any bytes as packets of the other.
 #![no_main]
 
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! What a probe has counted, or found of flows, with any bytes.
+//! Counts and flow results of a probe, from any bytes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

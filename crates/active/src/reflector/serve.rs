@@ -10,7 +10,7 @@ use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::stamp::Key;
 
 use super::{Arrival, Reflector, ReflectorCounts, SessionId};
-use crate::socket::{Manner, SocketError, StampedSocket};
+use crate::socket::{SendParameters, SocketError, StampedSocket};
 use crate::system_clock::{KernelClock, SystemClock};
 use crate::{PacketObserver, TestPacket, on_wire};
 
@@ -153,8 +153,8 @@ impl Bound {
                 from,
                 to: SocketAddr::new(own, self.port),
             });
-            let manner = Manner { from: to, class: Some(reflection.class) };
-            match self.socket.send(answer, from, manner) {
+            let parameters = SendParameters { from: to, class: Some(reflection.class) };
+            match self.socket.send(answer, from, parameters) {
                 Ok(number) => {
                     self.waiting.push_back((number, reflection.session, reflection.number));
                 }

@@ -12,7 +12,7 @@ use wirestamp_clock::{Span, Time, Utc};
 
 use super::session::mark;
 use super::{Session, TestConfig, TestReport};
-use crate::socket::{Manner, SocketError, StampedSocket};
+use crate::socket::{SendParameters, SocketError, StampedSocket};
 use crate::system_clock::{KernelClock, SystemClock};
 use crate::{PacketObserver, TestPacket, on_wire};
 
@@ -142,14 +142,15 @@ impl Sender {
     }
 
     fn send(&mut self, observer: &mut impl PacketObserver) {
-        let manner = Manner { from: None, class: self.test.format.dscp.map(|point| point << 2) };
+        let parameters =
+            SendParameters { from: None, class: self.test.format.dscp.map(|point| point << 2) };
         let made = self.clock.now();
         let sequence = self.session.packet(made, &mut self.packet);
-        let mut sent = self.socket.send(&self.packet, self.test.to, manner);
+        let mut sent = self.socket.send(&self.packet, self.test.to, parameters);
         while sent.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
             && self.wait_for_room()
         {
-            sent = self.socket.send(&self.packet, self.test.to, manner);
+            sent = self.socket.send(&self.packet, self.test.to, parameters);
         }
         match sent {
             Ok(number) => {

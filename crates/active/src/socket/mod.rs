@@ -1,6 +1,6 @@
-//! UDP whose packets the kernel stamps: `Documentation/networking/timestamping.rst`.
+//! UDP sockets with kernel stamps: `Documentation/networking/timestamping.rst`.
 
-mod said;
+mod control_data;
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -14,50 +14,50 @@ use nix::sys::socket::{
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt as option};
 use wirestamp_clock::{Time, Utc};
 
-use self::said::Said;
+use self::control_data::ControlData;
 
-/// Room for packets that wait: a second of some 100,000 short ones.
+/// Receive buffer: a second of about 100,000 short packets.
 const BUFFER: usize = 64 << 20;
-/// Room for what is said beside a packet.
+/// Buffer for control messages of a packet.
 const CONTROL: usize = 512;
-/// The longest datagram.
-const LONGEST: usize = 65_535;
+/// Max size of a datagram.
+const MAX_DATAGRAM: usize = 65_535;
 
-/// A socket could not be had, or failed.
+/// A socket cannot be opened, or failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
-    /// The address could not be had.
+    /// The address is not available.
     #[error("cannot receive at {address}: {cause}{}", hint(.cause))]
     Bind {
-        /// What was asked for.
+        /// The requested address.
         address: SocketAddr,
-        /// The kernel's answer.
+        /// The kernel's error.
         cause: io::Error,
     },
     /// The socket failed.
-    #[error("receiving failed: {0}")]
+    #[error("cannot receive test packets: {0}")]
     Receive(io::Error),
 }
 
-/// What to do about it.
+/// The next step.
 fn hint(cause: &io::Error) -> &'static str {
     match cause.kind() {
         io::ErrorKind::PermissionDenied => {
-            "; ports below 1024 take root or cap_net_bind_service, others do not"
+            "; ports below 1024 require root or cap_net_bind_service; use another port"
         }
-        io::ErrorKind::AddrInUse => "; `ss -ulnp` shows who has it",
+        io::ErrorKind::AddrInUse => "; find the program that uses it with `ss -ulnp`",
         _ => "",
     }
 }
 
-/// A datagram that came.
+/// A received datagram.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) from: SocketAddr,
-    /// When the kernel took it from the driver; none if it did not stamp it.
+    /// The kernel's receive stamp, if any.
     pub(crate) at: Option<Time<Utc>>,
-    /// The address that it was sent to, and which of the machine's interfaces it came by.
+    /// Destination address, and index of the receiving interface.
     pub(crate) to: Option<(IpAddr, u32)>,
     /// Its TTL or hop limit; 255 if it is not known (RFC 8762 section 4.3.1).
     pub(crate) ttl: u8,
@@ -65,28 +65,28 @@ pub(crate) struct Received<'a> {
     pub(crate) class: u8,
 }
 
-/// How a packet is to be sent.
+/// Source address and traffic class of a packet.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Manner {
+pub(crate) struct SendParameters {
     /// The address to send from; any, unless it is given.
     pub(crate) from: Option<(IpAddr, u32)>,
     /// The upper six bits are the differentiated services code point.
     pub(crate) class: Option<u8>,
 }
 
-/// A UDP socket. It is not connected: a connected one reports a "port unreachable" of an earlier packet by
-/// refusing to send the next.
+/// A UDP socket, not connected: a connected socket would refuse to send the next packet after an ICMP "port
+/// unreachable".
 #[derive(Debug)]
 pub(crate) struct StampedSocket {
     socket: UdpSocket,
     control: Vec<u8>,
     bytes: Vec<u8>,
-    /// The number that the kernel will give to the next packet.
+    /// The kernel's number of the next packet.
     next: u32,
 }
 
 impl StampedSocket {
-    /// A socket at this address; what the kernel cannot say of packets goes without saying.
+    /// A socket at this address.
     pub(crate) fn bind(address: SocketAddr) -> Result<Self, SocketError> {
         open(address).map_err(|cause| SocketError::Bind { address, cause })
     }
@@ -100,23 +100,28 @@ impl StampedSocket {
         &mut self,
         packet: &[u8],
         to: SocketAddr,
-        manner: Manner,
+        parameters: SendParameters,
     ) -> io::Result<u32> {
-        let class = manner.class.map(i32::from);
-        let byte = manner.class.unwrap_or(0);
-        let v4 = manner.from.and_then(|(address, interface)| said::source_v4(address, interface));
-        let v6 = manner.from.and_then(|(address, interface)| said::source_v6(address, interface));
+        let class = parameters.class.map(i32::from);
+        let byte = parameters.class.unwrap_or(0);
+        let v4 = parameters
+            .from
+            .and_then(|(address, interface)| control_data::source_v4(address, interface));
+        let v6 = parameters
+            .from
+            .and_then(|(address, interface)| control_data::source_v6(address, interface));
         let is_v4 = to.is_ipv4();
-        let said = [
+        let messages = [
             v4.as_ref().filter(|_| is_v4).map(ControlMessage::Ipv4PacketInfo),
             v6.as_ref().filter(|_| !is_v4).map(ControlMessage::Ipv6PacketInfo),
             class.as_ref().filter(|_| is_v4).map(|_| ControlMessage::Ipv4Tos(&byte)),
             class.as_ref().filter(|_| !is_v4).map(ControlMessage::Ipv6TClass),
         ];
-        let said: Vec<_> = said.into_iter().flatten().collect();
+        let messages: Vec<_> = messages.into_iter().flatten().collect();
         let to = SockaddrStorage::from(to);
         let fd = self.socket.as_raw_fd();
-        let sent = sendmsg(fd, &[IoSlice::new(packet)], &said, MsgFlags::MSG_DONTWAIT, Some(&to));
+        let sent =
+            sendmsg(fd, &[IoSlice::new(packet)], &messages, MsgFlags::MSG_DONTWAIT, Some(&to));
         match sent {
             Ok(_) => {
                 let number = self.next;
@@ -124,20 +129,20 @@ impl StampedSocket {
                 Ok(number)
             }
             Err(error) => {
-                // The kernel does not say whether it had numbered the packet.
-                self.count_again()?;
+                // The kernel does not report whether it had numbered the packet.
+                self.restart_numbers()?;
                 Err(error.into())
             }
         }
     }
 
-    /// Has the kernel number packets from 0 again.
-    fn count_again(&mut self) -> io::Result<()> {
+    /// Makes the kernel number packets from 0 again.
+    fn restart_numbers(&mut self) -> io::Result<()> {
         self.next = 0;
         stamp(&self.socket, true)
     }
 
-    /// Takes the next packet; none waits if there is none.
+    /// Reads the next packet; none if no packet waits.
     pub(crate) fn receive(&mut self) -> io::Result<Option<Received<'_>>> {
         let fd = self.socket.as_raw_fd();
         let mut room = [IoSliceMut::new(&mut self.bytes)];
@@ -150,15 +155,17 @@ impl StampedSocket {
                 Err(error) => return Err(error.into()),
             }
         };
-        let said = Said::of(&message);
-        let Some(from) = message.address.as_ref().and_then(said::address) else { return Ok(None) };
+        let data = ControlData::of(&message);
+        let Some(from) = message.address.as_ref().and_then(control_data::address) else {
+            return Ok(None);
+        };
         let length = message.bytes;
         let bytes = self.bytes.get(..length).unwrap_or_default();
-        let Said { at, to, ttl, class, .. } = said;
+        let ControlData { at, to, ttl, class, .. } = data;
         Ok(Some(Received { bytes, from, at, to, ttl, class }))
     }
 
-    /// Takes the next stamp of a packet that was sent, with the packet's number.
+    /// Reads the next transmit stamp, with the packet's number.
     pub(crate) fn left(&mut self) -> Option<(u32, Time<Utc>)> {
         let fd = self.socket.as_raw_fd();
         let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
@@ -166,9 +173,9 @@ impl StampedSocket {
             let mut room = [IoSliceMut::new(&mut self.bytes)];
             let control = Some(&mut self.control[..]);
             let message = recvmsg::<SockaddrStorage>(fd, &mut room, control, flags).ok()?;
-            let said = Said::of(&message);
-            // Other errors come by this queue too.
-            if let Some(left) = said.number.zip(said.at) {
+            let data = ControlData::of(&message);
+            // The queue also has other errors.
+            if let Some(left) = data.number.zip(data.at) {
                 return Some(left);
             }
         }
@@ -181,7 +188,7 @@ impl AsFd for StampedSocket {
     }
 }
 
-/// A socket of one family: one of both would have two kinds of options and answers.
+/// A socket of one address family: a dual-stack socket has two kinds of options and messages.
 fn open(address: SocketAddr) -> io::Result<StampedSocket> {
     let is_v6 = address.is_ipv6();
     let family = if is_v6 { AddressFamily::INET6 } else { AddressFamily::INET };
@@ -201,11 +208,11 @@ fn open(address: SocketAddr) -> io::Result<StampedSocket> {
     }
     stamp(&socket, false)?;
     bind(&socket, &address)?;
-    Ok(StampedSocket { socket, control: vec![0; CONTROL], bytes: vec![0; LONGEST], next: 0 })
+    Ok(StampedSocket { socket, control: vec![0; CONTROL], bytes: vec![0; MAX_DATAGRAM], next: 0 })
 }
 
-/// Has the kernel stamp what comes and what goes, and number the latter, from 0 on where it did not before
-/// or is told `anew`.
+/// Makes the kernel stamp received and sent packets, and number sent packets: from 0 for a new socket or
+/// with `anew`.
 fn stamp(socket: &UdpSocket, anew: bool) -> io::Result<()> {
     let both = TimestampingFlag::SOF_TIMESTAMPING_SOFTWARE
         | TimestampingFlag::SOF_TIMESTAMPING_RX_SOFTWARE

@@ -18,19 +18,21 @@ fn next(socket: &mut StampedSocket) -> Received<'_> {
 }
 
 #[test]
-fn both_families_have_a_port_and_answer_as_they_are_asked_and_from_there() {
+fn answers_have_the_requested_source_and_class() {
     let (v6, at) = bound(Ipv6Addr::UNSPECIFIED.into(), 0);
     let (v4, _) = bound(Ipv4Addr::UNSPECIFIED.into(), at.port());
-    // One of the addresses of this host that packets would not leave from by themselves.
+    // An address of this host that is not its default source address.
     let to_v4: IpAddr = Ipv4Addr::new(127, 0, 0, 7).into();
     for (mut reflector, to) in [(v4, to_v4), (v6, Ipv6Addr::LOCALHOST.into())] {
         let any = if to.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
         let (mut sender, _) = bound(any, 0);
-        let manner = Manner { from: None, class: Some(46 << 2) };
-        sender.send(b"asked", SocketAddr::new(to, at.port()), manner).unwrap();
+        let parameters = SendParameters { from: None, class: Some(46 << 2) };
+        sender.send(b"asked", SocketAddr::new(to, at.port()), parameters).unwrap();
         let Received { from, to: asked, ttl, class, .. } = next(&mut reflector);
         assert_eq!((ttl, class, asked.unwrap().0), (64, 46 << 2, to));
-        reflector.send(b"answered", from, Manner { from: asked, class: Some(10 << 2) }).unwrap();
+        reflector
+            .send(b"answered", from, SendParameters { from: asked, class: Some(10 << 2) })
+            .unwrap();
         let answer = next(&mut sender);
         assert_eq!((answer.from.ip(), answer.class), (to, 10 << 2));
     }

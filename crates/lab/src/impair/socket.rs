@@ -17,7 +17,7 @@ use wirestamp_sys::{clock, interface, packet_socket};
 
 /// The header that goes before each frame, in and out: what is left to do for checksums and
 /// segments (`PACKET_VNET_HDR` of packet(7), struct `virtio_net_hdr`). Without it, frames whose
-/// checksum the kernel has put off would be sent on with a wrong one.
+/// checksum the kernel has put off would be forwarded with a wrong one.
 const VNET_HEADER: usize = 10;
 /// More than the longest frame there is: 64 KiB joined from segments, and its Ethernet header.
 const FRAME_BYTES: usize = 70_000;
@@ -73,7 +73,7 @@ impl FrameSocket {
         Ok(socket)
     }
 
-    /// The next frame that waits, if there is one.
+    /// The next waiting frame; none if there is none.
     pub(super) fn receive(&mut self) -> io::Result<Option<Received<'_>>> {
         let mut control = Control([0; CONTROL_BYTES]);
         match receive_message(&self.fd, &mut self.buffer, &mut control.0, 0) {
@@ -94,25 +94,25 @@ impl FrameSocket {
         Ok(send(&self.fd, raw, SendFlags::empty()).map(drop)?)
     }
 
-    /// Sends a frame that is for nobody.
+    /// Sends a frame that every host ignores.
     pub(super) fn send_probe(&self) -> io::Result<()> {
         let mut raw = [0; VNET_HEADER + SHORTEST_FRAME];
         raw[VNET_HEADER + ETHERTYPE..][..2].copy_from_slice(&LOCAL_EXPERIMENT.to_be_bytes());
         self.send(&raw)
     }
 
-    /// How many frames found no room in the queue since the socket was opened.
+    /// Frames dropped because the queue was full, since the socket was opened.
     pub(super) fn missed(&mut self) -> io::Result<u64> {
         let [_, dropped] = packet_socket::statistics(&self.fd)?;
         self.missed += u64::from(dropped);
         Ok(self.missed)
     }
 
-    /// Waits until a frame is there, for `patience` at most.
-    pub(super) fn wait(&self, patience: Span) -> io::Result<()> {
-        let patience = patience.max(Span::ZERO).as_nanos();
+    /// Waits until a frame is there, for `timeout` at most.
+    pub(super) fn wait(&self, timeout: Span) -> io::Result<()> {
+        let timeout = timeout.max(Span::ZERO).as_nanos();
         let timeout =
-            Timespec { tv_sec: patience / 1_000_000_000, tv_nsec: patience % 1_000_000_000 };
+            Timespec { tv_sec: timeout / 1_000_000_000, tv_nsec: timeout % 1_000_000_000 };
         match poll(&mut [PollFd::new(&self.fd, PollFlags::IN)], Some(&timeout)) {
             Err(rustix::io::Errno::INTR) | Ok(_) => Ok(()),
             Err(error) => Err(error.into()),

@@ -1,4 +1,4 @@
-//! An interface as frames need it: number, address, longest packet.
+//! An interface: index, hardware address, MTU, drop counters.
 
 use std::io;
 
@@ -10,30 +10,30 @@ use crate::{MacAddress, SendError};
 
 /// The Ethernet header: two addresses and a type (IEEE 802.3).
 pub(crate) const ETHERNET_HEADER: usize = 14;
-/// A VLAN tag (IEEE 802.1Q), for which the kernel allows a frame to be that much longer.
+/// A VLAN tag (IEEE 802.1Q): the kernel allows a tagged frame to be longer by it.
 const VLAN_TAG: usize = 4;
-/// The type that says that a tag follows, at the end of an Ethernet header.
+/// The EtherType of a VLAN tag.
 const VLAN_TYPE: [u8; 2] = [0x81, 0x00];
 
-/// An Ethernet interface of the network namespace that it was found in.
+/// An Ethernet interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Link {
     pub(crate) name: String,
     pub(crate) index: u32,
     /// All zeroes for the loopback interface.
     pub(crate) mac: MacAddress,
-    /// The longest packet in bytes, without Ethernet header.
+    /// Max packet size in bytes, without Ethernet header.
     pub(crate) mtu: usize,
     pub(crate) is_loopback: bool,
 }
 
-/// Frames that an interface has dropped since it came up, whoever sent them.
+/// Frames of all senders that an interface has dropped since it came up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Drops {
-    /// Those that had arrived, also for want of room to take them (`rx_dropped` and
+    /// Dropped on receipt, also because of missing buffers (`rx_dropped` and
     /// `rx_missed_errors`, struct `rtnl_link_stats64` of linux/if_link.h).
     pub(crate) received: u64,
-    /// Those that were to leave (`tx_dropped`).
+    /// Dropped on transmit (`tx_dropped`).
     pub(crate) sent: u64,
 }
 
@@ -43,7 +43,7 @@ impl Link {
         Self::read(name, &ask(name)?)
     }
 
-    /// What the interface has dropped up to now.
+    /// Drop counters of the interface.
     pub(crate) fn drops(name: &str) -> Result<Drops, SendError> {
         let counters = ask(name)?.attributes.into_iter().find_map(|attribute| match attribute {
             LinkAttribute::Stats64(counters) => Some(counters),
@@ -72,23 +72,23 @@ impl Link {
         }
     }
 
-    /// Whether the kernel takes a frame of this length: the MTU holds for what is behind the
-    /// Ethernet header and one VLAN tag.
+    /// Whether the kernel accepts a frame of this length. The MTU does not include the Ethernet header
+    /// and one VLAN tag.
     pub(crate) fn takes(&self, frame: &[u8]) -> bool {
         let tagged = frame.get(ETHERNET_HEADER - 2..ETHERNET_HEADER) == Some(&VLAN_TYPE[..]);
         frame.len() <= self.mtu + ETHERNET_HEADER + if tagged { VLAN_TAG } else { 0 }
     }
 
-    /// The longest frame that it takes, in bytes.
+    /// Max frame size in bytes.
     pub(crate) fn longest_frame(&self) -> usize {
         self.mtu + ETHERNET_HEADER + VLAN_TAG
     }
 }
 
-/// Asks the kernel for what it knows of an interface.
+/// Requests the attributes of an interface from the kernel.
 fn ask(name: &str) -> Result<LinkMessage, SendError> {
     let failed = |cause| SendError::Interface { interface: name.to_owned(), cause };
-    // The kernel takes a longer name for an invalid question (IFNAMSIZ, netdevice(7)).
+    // For a longer name the kernel would report an invalid request (IFNAMSIZ, netdevice(7)).
     if !(1..libc::IFNAMSIZ).contains(&name.len()) {
         return Err(failed(io::Error::from_raw_os_error(libc::ENODEV)));
     }
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_loopback_interface_is_found_and_what_is_none_is_named() {
+    fn loopback_is_found_and_unknown_interfaces_are_named() {
         let lo = Link::find("lo").unwrap();
         assert!(lo.is_loopback && lo.index > 0 && lo.mtu > 0, "{lo:?}");
         for name in ["", "no-such-if", "a-name-too-long-for-any"] {
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vlan_tag_does_not_count_against_the_mtu() {
+    fn mtu_excludes_a_vlan_tag() {
         let mac = MacAddress::BROADCAST;
         let link = Link { name: "x".into(), index: 1, mac, mtu: 1500, is_loopback: false };
         let mut frame = vec![0; 1514];

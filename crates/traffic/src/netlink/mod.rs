@@ -1,4 +1,4 @@
-//! What the kernel knows about links, routes and neighbours: rtnetlink(7).
+//! Links, routes and neighbours of the kernel: rtnetlink(7).
 
 mod link;
 mod neighbour;
@@ -27,30 +27,30 @@ impl Netlink {
         wirestamp_sys::netlink::ask(NETLINK_ROUTE, question)
     }
 
-    /// Listens to what the kernel tells a multicast group, from now on.
-    fn listen(group: u32) -> io::Result<Self> {
+    /// Subscribes to the kernel's notifications of a multicast group.
+    fn subscribe(group: u32) -> io::Result<Self> {
         let socket = wirestamp_sys::netlink::open(NETLINK_ROUTE)?;
         socket.add_membership(group)?;
         Ok(Self(socket))
     }
 
-    /// What the kernel tells next; none if it tells nothing before `deadline`.
-    fn news(&self, deadline: Instant) -> io::Result<Option<Vec<RouteNetlinkMessage>>> {
-        let patience = deadline.saturating_duration_since(Instant::now());
-        let patience = Timespec::try_from(patience).map_err(io::Error::other)?;
-        if poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&patience))? == 0 {
+    /// The next notifications; none if there are none before `deadline`.
+    fn notifications(&self, deadline: Instant) -> io::Result<Option<Vec<RouteNetlinkMessage>>> {
+        let timeout = deadline.saturating_duration_since(Instant::now());
+        let timeout = Timespec::try_from(timeout).map_err(io::Error::other)?;
+        if poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&timeout))? == 0 {
             return Ok(None);
         }
         let (bytes, _) = self.0.recv_from_full()?;
-        let news = messages(&bytes)?.into_iter().filter_map(|payload| match payload {
+        let notifications = messages(&bytes)?.into_iter().filter_map(|payload| match payload {
             NetlinkPayload::InnerMessage(message) => Some(message),
             _ => None,
         });
-        Ok(Some(news.collect()))
+        Ok(Some(notifications.collect()))
     }
 }
 
-/// Takes any bytes for a datagram of messages.
+/// Parses any bytes as a datagram of messages.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn read_any(bytes: &[u8]) {
     let _ = messages::<RouteNetlinkMessage>(bytes);

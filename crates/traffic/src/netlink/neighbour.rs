@@ -1,4 +1,4 @@
-//! Whose hardware address an IP address has: the kernel's neighbour table (arp(7)).
+//! Hardware addresses of neighbours: the kernel's neighbour table (arp(7)).
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
@@ -15,34 +15,33 @@ use crate::{MacAddress, SendError};
 
 /// `RTNLGRP_NEIGH` (linux/rtnetlink.h).
 const NEIGHBOUR_GROUP: u32 = 3;
-/// Where datagrams are thrown away (RFC 863).
+/// The discard service (RFC 863).
 const DISCARD_PORT: u16 = 9;
-/// How long nobody may answer. The kernel gives up after three requests, a second apart
-/// (`mcast_solicit` and `retrans_time_ms`, arp(7)).
-const UNKNOWN_AFTER: Duration = Duration::from_secs(4);
+/// Timeout of the resolution. The kernel sends three requests, a second apart (`mcast_solicit` and
+/// `retrans_time_ms`, arp(7)).
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The hardware address of `next_hop`, a neighbour on `link`.
 ///
-/// One that the kernel does not know it is made to look for: a datagram to the discard port is
-/// sent, for which it needs the address too.
+/// If it is not in the table, a datagram to the discard port makes the kernel resolve it.
 pub(crate) fn hardware_address(link: &Link, next_hop: IpAddr) -> Result<MacAddress, SendError> {
     if link.is_loopback {
         return Ok(link.mac);
     }
     let failed = |cause| SendError::Neighbour { next_hop, interface: link.name.clone(), cause };
-    // Before the table is looked at, so that no news in between is missed.
-    let listener = Netlink::listen(NEIGHBOUR_GROUP).map_err(failed)?;
+    // Before the table is read, so that no notification is missed.
+    let listener = Netlink::subscribe(NEIGHBOUR_GROUP).map_err(failed)?;
     if let Some(mac) = look_up(link, next_hop).map_err(failed)? {
         return Ok(mac);
     }
     provoke(link, next_hop).map_err(failed)?;
-    // What the kernel derives from the address, as for multicast, is there at once and no news.
+    // Addresses that the kernel derives, as for multicast, appear without a notification.
     if let Some(mac) = look_up(link, next_hop).map_err(failed)? {
         return Ok(mac);
     }
-    let deadline = Instant::now() + UNKNOWN_AFTER;
-    while let Some(news) = listener.news(deadline).map_err(failed)? {
-        for message in news {
+    let deadline = Instant::now() + RESOLVE_TIMEOUT;
+    while let Some(notifications) = listener.notifications(deadline).map_err(failed)? {
+        for message in notifications {
             let RouteNetlinkMessage::NewNeighbour(entry) = message else { continue };
             if !is_about(&entry, link, next_hop) {
                 continue;
@@ -58,7 +57,7 @@ pub(crate) fn hardware_address(link: &Link, next_hop: IpAddr) -> Result<MacAddre
     Err(failed(io::ErrorKind::TimedOut.into()))
 }
 
-/// What the table has.
+/// The address in the table.
 fn look_up(link: &Link, next_hop: IpAddr) -> io::Result<Option<MacAddress>> {
     let mut question = NeighbourMessage::default();
     question.header.family =
@@ -73,11 +72,11 @@ fn look_up(link: &Link, next_hop: IpAddr) -> io::Result<Option<MacAddress>> {
     }
 }
 
-/// Has the kernel look for a neighbour.
+/// Makes the kernel resolve a neighbour.
 fn provoke(link: &Link, next_hop: IpAddr) -> io::Result<()> {
     let (anywhere, there) = match next_hop {
         IpAddr::V4(_) => ("0.0.0.0:0", SocketAddr::new(next_hop, DISCARD_PORT)),
-        // A link-local address says nothing without its link.
+        // A link-local address is ambiguous without its link.
         IpAddr::V6(ip) => ("[::]:0", SocketAddrV6::new(ip, DISCARD_PORT, 0, link.index).into()),
     };
     let socket = UdpSocket::bind(anywhere)?;
@@ -90,7 +89,7 @@ fn is_about(entry: &NeighbourMessage, link: &Link, next_hop: IpAddr) -> bool {
     entry.header.ifindex == link.index && entry.attributes.contains(&destination)
 }
 
-/// The hardware address, unless it is no longer or not yet known.
+/// The hardware address, unless the entry is incomplete or failed.
 fn address(entry: &NeighbourMessage) -> Option<MacAddress> {
     use NeighbourState as State;
     if matches!(entry.header.state, State::None | State::Incomplete | State::Failed) {

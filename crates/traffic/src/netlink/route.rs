@@ -1,4 +1,4 @@
-//! Which way the kernel would send a packet.
+//! Routes of the kernel.
 
 use std::io;
 use std::net::IpAddr;
@@ -9,16 +9,16 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use super::{Link, Netlink};
 use crate::SendError;
 
-/// The way to a destination over one interface.
+/// A route to a destination over one interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
-    /// Whom the frame is addressed to: a gateway, or the destination itself.
+    /// The gateway, or the destination itself.
     pub(crate) next_hop: IpAddr,
-    /// The address that the packet comes from.
+    /// The source address.
     pub(crate) source: IpAddr,
 }
 
-/// Asks the kernel for the way to `destination` over `link` (`RTM_GETROUTE`).
+/// Requests the route to `destination` over `link` from the kernel (`RTM_GETROUTE`).
 pub(crate) fn route(link: &Link, destination: IpAddr) -> Result<Route, SendError> {
     let failed = |cause| SendError::Route { destination, interface: link.name.clone(), cause };
     let (family, bits) =
@@ -49,7 +49,7 @@ fn source(attribute: &RouteAttribute) -> Option<IpAddr> {
     }
 }
 
-/// An IPv4 route may lead over an IPv6 neighbour (RFC 5549), which stands in another attribute.
+/// An IPv4 route may have an IPv6 gateway (RFC 5549), in another attribute.
 fn gateway(attribute: &RouteAttribute) -> Option<IpAddr> {
     match attribute {
         RouteAttribute::Gateway(address) => ip(address),

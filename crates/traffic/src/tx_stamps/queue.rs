@@ -1,4 +1,4 @@
-//! The error queue of a socket, from which its packets' stamps are taken.
+//! The error queue of a socket, with the transmit stamps of its packets.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -9,23 +9,23 @@ use wirestamp_sys::socket::{enlarge_receive_buffer, receive_message, set_option}
 use super::report::Report;
 use super::{StampKind, UnavailableStamps, support};
 
-/// Room for stamps that wait to be taken; each takes up to 1 KiB of it.
+/// Buffer for waiting stamps; each needs up to 1 KiB.
 const QUEUE_BYTES: usize = 64 << 20;
 
-/// Room for what is said beside a message, aligned as the kernel wants it.
+/// Buffer for control messages, with the alignment required by the kernel.
 #[derive(Debug)]
 #[repr(C, align(8))]
-struct Control([u8; TRANSMIT_STAMP_BYTES]);
+struct ControlBuffer([u8; TRANSMIT_STAMP_BYTES]);
 
-/// What a socket was asked to report.
+/// The error queue of a socket that reports transmit stamps.
 #[derive(Debug)]
 pub(crate) struct StampQueue {
-    control: Control,
+    control: ControlBuffer,
     unavailable: UnavailableStamps,
 }
 
 impl StampQueue {
-    /// Asks for every kind that can be had of packets that `socket` will send over `interface`.
+    /// Requests all available kinds of stamps for packets that `socket` sends over `interface`.
     pub(crate) fn open(
         socket: BorrowedFd<'_>,
         interface: Option<&str>,
@@ -35,15 +35,15 @@ impl StampQueue {
         let flags = StampKind::ALL.into_iter().filter(|&kind| unavailable.of(kind).is_none());
         enlarge_receive_buffer(&socket, QUEUE_BYTES)?;
         request(socket, flags.fold(0, |flags, kind| flags | flag(kind)))?;
-        Ok(Self { control: Control([0; TRANSMIT_STAMP_BYTES]), unavailable })
+        Ok(Self { control: ControlBuffer([0; TRANSMIT_STAMP_BYTES]), unavailable })
     }
 
-    /// Why a kind cannot be had.
+    /// The unavailable kinds, with the reason.
     pub(crate) fn unavailable(&self) -> &UnavailableStamps {
         &self.unavailable
     }
 
-    /// Takes the next stamp; false if the queue is empty.
+    /// Reads the next stamp; false if the queue is empty.
     pub(super) fn take(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -61,7 +61,7 @@ impl StampQueue {
     }
 }
 
-/// Has the kernel report the stamps `kinds` (`SOF_TIMESTAMPING_TX_*`) on the socket's error queue,
+/// Makes the kernel report the stamps `kinds` (`SOF_TIMESTAMPING_TX_*`) on the socket's error queue,
 /// each with the number of the packet, counted from 0, and without the packet. A software stamp
 /// comes even where a hardware stamp of the same packet does.
 fn request(socket: BorrowedFd<'_>, kinds: libc::c_uint) -> io::Result<()> {

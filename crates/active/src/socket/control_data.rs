@@ -1,4 +1,4 @@
-//! What the kernel says beside a packet.
+//! Control messages of a packet.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
@@ -9,28 +9,28 @@ use wirestamp_clock::{Time, Utc};
 
 /// `SO_EE_ORIGIN_TIMESTAMPING` (linux/errqueue.h).
 const ORIGIN_TIMESTAMPING: u8 = 4;
-/// What stands in the place of a TTL that is not known (RFC 8762 section 4.3.1).
+/// Value of an unknown TTL (RFC 8762 section 4.3.1).
 const UNKNOWN_TTL: u8 = 255;
 
-/// What the kernel said.
+/// Content of the control messages.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(super) struct ControlData {
     /// The packet's stamp.
     pub(super) at: Option<Time<Utc>>,
-    /// Which packet of the socket was sent then.
+    /// Kernel number of the sent packet.
     pub(super) number: Option<u32>,
     pub(super) to: Option<(IpAddr, u32)>,
     pub(super) ttl: u8,
     pub(super) class: u8,
 }
 
-impl Said {
+impl ControlData {
     pub(super) fn of(message: &RecvMsg<'_, '_, SockaddrStorage>) -> Self {
-        let mut said = Self { at: None, number: None, to: None, ttl: UNKNOWN_TTL, class: 0 };
+        let mut data = Self { at: None, number: None, to: None, ttl: UNKNOWN_TTL, class: 0 };
         for part in message.cmsgs().into_iter().flatten() {
-            said.add(&part);
+            data.add(&part);
         }
-        said
+        data
     }
 
     fn add(&mut self, part: &ControlMessageOwned) {
@@ -58,13 +58,13 @@ impl Said {
     }
 }
 
-/// A stamp; 0 stands for none.
+/// A stamp; none for 0.
 fn time(time: TimeSpec) -> Option<Time<Utc>> {
     let nanos = time.tv_sec().checked_mul(1_000_000_000)?.checked_add(time.tv_nsec())?;
     (nanos != 0).then(|| Time::from_nanos(nanos))
 }
 
-/// Which packet a report about a stamp is of.
+/// Kernel number of the packet in a stamp report.
 fn number(error: &libc::sock_extended_err) -> Option<u32> {
     (error.ee_origin == ORIGIN_TIMESTAMPING).then_some(error.ee_data)
 }
@@ -74,16 +74,16 @@ pub(super) fn address(address: &SockaddrStorage) -> Option<SocketAddr> {
     v4.or_else(|| address.as_sockaddr_in6().map(|it| SocketAddr::V6(SocketAddrV6::from(*it))))
 }
 
-/// The address to send from, in IPv4.
+/// The IPv4 source address.
 pub(super) fn source_v4(address: IpAddr, _: u32) -> Option<libc::in_pktinfo> {
     let IpAddr::V4(address) = address else { return None };
     let any = libc::in_addr { s_addr: 0 };
     let from = libc::in_addr { s_addr: u32::from(address).to_be() };
-    // The interface is left to the routes: answers may go another way.
+    // Routes choose the interface: answers may take another path.
     Some(libc::in_pktinfo { ipi_ifindex: 0, ipi_spec_dst: from, ipi_addr: any })
 }
 
-/// The address to send from, in IPv6. A link-local one is nothing without its interface.
+/// The IPv6 source address. A link-local address needs its interface.
 pub(super) fn source_v6(address: IpAddr, interface: u32) -> Option<libc::in6_pktinfo> {
     let IpAddr::V6(address) = address else { return None };
     let interface = if address.is_unicast_link_local() { interface } else { 0 };
