@@ -42,6 +42,15 @@ impl Estimate {
         Some(Self { mean, ci95 })
     }
 
+    /// The estimate by `text`, with its interval if there is one.
+    pub fn text(&self, text: impl Fn(f64) -> String) -> String {
+        match self.ci95 {
+            _ if !self.mean.is_finite() => NOTHING.to_owned(),
+            Some(ci95) => format!("{} ± {}", text(self.mean), text(ci95)),
+            None => text(self.mean),
+        }
+    }
+
     /// Which side of nothing the interval lies on.
     #[must_use]
     pub fn sign(&self) -> Sign {

@@ -68,6 +68,11 @@ pub fn plural(value: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(value), if value == 1 { one } else { many })
 }
 
+/// Text of a value, or [`NOTHING`] where there is none.
+pub fn optional<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| NOTHING.to_owned(), text)
+}
+
 /// A length as a count.
 pub fn length<T>(items: &[T]) -> u64 {
     u64::try_from(items.len()).unwrap_or(u64::MAX)

@@ -21,14 +21,14 @@ mod page;
 mod report;
 pub mod sheet;
 mod stream;
-mod text;
+mod table;
 mod timeline;
 
 pub use circumstances::{Circumstances, date};
 pub use delay::{Call, DelayReport, Subject, verdict};
 pub use page::html;
 pub use report::{Check, Ledger, Report, Stream};
-pub use text::Table;
+pub use table::{Column, Table};
 
 #[cfg(test)]
 mod tests;

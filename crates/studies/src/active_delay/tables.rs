@@ -2,9 +2,9 @@
 
 use super::findings::{CellFindings, Findings};
 use super::paper::{Published, SENT};
-use crate::experiment::{Effect, Estimate};
+use crate::experiment::{Estimate, effects_table};
 use wirestamp_report::Table;
-use wirestamp_report::format::{NOTHING, count, duration, percent};
+use wirestamp_report::format::{count, duration, optional, percent};
 
 impl Findings {
     /// Active beside passive measurement, here and in the report.
@@ -28,34 +28,27 @@ impl Findings {
         )
     }
 
-    /// What frame size and rate do to the difference of the means.
+    /// Effects of frame size and rate on the difference of the means.
     pub(super) fn effects(&self) -> Table {
-        let row = |Effect { levels, effect }: &Effect| {
-            let levels: Vec<_> = levels.iter().map(|(_, level)| level.as_str()).collect();
-            vec![levels.join(" with "), estimate(Some(*effect))]
-        };
-        Table::new(
-            "Main effects, and interactions of two: away from the mean of all runs",
-            &["", "on the difference of the mean delays"],
-            self.effects_on_mean_difference.iter().map(row).collect(),
-        )
+        let on = "on the difference of the mean delays";
+        effects_table(&[(on, &self.effects_on_mean_difference)], |it| it.text(duration))
     }
 }
 
 fn of_cell(cell: &CellFindings) -> Vec<String> {
     let [active, passive] = cell.received;
     let [least, mean, longest] = cell.difference_ns;
-    let text = |ns: Option<f64>| ns.map_or_else(|| NOTHING.to_owned(), duration);
+    let estimate = |of: Option<Estimate>| optional(of, |it| it.text(duration));
     vec![
         format!("here: {}", cell.name),
         percent(cell.sent.saturating_sub(passive), cell.sent),
         count(active),
         count(passive),
-        text(cell.mean_ns),
+        optional(cell.mean_ns, duration),
         estimate(least),
         estimate(mean),
         estimate(longest),
-        text(cell.least_ns),
+        optional(cell.least_ns, duration),
     ]
 }
 
@@ -74,15 +67,4 @@ fn of_paper(number: u32, test: &Published) -> Vec<String> {
         ms(longest),
         ms(test.min_ms[0]),
     ]
-}
-
-/// With the interval of 95 % confidence.
-fn estimate(estimate: Option<Estimate>) -> String {
-    match estimate {
-        Some(Estimate { mean, ci95: Some(ci95) }) => {
-            format!("{} ± {}", duration(mean), duration(ci95))
-        }
-        Some(Estimate { mean, ci95: None }) => duration(mean),
-        None => NOTHING.to_owned(),
-    }
 }

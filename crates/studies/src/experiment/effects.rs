@@ -8,7 +8,7 @@ use wirestamp_report::Table;
 use wirestamp_report::estimate::{self, Estimate};
 
 use super::design::{Cell, Design};
-use wirestamp_report::format::{length, real};
+use wirestamp_report::format::{length, optional, real};
 
 /// What some levels do to the response.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -18,6 +18,34 @@ pub struct Effect {
     /// By how much the response differs, in its unit: from the mean of all runs, or for an interaction
     /// from what both main effects would make it.
     pub effect: Estimate,
+}
+
+impl Effect {
+    /// Names of the levels.
+    pub(crate) fn name(&self) -> String {
+        let levels: Vec<_> = self.levels.iter().map(|(_, level)| level.as_str()).collect();
+        levels.join(" with ")
+    }
+}
+
+/// Table of effects: a column for each response, with its head and the effects on it. All have the same levels.
+pub(crate) fn effects_table(
+    responses: &[(&str, &[Effect])],
+    text: impl Fn(Estimate) -> String,
+) -> Table {
+    let levels = responses.first().map_or(&[][..], |(_, effects)| effects);
+    let rows = responses.iter().map(|(_, effects)| effects.len()).min().unwrap_or(0);
+    let heads: Vec<_> = std::iter::once("").chain(responses.iter().map(|(on, _)| *on)).collect();
+    let row = |(index, effect): (usize, &Effect)| {
+        let cells =
+            responses.iter().map(|(_, effects)| optional(effects.get(index), |it| text(it.effect)));
+        std::iter::once(effect.name()).chain(cells).collect()
+    };
+    Table::new(
+        "Main effects, and interactions of two: away from the mean of all runs",
+        &heads,
+        levels.iter().take(rows).enumerate().map(row).collect(),
+    )
 }
 
 /// The main effects of all levels and then the interactions of all pairs of two factors, from the
@@ -99,14 +127,13 @@ impl<'a> Runs<'a> {
 
 /// Effects on the natural logarithm of `what`, as factors of it.
 pub(crate) fn factors(what: &str, effects: &[Effect]) -> Table {
-    let row = |effect: &Effect| {
-        let levels: Vec<_> = effect.levels.iter().map(|(_, level)| level.as_str()).collect();
-        vec![levels.join(" with "), factor(effect.effect)]
-    };
-    Table::new(
+    Table::of(
         &format!("Main effects, and interactions of two: by what {what} is multiplied"),
-        &["", "times that of all runs (95 % confidence)"],
-        effects.iter().map(row).collect(),
+        effects,
+        &[
+            ("", &|it| it.name()),
+            ("times that of all runs (95 % confidence)", &|it| factor(it.effect)),
+        ],
     )
 }
 

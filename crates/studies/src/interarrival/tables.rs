@@ -1,14 +1,13 @@
 //! The findings as tables, for the page and for the terminal alike.
 
-use super::correlation::Correlation;
 use super::findings::Findings;
 use super::stamps::Stamps;
-use crate::experiment::Estimate;
 use crate::experiment::factors;
 use crate::overhead::paper::Traffic;
+use crate::timers::Cost;
 use wirestamp_report::Table;
 use wirestamp_report::estimate::{coefficient, micros_with_confidence};
-use wirestamp_report::format::{NOTHING, count, duration, micros, plural};
+use wirestamp_report::format::{count, duration, micros, optional, plural};
 
 impl Findings {
     /// What stamps in user space make of both patterns.
@@ -23,24 +22,17 @@ impl Findings {
 
     /// How overheads go with the times between arrivals.
     pub(super) fn correlations(&self) -> Table {
-        let row = |found: &Correlation| {
-            let of = |value: Option<Estimate>| value.map_or_else(nothing, coefficient);
-            vec![
-                format!("{}, {}", found.pattern.name(), found.method.name()),
-                of(found.spearman),
-                of(found.pearson),
-                of(found.spearman_of_error),
-            ]
-        };
-        Table::new(
+        Table::of(
             "Correlation of a stamp's overhead with the time since the stamp before",
+            self.correlation.iter(),
             &[
-                "",
-                "of ranks (Spearman)",
-                "linear (Pearson)",
-                "of ranks, with the error of that time",
+                ("", &|it| format!("{}, {}", it.pattern.name(), it.method.name())),
+                ("of ranks (Spearman)", &|it| optional(it.spearman, coefficient)),
+                ("linear (Pearson)", &|it| optional(it.pearson, coefficient)),
+                ("of ranks, with the error of that time", &|it| {
+                    optional(it.spearman_of_error, coefficient)
+                }),
             ],
-            self.correlation.iter().map(row).collect(),
         )
     }
 
@@ -82,35 +74,25 @@ impl Findings {
 }
 
 fn of_stamps(caption: &str, stamps: &[Stamps]) -> Table {
-    let row = |stamps: &Stamps| {
-        let gap = stamps.gap_ns.map_or_else(
-            || vec![nothing(); 3],
-            |gap| [gap.mean, gap.min, gap.max].map(micros).to_vec(),
-        );
-        let error = stamps.error_ns.map_or_else(
-            || vec![nothing(); 2],
-            |error| [error.min, error.max].map(micros).to_vec(),
-        );
-        let name = vec![format!("{}, {}", stamps.pattern.name(), stamps.source)];
-        let deviation =
-            |of: Option<Estimate>| vec![of.map_or_else(nothing, micros_with_confidence)];
-        let packets = vec![stamped(stamps)];
-        let [of_gap, of_error] =
-            [stamps.gap_deviation_ns, stamps.error_deviation_ns].map(deviation);
-        [name, gap, of_gap, of_error, error, packets].concat()
-    };
-    let heads = [
-        "",
-        "mean",
-        "least",
-        "most",
-        "deviation",
-        "off the sender’s by (deviation)",
-        "least error",
-        "greatest error",
-        "times",
-    ];
-    Table::new(caption, &heads, stamps.iter().map(row).collect())
+    let gap = |it: &Stamps, of: fn(Cost) -> f64| optional(it.gap_ns, |gap| micros(of(gap)));
+    let error = |it: &Stamps, of: fn(Cost) -> f64| optional(it.error_ns, |error| micros(of(error)));
+    Table::of(
+        caption,
+        stamps,
+        &[
+            ("", &|it| format!("{}, {}", it.pattern.name(), it.source)),
+            ("mean", &|it| gap(it, |gap| gap.mean)),
+            ("least", &|it| gap(it, |gap| gap.min)),
+            ("most", &|it| gap(it, |gap| gap.max)),
+            ("deviation", &|it| optional(it.gap_deviation_ns, micros_with_confidence)),
+            ("off the sender’s by (deviation)", &|it| {
+                optional(it.error_deviation_ns, micros_with_confidence)
+            }),
+            ("least error", &|it| error(it, |error| error.min)),
+            ("greatest error", &|it| error(it, |error| error.max)),
+            ("times", &|it| stamped(it)),
+        ],
+    )
 }
 
 /// How many times there are, and how many packets were missed if any were.
@@ -121,8 +103,4 @@ fn stamped(stamps: &Stamps) -> String {
             format!("{}, {} missed", count(stamps.count()), plural(missed, "packet", "packets"))
         }
     }
-}
-
-fn nothing() -> String {
-    NOTHING.to_owned()
 }

@@ -6,13 +6,13 @@ use super::paper::{PROCESSORS, Processor};
 use crate::experiment::Estimate;
 use wirestamp_report::Table;
 use wirestamp_report::estimate::decimal;
-use wirestamp_report::format::{NOTHING, count, real};
+use wirestamp_report::format::{NOTHING, count, optional, real};
 
 impl Findings {
     /// The saturation points, here and in the report.
     pub(super) fn saturation(&self) -> Table {
         let here = self.saturation.iter().map(|of: &Saturated| {
-            let rate = of.rate.map_or(NOTHING.to_owned(), in_thousands);
+            let rate = optional(of.rate, in_thousands);
             let tasks = if of.tasks == "1" { "one task" } else { "four tasks" };
             let searches = of.reached + of.not_reached;
             vec![
@@ -71,44 +71,30 @@ impl Findings {
 impl SeriesFindings {
     /// A row for each line at each point, as the report's numeric results.
     pub(super) fn table(&self, heading: &str) -> Table {
-        let row = |cell: &CellFindings| {
-            let percent = |it: Option<Estimate>| it.map_or(NOTHING.to_owned(), |it| decimal(it, 2));
-            let rate = cell.rate.map_or(NOTHING.to_owned(), in_thousands);
-            vec![
-                cell.in_words[0].clone(),
-                cell.in_words[1].clone(),
-                if cell.short_of_the_rate > 0 {
-                    format!("{rate}, the sender's limit")
-                } else {
-                    rate
-                },
-                count(cell.sent),
-                count(cell.captured),
-                percent(cell.loss_percent),
-                percent(cell.load_percent),
-                match cell.area {
-                    None => NOTHING,
-                    Some(Area::NoLoss) => "no loss",
-                    Some(Area::Sporadic) => "sporadic",
-                    Some(Area::Big) => "big",
-                }
-                .to_owned(),
-            ]
+        let percent = |it: Option<Estimate>| optional(it, |it| decimal(it, 2));
+        let rate = |cell: &CellFindings| {
+            let limit = if cell.short_of_the_rate > 0 { ", the sender's limit" } else { "" };
+            optional(cell.rate, in_thousands) + limit
+        };
+        let area = |area: Area| match area {
+            Area::NoLoss => "no loss".to_owned(),
+            Area::Sporadic => "sporadic".to_owned(),
+            Area::Big => "big".to_owned(),
         };
         let [line, point] = self.factors;
-        Table::new(
+        Table::of(
             heading,
+            self.cells.iter(),
             &[
-                line,
-                point,
-                "thousands a second",
-                "delivered",
-                "captured",
-                "loss (%)",
-                "CPU load (%)",
-                "area",
+                (line, &|cell| cell.in_words[0].clone()),
+                (point, &|cell| cell.in_words[1].clone()),
+                ("thousands a second", &|cell| rate(cell)),
+                ("delivered", &|cell| count(cell.sent)),
+                ("captured", &|cell| count(cell.captured)),
+                ("loss (%)", &|cell| percent(cell.loss_percent)),
+                ("CPU load (%)", &|cell| percent(cell.load_percent)),
+                ("area", &|cell| optional(cell.area, area)),
             ],
-            self.cells.iter().map(row).collect(),
         )
     }
 }

@@ -6,7 +6,7 @@ use super::rounds::{CORES, Condition, Size};
 use crate::experiment::Effect;
 use wirestamp_report::Table;
 use wirestamp_report::estimate::decimal;
-use wirestamp_report::format::{NOTHING, count, duration, real};
+use wirestamp_report::format::{count, duration, optional, real};
 
 impl Findings {
     /// The loss of every way to capture under every condition.
@@ -40,56 +40,55 @@ impl Findings {
 
     /// Where the packets of each way to capture went, under all conditions together.
     pub(super) fn accounts(&self) -> Table {
-        let row = |method: &String| {
-            let cells: Vec<_> = self.cells.iter().filter(|cell| cell.method == *method).collect();
-            let sum = |of: fn(&CellFindings) -> u64| cells.iter().map(|cell| of(cell)).sum();
-            let dropped: Option<u64> = cells.iter().map(|cell| cell.kernel_dropped).sum();
-            let unaccounted: Option<i64> = cells.iter().map(|cell| cell.unaccounted).sum();
-            let or_nothing = |it: Option<String>| it.unwrap_or_else(|| NOTHING.to_owned());
-            vec![
-                method.clone(),
-                count(sum(|cell| cell.sent)),
-                count(sum(|cell| cell.interface_dropped)),
-                or_nothing(dropped.map(count)),
-                count(sum(|cell| cell.captured)),
-                or_nothing(unaccounted.map(|packets| packets.to_string().replace('-', "\u{2212}"))),
-            ]
+        let sum = |cells: &[&CellFindings], of: fn(&CellFindings) -> u64| {
+            count(cells.iter().map(|cell| of(cell)).sum())
         };
-        Table::new(
+        let rows = self.methods.iter().map(|method| {
+            (method, self.cells.iter().filter(|cell| cell.method == *method).collect::<Vec<_>>())
+        });
+        Table::of(
             "Where the packets went",
+            rows,
             &[
-                "",
-                "sent",
-                "dropped by the interface",
-                "dropped for want of memory",
-                "captured",
-                "nobody accounts for",
+                ("", &|(method, _)| (*method).clone()),
+                ("sent", &|(_, cells)| sum(cells, |cell| cell.sent)),
+                ("dropped by the interface", &|(_, cells)| {
+                    sum(cells, |cell| cell.interface_dropped)
+                }),
+                ("dropped for want of memory", &|(_, cells)| {
+                    optional(cells.iter().map(|cell| cell.kernel_dropped).sum(), count)
+                }),
+                ("captured", &|(_, cells)| sum(cells, |cell| cell.captured)),
+                ("nobody accounts for", &|(_, cells)| {
+                    let unaccounted: Option<i64> = cells.iter().map(|cell| cell.unaccounted).sum();
+                    optional(unaccounted, |it| it.to_string().replace('-', "\u{2212}"))
+                }),
             ],
-            self.methods.iter().map(row).collect(),
         )
     }
 
-    /// What method, size, gap and core do, each alone, and each with the method.
+    /// Effects of method, size, gap and core, each alone, and each with the method.
     pub(super) fn effects(&self) -> Table {
-        let row = |Effect { levels, effect }: &Effect| {
-            let levels: Vec<_> =
-                levels.iter().map(|(factor, level)| format!("{factor} {level}")).collect();
-            vec![levels.join(" with "), decimal(*effect, 2)]
+        let name = |effect: &Effect| {
+            let levels = effect.levels.iter().map(|(factor, level)| format!("{factor} {level}"));
+            levels.collect::<Vec<_>>().join(" with ")
         };
         let is_shown = |effect: &&Effect| {
             effect.levels.len() == 1 || effect.levels.iter().any(|(factor, _)| factor == "method")
         };
-        let effects = self.effects_on_loss_percent.iter().filter(is_shown);
-        Table::new(
+        Table::of(
             "Main effects, and interactions with the method: away from the mean of all rounds",
-            &["", "on the loss (percentage points)"],
-            effects.map(row).collect(),
+            self.effects_on_loss_percent.iter().filter(is_shown),
+            &[
+                ("", &|effect| name(effect)),
+                ("on the loss (percentage points)", &|effect| decimal(effect.effect, 2)),
+            ],
         )
     }
 }
 
 fn of(cell: Option<&CellFindings>, text: fn(&CellFindings) -> Option<String>) -> String {
-    cell.and_then(text).unwrap_or_else(|| NOTHING.to_owned())
+    optional(cell.and_then(text), |text| text)
 }
 
 fn loss(cell: &CellFindings) -> Option<String> {

@@ -3,73 +3,73 @@
 use super::findings::{CellFindings, Findings};
 use super::paper::{Method, Published};
 use super::softirq::Added;
-use crate::experiment::{Effect, Estimate};
+use crate::experiment::{Estimate, effects_table};
+use crate::timers::Cost;
 use wirestamp_report::Table;
 use wirestamp_report::estimate::decimal;
-use wirestamp_report::format::{NOTHING, count};
+use wirestamp_report::format::{count, optional};
 
 impl Findings {
     /// Mean and deviation of each method with each pattern, here and in the paper.
     pub(super) fn beside_the_paper(&self) -> Table {
-        let row = |published: &Published| {
-            let Published { method, pattern, mean_ns, variance } = *published;
-            let [table, ..] = pattern.place();
-            let here = self.cell(method, pattern);
-            let here = |of: fn(&CellFindings) -> Option<String>| {
-                here.and_then(of).unwrap_or_else(|| NOTHING.to_owned())
-            };
-            vec![
-                format!("{table}, {}: {}", pattern.name(), in_the_paper(method)),
-                here(|cell| cell.mean_ns.map(estimate)),
-                // With the paper's own digits.
-                mean_ns.to_string(),
-                here(|cell| cell.deviation_ns.map(estimate)),
-                here(|cell| cell.variance_ns2.map(|variance| format!("{variance:.0}"))),
-                variance.to_string(),
-                here(|cell| cell.overhead_ns.map(|cost| received(cost.count, cell.missing))),
-            ]
+        let here = |row: &Published, of: fn(&CellFindings) -> Option<String>| {
+            optional(self.cell(row.method, row.pattern).and_then(of), |text| text)
         };
-        Table::new(
+        let name = |row: &Published| {
+            let [table, ..] = row.pattern.place();
+            format!("{table}, {}: {}", row.pattern.name(), in_the_paper(row.method))
+        };
+        // The paper's numbers have its own digits.
+        Table::of(
             "Overhead of a stamp for a packet, in user space",
+            self.published,
             &[
-                "",
-                "mean here (ns)",
-                "in the paper",
-                "deviation here (ns)",
-                "variance here (ns²)",
-                "“variance [ns]” in the paper",
-                "packets here",
+                ("", &name),
+                ("mean here (ns)", &|row| here(row, |cell| cell.mean_ns.map(estimate))),
+                ("in the paper", &|row| row.mean_ns.to_string()),
+                ("deviation here (ns)", &|row| here(row, |cell| cell.deviation_ns.map(estimate))),
+                ("variance here (ns²)", &|row| {
+                    here(row, |cell| cell.variance_ns2.map(|variance| format!("{variance:.0}")))
+                }),
+                ("“variance [ns]” in the paper", &|row| row.variance.to_string()),
+                ("packets here", &|row| {
+                    here(row, |cell| {
+                        cell.overhead_ns.map(|cost| received(cost.count, cell.missing))
+                    })
+                }),
             ],
-            self.published.iter().map(row).collect(),
         )
     }
 
     /// The distribution of the overheads of each method with each pattern.
     pub(super) fn distributions(&self) -> Table {
-        let row = |cell: &CellFindings| {
-            let name = format!("{}, {}", cell.pattern.name(), cell.method.name());
-            let values = cell.overhead_ns.map_or(vec![NOTHING.to_owned(); 6], |cost| {
-                let values = [cost.min, cost.p50, cost.p90, cost.p99, cost.p999, cost.max];
-                values.map(|value| format!("{value:.1}")).to_vec()
-            });
-            [vec![name], values].concat()
+        let cost = |cell: &CellFindings, of: fn(Cost) -> f64| {
+            optional(cell.overhead_ns, |cost| format!("{:.1}", of(cost)))
         };
-        Table::new(
+        Table::of(
             "Distribution of the overhead (ns)",
-            &["", "least", "median", "90 %", "99 %", "99.9 %", "most"],
-            self.cells.iter().map(row).collect(),
+            self.cells.iter(),
+            &[
+                ("", &|cell| format!("{}, {}", cell.pattern.name(), cell.method.name())),
+                ("least", &|cell| cost(cell, |it| it.min)),
+                ("median", &|cell| cost(cell, |it| it.p50)),
+                ("90 %", &|cell| cost(cell, |it| it.p90)),
+                ("99 %", &|cell| cost(cell, |it| it.p99)),
+                ("99.9 %", &|cell| cost(cell, |it| it.p999)),
+                ("most", &|cell| cost(cell, |it| it.max)),
+            ],
         )
     }
 
     /// What a stamp adds to a program in the softIRQ.
     pub(super) fn in_the_softirq(&self) -> Table {
-        let row = |added: &Added| {
-            vec![added.stamp.clone(), added.added_ns.map_or(NOTHING.to_owned(), estimate)]
-        };
-        Table::new(
+        Table::of(
             "What a stamp adds to a frame, in the softIRQ",
-            &["", "above no stamp (ns)"],
-            self.softirq.iter().map(row).collect(),
+            self.softirq.iter(),
+            &[
+                ("", &|added| added.stamp.clone()),
+                ("above no stamp (ns)", &|added| optional(added.added_ns, estimate)),
+            ],
         )
     }
 
@@ -83,18 +83,11 @@ impl Findings {
         every.chain(self.softirq.iter().filter_map(one)).collect()
     }
 
-    /// What the method, the pattern, and both together do to mean and deviation.
+    /// Effects of the method, the pattern, and both together on mean and deviation.
     pub(super) fn effects(&self) -> Table {
-        let row = |(mean, deviation): (&Effect, &Effect)| {
-            let levels: Vec<_> = mean.levels.iter().map(|(_, level)| level.as_str()).collect();
-            vec![levels.join(" with "), estimate(mean.effect), estimate(deviation.effect)]
-        };
-        let effects = self.effects_on_mean.iter().zip(&self.effects_on_deviation);
-        Table::new(
-            "Main effects, and interactions of two: away from the mean of all runs",
-            &["", "on the mean (ns)", "on the deviation (ns)"],
-            effects.map(row).collect(),
-        )
+        let on_mean = ("on the mean (ns)", self.effects_on_mean.as_slice());
+        let on_deviation = ("on the deviation (ns)", self.effects_on_deviation.as_slice());
+        effects_table(&[on_mean, on_deviation], estimate)
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::findings::{CellFindings, Findings};
 use super::paper::{Published, Question};
-use crate::experiment::{Effect, Estimate};
+use crate::experiment::{Estimate, effects_table};
 use wirestamp_report::Table;
-use wirestamp_report::format::{NOTHING, count, duration, percent};
+use wirestamp_report::format::{NOTHING, count, duration, optional, percent};
 
 impl Findings {
     /// The errors of a section's cells, and of the paper's.
@@ -30,17 +30,10 @@ impl Findings {
         )
     }
 
-    /// What frame size, load and tasks do to the error of the mean.
+    /// Effects of frame size, load and tasks on the error of the mean.
     pub(super) fn effects(&self) -> Table {
-        let row = |Effect { levels, effect }: &Effect| {
-            let levels: Vec<_> = levels.iter().map(|(_, level)| level.as_str()).collect();
-            vec![levels.join(" with "), estimate(*effect)]
-        };
-        Table::new(
-            "Main effects, and interactions of two: away from the mean of all runs",
-            &["", "on the error of the mean delay, with its sign"],
-            self.effects_on_mean_error.iter().map(row).collect(),
-        )
+        let on = "on the error of the mean delay, with its sign";
+        effects_table(&[(on, &self.effects_on_mean_error)], |it| it.text(duration))
     }
 }
 
@@ -55,7 +48,7 @@ fn name(question: Question, frame: u16, load: u32, tasks: u32, seconds: &str) ->
 
 fn of_cell(cell: &CellFindings) -> Vec<String> {
     let seconds = cell.seconds.to_string();
-    let text = |error: Option<Estimate>| error.map_or_else(|| NOTHING.to_owned(), estimate);
+    let text = |error: Option<Estimate>| optional(error, |it| it.text(duration));
     vec![
         format!("here: {}", name(cell.question, cell.frame, cell.load, cell.tasks, &seconds)),
         "one clock".to_owned(),
@@ -76,18 +69,10 @@ fn of_paper(row: &Published) -> Vec<String> {
         format!("paper: {}", name(row.question, row.frame, row.load, row.tasks, &seconds)),
         us(row.offset_us),
         NOTHING.to_owned(),
-        row.min_error_us.map_or_else(|| NOTHING.to_owned(), us),
+        optional(row.min_error_us, us),
         us(row.mean_error_us),
         us(row.max_error_us),
         NOTHING.to_owned(),
         format!("{} % by probe 1", row.own_loss_percent),
     ]
-}
-
-/// With the interval of 95 % confidence.
-fn estimate(Estimate { mean, ci95 }: Estimate) -> String {
-    match ci95 {
-        Some(ci95) => format!("{} ± {}", duration(mean), duration(ci95)),
-        None => duration(mean),
-    }
 }

@@ -4,7 +4,7 @@ use super::findings::{CellFindings, Effects, Findings, Unit};
 use super::paper::{FIGURE_2, FIGURES_5_AND_6};
 use crate::experiment::{Effect, Estimate, Sign};
 use wirestamp_report::Table;
-use wirestamp_report::format::{NOTHING, count, duration};
+use wirestamp_report::format::{count, duration, optional};
 
 /// How many interactions are shown; all are in the document.
 const INTERACTIONS: usize = 12;
@@ -34,63 +34,47 @@ impl Findings {
 
     /// The techniques under the conditions of Figures 5 and 6.
     pub(super) fn techniques(&self) -> Table {
-        let row = |name: &String| {
-            let cell = |stressed| self.cell(name, FIGURES_5_AND_6, stressed);
-            let number = |stressed, of: fn(&CellFindings) -> Option<Estimate>, text: Text| {
-                cell(stressed).and_then(of).map_or(NOTHING.to_owned(), text)
+        let number =
+            |name: &String, stressed, of: fn(&CellFindings) -> Option<Estimate>, text: Text| {
+                optional(self.cell(name, FIGURES_5_AND_6, stressed).and_then(of), text)
             };
-            vec![
-                name.clone(),
-                number(false, |cell| cell.error_deviation_ns, time),
-                number(true, |cell| cell.error_deviation_ns, time),
-                number(false, |cell| cell.error_ns, time),
-                number(true, |cell| cell.error_ns, time),
-                number(false, |cell| cell.measured_percent, percent),
-                number(true, |cell| cell.measured_percent, percent),
-            ]
-        };
+        let deviation =
+            |name: &String, stressed| number(name, stressed, |cell| cell.error_deviation_ns, time);
+        let error = |name: &String, stressed| number(name, stressed, |cell| cell.error_ns, time);
+        let measured =
+            |name: &String, stressed| number(name, stressed, |cell| cell.measured_percent, percent);
         let (frame_bytes, speed) = FIGURES_5_AND_6;
-        Table::new(
+        Table::of(
             &format!("Figures 5 and 6: {frame_bytes} bytes at {speed}"),
+            self.techniques.iter(),
             &[
-                "",
-                "deviation of the error, idle",
-                "stress",
-                "mean error, idle",
-                "stress",
-                "packets measured, idle (%)",
-                "stress",
+                ("", &|&name| name.clone()),
+                ("deviation of the error, idle", &|name| deviation(name, false)),
+                ("stress", &|name| deviation(name, true)),
+                ("mean error, idle", &|name| error(name, false)),
+                ("stress", &|name| error(name, true)),
+                ("packets measured, idle (%)", &|name| measured(name, false)),
+                ("stress", &|name| measured(name, true)),
             ],
-            self.techniques.iter().map(row).collect(),
         )
     }
 
     /// Everything that was measured of each cell.
     pub(super) fn cells(&self) -> Table {
-        let row = |cell: &CellFindings| {
-            let text = |of: Option<Estimate>, text: Text| of.map_or(NOTHING.to_owned(), text);
-            vec![
-                cell.conditions(),
-                text(cell.packets_per_second, |it| format!("{:.0}", it.mean)),
-                text(cell.measured_percent, percent),
-                text(cell.delay_ns, time),
-                text(cell.delay_deviation_ns, time),
-                text(cell.error_ns, time),
-                text(cell.error_deviation_ns, time),
-            ]
-        };
-        Table::new(
+        Table::of(
             "Every cell",
+            self.cells.iter(),
             &[
-                "",
-                "packets a second",
-                "measured (%)",
-                "mean delay",
-                "its deviation",
-                "mean error",
-                "its deviation",
+                ("", &|cell| cell.conditions()),
+                ("packets a second", &|cell| {
+                    optional(cell.packets_per_second, |it| format!("{:.0}", it.mean))
+                }),
+                ("measured (%)", &|cell| optional(cell.measured_percent, percent)),
+                ("mean delay", &|cell| optional(cell.delay_ns, time)),
+                ("its deviation", &|cell| optional(cell.delay_deviation_ns, time)),
+                ("mean error", &|cell| optional(cell.error_ns, time)),
+                ("its deviation", &|cell| optional(cell.error_deviation_ns, time)),
             ],
-            self.cells.iter().map(row).collect(),
         )
     }
 
@@ -99,23 +83,17 @@ impl Findings {
         let has_some = |cell: &&CellFindings| {
             cell.captures_lost + cell.interfaces_dropped + cell.unexplained + cell.stamped_late > 0
         };
-        let row = |cell: &CellFindings| {
-            let counts =
-                [cell.captures_lost, cell.interfaces_dropped, cell.unexplained, cell.stamped_late];
-            let sent = count(2 * cell.sent);
-            [vec![cell.conditions(), sent], counts.map(count).to_vec()].concat()
-        };
-        Table::new(
+        Table::of(
             "Where replicas went that were not measured, by the ledgers of the captures",
+            self.cells.iter().filter(has_some),
             &[
-                "",
-                "replicas sent",
-                "lost by the captures",
-                "dropped by the interfaces",
-                "unexplained",
-                "stamped late",
+                ("", &|cell| cell.conditions()),
+                ("replicas sent", &|cell| count(2 * cell.sent)),
+                ("lost by the captures", &|cell| count(cell.captures_lost)),
+                ("dropped by the interfaces", &|cell| count(cell.interfaces_dropped)),
+                ("unexplained", &|cell| count(cell.unexplained)),
+                ("stamped late", &|cell| count(cell.stamped_late)),
             ],
-            self.cells.iter().filter(has_some).map(row).collect(),
         )
     }
 
@@ -126,11 +104,9 @@ impl Findings {
         let mains = most.iter().enumerate().filter(|(_, effect)| effect.levels.len() == 1);
         let row = |(index, effect): (usize, &Effect)| {
             let on = |effects: &Effects| {
-                let effect =
-                    effects.of_levels.get(index).map(|it| (effects.unit.text())(it.effect));
-                effect.unwrap_or_else(|| NOTHING.to_owned())
+                optional(effects.of_levels.get(index), |it| (effects.unit.text())(it.effect))
             };
-            [vec![name(effect)], self.effects.iter().map(on).collect()].concat()
+            [vec![effect.name()], self.effects.iter().map(on).collect()].concat()
         };
         let heads: Vec<_> = self.effects.iter().map(|effects| effects.on).collect();
         Table::new(
@@ -149,7 +125,7 @@ impl Findings {
             sure.sort_by(|a, b| b.effect.mean.abs().total_cmp(&a.effect.mean.abs()));
             sure.truncate(INTERACTIONS);
             let row = |it: &&Effect| {
-                vec![name(it), effects.on.to_owned(), (effects.unit.text())(it.effect)]
+                vec![it.name(), effects.on.to_owned(), (effects.unit.text())(it.effect)]
             };
             sure.iter().map(row).collect::<Vec<_>>()
         };
@@ -172,29 +148,14 @@ impl Unit {
     }
 }
 
-/// The levels of an effect in words.
-fn name(effect: &Effect) -> String {
-    let levels: Vec<_> = effect.levels.iter().map(|(_, level)| level.as_str()).collect();
-    levels.join(" with ")
-}
-
 fn half(fluctuation: Option<Estimate>) -> String {
-    fluctuation.map_or(NOTHING.to_owned(), |it| format!("±{}", duration(it.mean)))
+    optional(fluctuation, |it| format!("±{}", duration(it.mean)))
 }
 
 fn time(estimate: Estimate) -> String {
-    with(estimate, duration)
+    estimate.text(duration)
 }
 
 fn percent(estimate: Estimate) -> String {
-    with(estimate, |percent| format!("{percent:.2}").replace('-', "\u{2212}"))
-}
-
-/// With the interval of 95 % confidence.
-fn with(Estimate { mean, ci95 }: Estimate, text: fn(f64) -> String) -> String {
-    match ci95 {
-        _ if !mean.is_finite() => NOTHING.to_owned(),
-        Some(ci95) => format!("{} ± {}", text(mean), text(ci95)),
-        None => text(mean),
-    }
+    estimate.text(|percent| format!("{percent:.2}").replace('-', "\u{2212}"))
 }

@@ -1,11 +1,11 @@
 //! The findings as tables, for the page and for the terminal alike.
 
 use super::detection::Found;
-use super::findings::{Findings, OfTechnique, Step};
+use super::findings::{Findings, OfTechnique};
 use super::paper::{HARDWARE_ERROR_NS, SOFTWARE_INTERVAL_NS, STEP_NS};
 use crate::experiment::Estimate;
 use wirestamp_report::Table;
-use wirestamp_report::format::{NOTHING, count, duration, percent};
+use wirestamp_report::format::{NOTHING, count, duration, optional, percent};
 
 impl Findings {
     /// The smallest step that each technique finds, below what the paper says.
@@ -22,8 +22,8 @@ impl Findings {
             vec![name.to_owned(), number, NOTHING.to_owned(), NOTHING.to_owned()]
         });
         let row = |of: &OfTechnique| {
-            let in_few = of.smallest_in_a_tenth_ns.map_or(NOTHING.to_owned(), duration);
-            let in_all = of.smallest_ns.map_or(NOTHING.to_owned(), duration);
+            let in_few = optional(of.smallest_in_a_tenth_ns, duration);
+            let in_all = optional(of.smallest_ns, duration);
             vec![of.technique.clone(), NOTHING.to_owned(), in_few, in_all]
         };
         Table::new(
@@ -59,45 +59,38 @@ impl Findings {
 
     /// The steps that the sender made, as they were measured.
     pub(super) fn made(&self) -> Table {
-        let row = |of: &OfTechnique, step: &Step| {
-            let Found { found, of: runs } = step.found;
-            vec![
-                format!("{}, {}", of.technique, duration(step.true_ns.into())),
-                step.measured_ns.map_or(NOTHING.to_owned(), with),
-                step.chance_ns.map_or(NOTHING.to_owned(), with),
-                format!("{} of {}", count(found), count(runs)),
-            ]
-        };
-        let rows = self.techniques.iter().flat_map(|of| of.steps.iter().map(move |it| row(of, it)));
-        Table::new(
+        let steps = self.techniques.iter().flat_map(|of| of.steps.iter().map(move |it| (of, it)));
+        let time = |estimate: Option<Estimate>| optional(estimate, |it| it.text(duration));
+        Table::of(
             &format!("Steps that the sender made; the paper's is {STEP_NS} ns"),
-            &["", "measured", "chance, once in 100", "found, runs"],
-            rows.collect(),
+            steps,
+            &[
+                ("", &|(of, it)| format!("{}, {}", of.technique, duration(it.true_ns.into()))),
+                ("measured", &|(_, it)| time(it.measured_ns)),
+                ("chance, once in 100", &|(_, it)| time(it.chance_ns)),
+                ("found, runs", &|(_, it)| {
+                    format!("{} of {}", count(it.found.found), count(it.found.of))
+                }),
+            ],
         )
     }
 
     /// Replicas that were not measured; only techniques that have some.
     pub(super) fn losses(&self) -> Table {
         let has_some = |of: &&OfTechnique| of.lost.iter().sum::<u64>() > 0;
-        let row = |of: &OfTechnique| {
-            std::iter::once(of.technique.clone()).chain(of.lost.map(count)).collect()
-        };
-        Table::new(
+        Table::of(
             "Replicas that were not measured, by the ledgers of the captures",
-            &["", "lost by the captures", "dropped by the interfaces", "unexplained"],
-            self.techniques.iter().filter(has_some).map(row).collect(),
+            self.techniques.iter().filter(has_some),
+            &[
+                ("", &|of| of.technique.clone()),
+                ("lost by the captures", &|of| count(of.lost[0])),
+                ("dropped by the interfaces", &|of| count(of.lost[1])),
+                ("unexplained", &|of| count(of.lost[2])),
+            ],
         )
     }
 }
 
 fn share(Found { found, of }: Found) -> String {
     percent(found, of)
-}
-
-/// With the interval of 95 % confidence.
-fn with(Estimate { mean, ci95 }: Estimate) -> String {
-    match ci95 {
-        Some(ci95) => format!("{} ± {}", duration(mean), duration(ci95)),
-        None => duration(mean),
-    }
 }

@@ -5,7 +5,7 @@ use super::measured::Measured;
 use super::paper::Timer;
 use super::tally::Cost;
 use wirestamp_report::Table;
-use wirestamp_report::format::{NOTHING, duration, percent};
+use wirestamp_report::format::{NOTHING, duration, optional, percent};
 
 impl Findings {
     /// Means and deviations of the paper's timers, here and in its tables, and the means as
@@ -16,9 +16,9 @@ impl Findings {
             row.extend(self.published.iter().map(|published| {
                 let cost = published.cost(timer);
                 // With the paper's own digits.
-                cost.map_or(NOTHING.into(), |cost| format!("{} ± {}", cost.mean, cost.stddev))
+                optional(cost, |cost| format!("{} ± {}", cost.mean, cost.stddev))
             }));
-            let times = |ratio: Option<f64>| ratio.map_or(NOTHING.into(), |it| format!("{it:.1}"));
+            let times = |ratio: Option<f64>| optional(ratio, |it| format!("{it:.1}"));
             row.extend(self.ratios(timer).map(times));
             row
         };
@@ -59,33 +59,23 @@ impl Findings {
 
     /// Every way to read every source, with and without the peaks.
     pub(super) fn every_way(&self) -> Table {
-        let time = |ns: Option<f64>| ns.map_or(NOTHING.into(), duration);
-        let row = |way: &Measured, mark: &str| {
-            let all = way.unfiltered;
-            vec![
-                format!("{} {}", way.source, way.call).trim_end().to_owned() + mark,
-                mean_and_deviation(way.filtered),
-                mean_and_deviation(all),
-                all.map_or(NOTHING.into(), |all| percent(way.peaks, all.count)),
-                time(way.peak_above_ns),
-                time(all.map(|all| all.max)),
-                time(way.step_ns),
-            ]
-        };
-        let here = self.ways.iter().map(|way| row(way, mark(way)));
-        let beside = self.ways_beside().map(|way| row(way, mark_elsewhere(way)));
-        Table::new(
+        let here = self.ways.iter().map(|way| (way, mark(way)));
+        let beside = self.ways_beside().map(|way| (way, mark_elsewhere(way)));
+        let name = |way: &Measured| format!("{} {}", way.source, way.call).trim_end().to_owned();
+        Table::of(
             "Every way to read each source: mean ± standard deviation",
+            here.chain(beside),
             &[
-                "",
-                "filtered (ns)",
-                "unfiltered (ns)",
-                "peaks",
-                "peak above",
-                "longest",
-                "clock's step",
+                ("", &|(way, mark)| name(way) + mark),
+                ("filtered (ns)", &|(way, _)| mean_and_deviation(way.filtered)),
+                ("unfiltered (ns)", &|(way, _)| mean_and_deviation(way.unfiltered)),
+                ("peaks", &|(way, _)| {
+                    optional(way.unfiltered, |all| percent(way.peaks, all.count))
+                }),
+                ("peak above", &|(way, _)| optional(way.peak_above_ns, duration)),
+                ("longest", &|(way, _)| optional(way.unfiltered, |all| duration(all.max))),
+                ("clock's step", &|(way, _)| optional(way.step_ns, duration)),
             ],
-            here.chain(beside).collect(),
         )
     }
 }
@@ -103,5 +93,5 @@ fn mark_elsewhere(way: &Measured) -> &'static str {
 
 /// Both in nanoseconds.
 fn mean_and_deviation(cost: Option<Cost>) -> String {
-    cost.map_or(NOTHING.into(), |cost| format!("{:.2} ± {:.2}", cost.mean, cost.stddev))
+    optional(cost, |cost| format!("{:.2} ± {:.2}", cost.mean, cost.stddev))
 }

@@ -1,50 +1,61 @@
 //! The findings as tables, for the page and for the terminal alike.
 
-use super::findings::{CellFindings, Findings, Times};
+use super::findings::{CellFindings, Findings};
 use super::paper::{PENTIUM_4, Published, published};
 use crate::experiment::Estimate;
 use crate::experiment::factors;
 use wirestamp_report::Table;
 use wirestamp_report::estimate::micros_with_confidence;
-use wirestamp_report::format::{NOTHING, count, micros, percent};
+use wirestamp_report::format::{count, micros, optional, percent};
 
 impl Findings {
-    /// What a source's stamps make of each flow, beside the report's faster probe.
+    /// Times between packets by a source's stamps, beside the report's faster probe.
     pub(super) fn beside_the_report(&self, source: &str) -> Table {
-        let heads = [
-            "frame (bytes), from packet to packet",
-            "longest here",
-            "in the report",
-            "least here",
-            "in the report",
-            "mean here",
-            "in the report",
-            "deviation here",
-            "in the report",
-            "not captured here",
-            "in the report",
-        ];
-        let rows = self.of_source(source).map(beside_the_report).collect();
-        let caption =
-            format!("Times between packets by {source}, and by the report's {PENTIUM_4} (µs)");
-        Table::new(&caption, &heads, rows)
+        let report = |cell: &CellFindings, of: fn(&Published) -> f64| {
+            // With the report's own digits.
+            let row = published(PENTIUM_4, cell.frame_bytes, cell.period_ns);
+            optional(row, |row| of(&row).to_string())
+        };
+        Table::of(
+            &format!("Times between packets by {source}, and by the report's {PENTIUM_4} (µs)"),
+            self.of_source(source),
+            &[
+                ("frame (bytes), from packet to packet", &|cell| name(cell)),
+                ("longest here", &|cell| time(cell.stamped.max)),
+                ("in the report", &|cell| report(cell, |row| row.max_us)),
+                ("least here", &|cell| time(cell.stamped.min)),
+                ("in the report", &|cell| report(cell, |row| row.min_us)),
+                ("mean here", &|cell| time(cell.stamped.mean)),
+                ("in the report", &|cell| report(cell, |row| row.mean_us)),
+                ("deviation here", &|cell| time(cell.stamped.deviation)),
+                ("in the report", &|cell| report(cell, |row| row.deviation_us)),
+                ("not captured here", &|cell| {
+                    percent(cell.sent.saturating_sub(cell.captured), cell.sent)
+                }),
+                ("in the report", &|cell| report(cell, |row| row.loss_percent) + " %"),
+            ],
+        )
     }
 
-    /// What a source's stamps are off by from the sender.
+    /// Errors of a source's stamps against the sender.
     pub(super) fn against_the_sender(&self, source: &str) -> Table {
-        let heads = [
-            "frame (bytes), from packet to packet",
-            "mean sent",
-            "deviation sent",
-            "longest is off by",
-            "least is off by",
-            "mean is off by",
-            "deviation is off by",
-            "jitter",
-            "lost by the capture",
-        ];
-        let rows = self.of_source(source).map(against_the_sender).collect();
-        Table::new(&format!("Errors of {source} against the sender's own times (µs)"), &heads, rows)
+        let estimate = |of: Option<Estimate>| optional(of, micros_with_confidence);
+        let short = |of: Option<Estimate>| time(of.map(|of| of.mean));
+        Table::of(
+            &format!("Errors of {source} against the sender's own times (µs)"),
+            self.of_source(source),
+            &[
+                ("frame (bytes), from packet to packet", &|cell| name(cell)),
+                ("mean sent", &|cell| time(cell.by_the_sender.mean)),
+                ("deviation sent", &|cell| time(cell.by_the_sender.deviation)),
+                ("longest is off by", &|cell| short(cell.max_error)),
+                ("least is off by", &|cell| short(cell.min_error)),
+                ("mean is off by", &|cell| estimate(cell.mean_error)),
+                ("deviation is off by", &|cell| short(cell.deviation_error)),
+                ("jitter", &|cell| estimate(cell.jitter)),
+                ("lost by the capture", &|cell| count(cell.lost)),
+            ],
+        )
     }
 
     /// What source, frames and pause do to the jitter.
@@ -66,44 +77,5 @@ fn name(cell: &CellFindings) -> String {
 }
 
 fn time(ns: Option<f64>) -> String {
-    ns.map_or_else(|| NOTHING.to_owned(), micros)
-}
-
-fn beside_the_report(cell: &CellFindings) -> Vec<String> {
-    let published = published(PENTIUM_4, cell.frame_bytes, cell.period_ns);
-    let report = |of: fn(&Published) -> f64| {
-        // With the report's own digits.
-        published.map_or_else(|| NOTHING.to_owned(), |row| of(row).to_string())
-    };
-    let Times { min, mean, max, deviation } = cell.stamped;
-    vec![
-        name(cell),
-        time(max),
-        report(|row| row.max_us),
-        time(min),
-        report(|row| row.min_us),
-        time(mean),
-        report(|row| row.mean_us),
-        time(deviation),
-        report(|row| row.deviation_us),
-        percent(cell.sent.saturating_sub(cell.captured), cell.sent),
-        report(|row| row.loss_percent) + " %",
-    ]
-}
-
-fn against_the_sender(cell: &CellFindings) -> Vec<String> {
-    let estimate =
-        |of: Option<Estimate>| of.map_or_else(|| NOTHING.to_owned(), micros_with_confidence);
-    let short = |of: Option<Estimate>| time(of.map(|of| of.mean));
-    vec![
-        name(cell),
-        time(cell.by_the_sender.mean),
-        time(cell.by_the_sender.deviation),
-        short(cell.max_error),
-        short(cell.min_error),
-        estimate(cell.mean_error),
-        short(cell.deviation_error),
-        estimate(cell.jitter),
-        count(cell.lost),
-    ]
+    optional(ns, micros)
 }

@@ -10,7 +10,7 @@ use crate::limit_rate::saturation::{Saturation, saturation};
 use crate::limit_rate::trials::Trial;
 use wirestamp_report::Table;
 use wirestamp_report::estimate::decimal;
-use wirestamp_report::format::{NOTHING, count};
+use wirestamp_report::format::{NOTHING, count, optional};
 
 /// What came of it, in numbers.
 #[derive(Clone, Debug, Serialize)]
@@ -115,30 +115,18 @@ impl Findings {
 
     /// What packets cost.
     pub(super) fn costs(&self) -> Table {
-        let text = |it: Option<Estimate>, decimals| {
-            it.map_or(NOTHING.to_owned(), |it| decimal(it, decimals))
-        };
-        let row = |level: &Level| {
-            vec![
-                level.in_words.to_owned(),
-                text(level.loss_percent, 2),
-                text(level.load_percent, 1),
-                text(level.cpu_ns, 0),
-                text(level.cpu_ns_at_full_speed, 0),
-                text(level.cpu_ratio, 2),
-            ]
-        };
-        Table::new(
+        let text = |it, decimals| optional(it, |it| decimal(it, decimals));
+        Table::of(
             &format!("What a packet costs the probe, at {} a second", count(AIM)),
+            self.levels.iter(),
             &[
-                "",
-                "loss (%)",
-                "CPU load (%)",
-                "CPU time of a packet (ns)",
-                "as fast as it goes (ns)",
-                "that with one task, as a share of it",
+                ("", &|level| level.in_words.to_owned()),
+                ("loss (%)", &|level| text(level.loss_percent, 2)),
+                ("CPU load (%)", &|level| text(level.load_percent, 1)),
+                ("CPU time of a packet (ns)", &|level| text(level.cpu_ns, 0)),
+                ("as fast as it goes (ns)", &|level| text(level.cpu_ns_at_full_speed, 0)),
+                ("that with one task, as a share of it", &|level| text(level.cpu_ratio, 2)),
             ],
-            self.levels.iter().map(row).collect(),
         )
     }
 
