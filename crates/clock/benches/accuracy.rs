@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use common::{clock_ns, machine, quantile};
 use wirestamp_clock::{ClockService, Counter, Stamp, Time, Utc};
+use wirestamp_sys::clock::ClockId;
 
 /// Pause between samples; ten minutes give half a million.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -158,9 +159,9 @@ struct Run {
 impl Run {
     fn sample(&mut self, settled: bool) {
         let (wall_clock, domain) = (self.service.wall_clock(), self.service.counter().domain());
-        let before = clock_ns(libc::CLOCK_REALTIME);
+        let before = clock_ns(ClockId::Realtime);
         let stamp = wall_clock.now_with_error();
-        let after = clock_ns(libc::CLOCK_REALTIME);
+        let after = clock_ns(ClockId::Realtime);
         if !settled {
             return;
         }
@@ -198,7 +199,7 @@ impl RateReference {
     fn read(counter: Counter) -> Self {
         let read = || {
             let first = counter.read_ordered();
-            let steady = clock_ns(libc::CLOCK_MONOTONIC_RAW);
+            let steady = clock_ns(ClockId::MonotonicRaw);
             let width = counter.read_ordered() - first;
             (width, Self { counter: first + width / 2, steady })
         };

@@ -11,6 +11,7 @@ use common::{clock_ns, machine, quantile};
 use wirestamp_clock::{
     ClockService, Counter, CounterSleep, Margin, Sleeper, Span, TickSpan, TickTime, Wake,
 };
+use wirestamp_sys::clock::ClockId;
 
 const ROUNDS: u64 = 1_000;
 
@@ -62,7 +63,7 @@ impl Contender {
 
 /// The processor time of this thread.
 fn processor_time() -> Duration {
-    Duration::from_nanos(clock_ns(libc::CLOCK_THREAD_CPUTIME_ID).unsigned_abs())
+    Duration::from_nanos(clock_ns(ClockId::ThreadCPUTime).unsigned_abs())
 }
 
 /// Nanoseconds, not negative, as microseconds with three decimals.

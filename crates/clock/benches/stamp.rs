@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use common::{clock_ns, machine, quantile};
 use wirestamp_clock::{ClockService, Counter, Domain, Stamp, Timeline};
+use wirestamp_sys::clock::ClockId;
 
 const ROUNDS: usize = 31;
 const CALLS: u32 = 20_000;
@@ -166,7 +167,7 @@ fn others<'a>() -> Vec<Contender<'a>> {
     let fastant = fastant::Anchor::new();
     let minstant = minstant::Anchor::new();
     vec![
-        Contender::new(SYSTEM, || per_call(|| clock_ns(libc::CLOCK_REALTIME))),
+        Contender::new(SYSTEM, || per_call(|| clock_ns(ClockId::Realtime))),
         Contender::new("std::time::Instant::now()", || per_call(Instant::now)),
         Contender::new(QUANTA, move || per_call(|| quanta.now())),
         Contender::new(FASTANT, move || {

@@ -149,9 +149,8 @@ fn an_interrupt_from_the_terminal_is_the_commands_to_handle() {
     let mut victim = victim("an_interrupt_from_the_terminal_is_the_commands_to_handle");
     let mut lines = BufReader::new(victim.stdout.take().unwrap());
     after_mark(&mut lines, "started:");
-    let group = -libc::pid_t::try_from(victim.id()).unwrap();
-    // SAFETY: takes two numbers; the group is that of the process started above.
-    assert_eq!(unsafe { libc::kill(group, libc::SIGINT) }, 0);
+    let group = rustix::process::Pid::from_child(&victim);
+    rustix::process::kill_process_group(group, rustix::process::Signal::INT).unwrap();
     assert_eq!(after_mark(&mut lines, "ended:"), "Some(7)");
     assert!(victim.wait().unwrap().success());
 }

@@ -1,5 +1,4 @@
 //! Network namespaces: network_namespaces(7), ip-netns(8).
-#![expect(unsafe_code, reason = "unshare(2)")]
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -16,7 +15,9 @@ use rustix::mount::{
     mount_change, unmount,
 };
 pub use rustix::thread::CapabilitySet;
-use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
+
+use crate::process::{run_in_namespace, unshare};
 
 /// The directory in which iproute2 keeps the names of namespaces (ip-netns(8)).
 const NAMES: &str = "/run/netns";
@@ -120,7 +121,7 @@ impl Netns {
     pub fn command_with(&self, program: impl AsRef<OsStr>, others: &[&Self]) -> Command {
         let mut command = Command::new(program);
         let others = others.iter().map(|&other| other.clone()).collect();
-        crate::process::run_in_namespace(&mut command, self.clone(), others, PASSED_ON);
+        run_in_namespace(&mut command, self.clone(), others, PASSED_ON);
         command
     }
 
@@ -211,12 +212,6 @@ pub(crate) fn mount_proc() -> io::Result<()> {
 fn new_network_namespace() -> io::Result<OwnedFd> {
     unshare(UnshareFlags::NEWNET)?;
     Ok(File::open("/proc/thread-self/ns/net")?.into())
-}
-
-/// Gives the calling thread new namespaces (unshare(2)).
-fn unshare(flags: UnshareFlags) -> io::Result<()> {
-    // SAFETY: no caller passes FILES, which would split the table of descriptors.
-    Ok(unsafe { unshare_unsafe(flags) }?)
 }
 
 /// Runs `work` on a thread of its own and waits for it.

@@ -14,7 +14,8 @@ use rustix::process::{
     set_parent_process_death_signal, wait,
 };
 use rustix::thread::{
-    CapabilitySet, capabilities, configure_capability_in_ambient_set, set_capabilities,
+    CapabilitySet, UnshareFlags, capabilities, configure_capability_in_ambient_set,
+    set_capabilities, unshare_unsafe,
 };
 
 /// Calls `start` with every signal blocked in this thread. A thread that `start` spawns never takes
@@ -57,6 +58,14 @@ impl Drop for TerminalSignalsIgnored {
             unsafe { libc::signal(signal, handler) };
         }
     }
+}
+
+/// Gives the calling thread new namespaces (unshare(2)).
+pub(crate) fn unshare(flags: UnshareFlags) -> io::Result<()> {
+    // The table of descriptors stays shared: another thread could not use this one's otherwise.
+    let flags = flags.difference(UnshareFlags::FILES);
+    // SAFETY: without FILES, the call has no effect on memory or descriptors of other threads.
+    Ok(unsafe { unshare_unsafe(flags) }?)
 }
 
 /// A descriptor of the calling process, readable when the process has ended (pidfd_open(2)).

@@ -1,13 +1,11 @@
 //! Hooks at which the kernel runs a BPF program for each arriving frame, and attaching to them.
-#![expect(unsafe_code, reason = "a call of libbpf that libbpf-rs lacks")]
 
-use std::io;
 use std::os::fd::AsFd;
-use std::ptr::NonNull;
 
-use libbpf_rs::libbpf_sys::{self, BPF_F_BEFORE, XDP_ATTACHED_SKB, bpf_insn, bpf_tcx_opts};
-use libbpf_rs::{AsRawLibbpf, ErrorExt, Link, ProgramMut, XdpFlags};
+use libbpf_rs::libbpf_sys::{BPF_F_BEFORE, XDP_ATTACHED_SKB, bpf_insn};
+use libbpf_rs::{Link, ProgramMut, XdpFlags};
 
+use super::libbpf;
 use crate::Error;
 use crate::filter::Filter;
 use crate::interface::Interface;
@@ -101,17 +99,5 @@ pub(crate) fn attach_tcx(
     interface: &Interface,
     order: u32,
 ) -> libbpf_rs::Result<Link> {
-    let options = bpf_tcx_opts {
-        sz: size_of::<bpf_tcx_opts>() as libbpf_sys::size_t,
-        flags: order,
-        ..bpf_tcx_opts::default()
-    };
-    let program = program.as_libbpf_object().as_ptr();
-    // SAFETY: the program is loaded, and it and the options, whose size is passed, outlive the call.
-    let link = unsafe {
-        libbpf_sys::bpf_program__attach_tcx(program, interface.index, &raw const options)
-    };
-    let failed = || Err(io::Error::last_os_error()).context("failed to attach tc program");
-    // SAFETY: libbpf returned the link to this caller only.
-    NonNull::new(link).map_or_else(failed, |link| Ok(unsafe { Link::from_ptr(link) }))
+    libbpf::attach_tcx(program, interface.index, order)
 }

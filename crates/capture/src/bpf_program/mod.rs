@@ -1,17 +1,15 @@
 //! Shared by the methods that run a program in the kernel: loading, attaching, and the program's counts
 //! (`bpf/counts.h`).
-#![expect(unsafe_code, reason = "the kernel writes a program's counts to memory of this process")]
 
 mod hook;
+mod libbpf;
 mod load;
 mod stamped_by;
 pub(crate) mod with_filter;
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
-use libbpf_rs::libbpf_sys::bpf_map_lookup_elem;
 use libbpf_rs::{MapHandle, MapMut};
 
 use crate::Error;
@@ -85,14 +83,7 @@ impl Counts {
     }
 
     fn sum(&mut self, key: u32) -> io::Result<u64> {
-        let map = self.map.as_fd().as_raw_fd();
-        let values = self.per_core.as_mut_ptr().cast();
-        // SAFETY: the key is 4 bytes, as the map's keys are, and there is room for the values of all cores, of 8
-        // bytes each (`bpf/counts.h`).
-        let result = unsafe { bpf_map_lookup_elem(map, (&raw const key).cast(), values) };
-        match result {
-            0 => Ok(self.per_core.iter().sum()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        libbpf::read_per_core(&self.map, key, &mut self.per_core)?;
+        Ok(self.per_core.iter().sum())
     }
 }

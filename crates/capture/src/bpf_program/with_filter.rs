@@ -3,13 +3,11 @@
 //! libbpf prepares the program first: it creates the maps, writes their descriptors into the instructions, and
 //! appends the called function. Then the function is replaced, and libbpf loads the result as if it were from the
 //! object file.
-#![expect(unsafe_code, reason = "calls of libbpf that libbpf-rs lacks")]
 
-use libbpf_rs::libbpf_sys::{
-    self, BPF_PSEUDO_CALL, bpf_insn, bpf_object__prepare, bpf_program__set_insns,
-};
-use libbpf_rs::{AsRawLibbpf, ErrorExt, OpenObject, OpenProgramMut};
+use libbpf_rs::libbpf_sys::{BPF_PSEUDO_CALL, bpf_insn};
+use libbpf_rs::{ErrorExt, OpenObject, OpenProgramMut};
 
+use super::libbpf;
 use crate::Error;
 
 /// `BPF_JMP | BPF_CALL` (linux/bpf.h): calls a helper, or with [`BPF_PSEUDO_CALL`] a function of the program.
@@ -18,9 +16,7 @@ const CALL: u8 = 0x85;
 /// Prepares the programs of `object`, so that [`insert`] can change their instructions. Constants and map sizes can
 /// no longer be set after that.
 pub(crate) fn prepare(object: &mut OpenObject) -> libbpf_rs::Result<()> {
-    // SAFETY: the object is open and borrowed exclusively.
-    let result = unsafe { bpf_object__prepare(object.as_libbpf_object().as_ptr()) };
-    check(result).context("cannot prepare the program")
+    libbpf::prepare(object).context("cannot prepare the program")
 }
 
 /// Whether a `program` calls a filter.
@@ -40,15 +36,8 @@ pub(crate) fn insert(
     };
     code.truncate(start);
     code.extend(passes);
-    // SAFETY: the program is borrowed exclusively, and libbpf copies that many instructions.
-    let result = unsafe {
-        bpf_program__set_insns(
-            program.as_libbpf_object().as_ptr(),
-            code.as_mut_ptr(),
-            code.len() as libbpf_sys::size_t,
-        )
-    };
-    check(result).context("cannot insert the filter into the program")
+    libbpf::set_instructions(program, &mut code)
+        .context("cannot insert the filter into the program")
 }
 
 /// The error for a program that the kernel does not load with a filter in it.
@@ -64,8 +53,4 @@ fn called_function(code: &[bpf_insn]) -> Option<usize> {
     let (at, call) = calls.next()?;
     let start = (at + 1).checked_add_signed(isize::try_from(call.imm).ok()?)?;
     (calls.next().is_none() && start < code.len()).then_some(start)
-}
-
-fn check(result: libc::c_int) -> libbpf_rs::Result<()> {
-    if result == 0 { Ok(()) } else { Err(libbpf_rs::Error::from_raw_os_error(-result)) }
 }

@@ -4,7 +4,6 @@
 //! and [`ebpf`] build programs with the same result where the kernel runs them: on a packet socket, and in an XDP
 //! or tc program. An XDP program sees the frame as the driver provides it, without a tag that the network card
 //! removed.
-#![expect(unsafe_code, reason = "the program's instructions are those of libpcap's own type")]
 
 mod classic;
 mod ebpf;
@@ -17,7 +16,7 @@ mod tagged;
 mod tests;
 
 use libbpf_rs::libbpf_sys::bpf_insn;
-use pcap::{BpfProgram, Capture, Linktype};
+use pcap::{BpfInstruction, BpfProgram, Capture, Linktype};
 
 use self::classic::Operation;
 use self::ebpf::Context;
@@ -85,26 +84,24 @@ impl Filter {
     }
 
     fn operations(&self) -> Result<Vec<Operation>, Reason> {
-        classic::decode(&self.instructions())
+        classic::decode(&self.instructions()?)
     }
 
-    fn instructions(&self) -> Vec<libc::sock_filter> {
-        let instructions = self.program.get_instructions();
-        // SAFETY: pcap's instruction is a transparent `struct bpf_insn`, with the same layout in pcap/bpf.h and
-        // linux/filter.h: u16 code, u8 jt, u8 jf, u32 k.
-        unsafe {
-            std::slice::from_raw_parts(
-                instructions.as_ptr().cast::<libc::sock_filter>(),
-                instructions.len(),
-            )
-        }
-        .to_vec()
+    /// The compiled program. The `pcap` crate shows an instruction only as text: code, jt, jf and k.
+    fn instructions(&self) -> Result<Vec<libc::sock_filter>, Reason> {
+        let parse = |instruction: &BpfInstruction| {
+            let text = instruction.to_string();
+            let mut numbers = text.split(' ').map(|number| number.parse::<u32>().ok());
+            let mut next = || numbers.next().flatten();
+            let code = u16::try_from(next()?).ok()?;
+            let [jt, jf] = [u8::try_from(next()?).ok()?, u8::try_from(next()?).ok()?];
+            Some(libc::sock_filter { code, jt, jf, k: next()? })
+        };
+        let program: Option<_> = self.program.get_instructions().iter().map(parse).collect();
+        program.ok_or("libpcap compiled it to an unknown form")
     }
 }
 
 fn not_in_kernel(reason: Reason) -> Error {
     Error::FilterNotInKernel { reason: reason.to_owned() }
 }
-
-// Only the size can be checked: pcap does not export its instruction's layout.
-const _: () = assert!(size_of::<pcap::BpfInstruction>() == size_of::<libc::sock_filter>());

@@ -4,6 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use wirestamp_clock::Counter;
+use wirestamp_sys::clock::ClockId;
 
 /// Date, kernel, CPU and clocks of the machine, in one line.
 pub(crate) fn machine(counter: Counter) -> String {
@@ -25,11 +26,8 @@ pub(crate) fn machine(counter: Counter) -> String {
 
 /// A clock of the system, in nanoseconds.
 #[inline(always)]
-pub(crate) fn clock_ns(clock: libc::clockid_t) -> i64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid timespec to write to.
-    unsafe { libc::clock_gettime(clock, &raw mut time) };
-    time.tv_sec * 1_000_000_000 + time.tv_nsec
+pub(crate) fn clock_ns(clock: ClockId) -> i64 {
+    wirestamp_sys::clock::now(clock)
 }
 
 /// The value below which `part` of the sorted values lie.

@@ -16,6 +16,7 @@ mod dispatcher;
 mod endpoint;
 mod error;
 mod interface;
+mod libbpf;
 mod pace;
 mod program;
 mod template;

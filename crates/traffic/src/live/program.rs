@@ -1,17 +1,18 @@
 //! The XDP program that generates frames (`bpf/generate.bpf.c`), and the system call that runs it
 //! (`BPF_PROG_RUN` with `BPF_F_TEST_XDP_LIVE_FRAMES`, Linux 5.18).
-#![expect(unsafe_code, reason = "libbpf's skeleton, and bpf_prog_test_run_opts")]
+#![expect(unsafe_code, reason = "libbpf's skeleton")]
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
-use libbpf_rs::libbpf_sys::{self, bpf_test_run_opts};
+use libbpf_rs::libbpf_sys;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link as Attached, MapCore, MapFlags, MapHandle, Xdp, XdpFlags};
 
 use self::skeleton::{GenerateSkel, GenerateSkelBuilder};
 use super::dispatcher::DispatcherEntry;
+use super::libbpf::run_on_live_frames;
 use super::pace::repetitions;
 use super::template::{FrameImage, Template};
 use super::{Direction, LiveError};
@@ -129,26 +130,7 @@ impl Program {
 
     /// Runs the program `repeat` times, in batches of `batch`, which divides it.
     fn call(&self, repeat: u32, batch: u32) -> io::Result<()> {
-        let too_many = |_| io::Error::from(io::ErrorKind::InvalidInput);
-        let size = |bytes: usize| u32::try_from(bytes).map_err(too_many);
-        let mut options = bpf_test_run_opts {
-            sz: size_of::<bpf_test_run_opts>() as libbpf_sys::size_t,
-            data_in: self.frame.as_ptr().cast(),
-            data_size_in: size(self.frame.len())?,
-            ctx_in: self.context.as_ptr().cast(),
-            ctx_size_in: size(size_of::<Context>())?,
-            repeat: i32::try_from(repeat).map_err(too_many)?,
-            flags: libbpf_sys::BPF_F_TEST_XDP_LIVE_FRAMES,
-            batch_size: batch,
-            ..bpf_test_run_opts::default()
-        };
-        // SAFETY: the options and their two buffers are alive during the call and have the given
-        // sizes; the kernel only reads the buffers.
-        let status = unsafe {
-            libbpf_sys::bpf_prog_test_run_opts(self.program.as_raw_fd(), &raw mut options)
-        };
-        // libbpf returns the negative error number.
-        if status < 0 { Err(io::Error::from_raw_os_error(-status)) } else { Ok(()) }
+        run_on_live_frames(self.program.as_fd(), &self.frame, &self.context, repeat, batch)
     }
 
     /// The next sequence number: the number of frames sent.
