@@ -147,7 +147,12 @@ mod tests {
             assert_eq!(text.parse::<Loopback>().unwrap().to_string(), text);
         }
         for text in ["0.0.0.0:80", "[::]:80", "192.0.2.1:80", "127.0.0.1", "localhost:80"] {
-            assert!(text.parse::<Loopback>().unwrap_err().to_string().contains("is no address"));
+            assert!(
+                text.parse::<Loopback>()
+                    .unwrap_err()
+                    .to_string()
+                    .contains("not a loopback address")
+            );
         }
     }
 
