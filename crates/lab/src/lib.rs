@@ -15,6 +15,8 @@
 //! Addresses exist only inside the namespaces, and no interface of the machine is connected to
 //! them: traffic cannot leave a bed.
 
+#![forbid(unsafe_code)]
+
 mod chain;
 mod error;
 pub mod impair;
