@@ -65,6 +65,9 @@ pub fn messages<M: NetlinkDeserializable>(mut bytes: &[u8]) -> io::Result<Vec<Ne
 /// Bytes of the generic header: command, version, two reserved.
 const GENERIC_HEADER: usize = 4;
 
+/// The type's bits that do not describe the attribute's encoding (`NLA_TYPE_MASK`, linux/netlink.h).
+const TYPE_MASK: u16 = 0x3fff;
+
 /// The family that resolves the names of the others (linux/genetlink.h).
 mod control {
     pub(super) const FAMILY: u16 = 0x10;
@@ -103,7 +106,7 @@ impl Generic {
     /// The first bytes of the attribute of this type; none if it is absent or shorter.
     #[must_use]
     pub fn attribute<const N: usize>(&self, kind: u16) -> Option<[u8; N]> {
-        let found = self.attributes.iter().find(|attribute| attribute.kind() == kind)?;
+        let found = self.attributes.iter().find(|found| found.kind() & TYPE_MASK == kind)?;
         let mut value = vec![0; found.value_len()];
         found.emit_value(&mut value);
         value.first_chunk().copied()
