@@ -4,22 +4,7 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use crate::interface::{ETHTOOL_WORDS, ethtool_ioctl};
-
-/// Commands of linux/ethtool.h whose structs have a fixed size.
-#[derive(Clone, Copy, Debug)]
-#[repr(u32)]
-pub(crate) enum Command {
-    GetDriver = 0x03,
-    GetCoalescing = 0x0e,
-    SetCoalescing = 0x0f,
-    GetFlags = 0x25,
-    SetFlags = 0x26,
-    GetGro = 0x2b,
-    SetGro = 0x2c,
-    GetChannels = 0x3c,
-    GetTimestamping = 0x41,
-}
+use crate::interface::{ETHTOOL_WORDS, EthtoolCommand as Command, ethtool_ioctl};
 
 /// Struct of a command as 32-bit words; the first is the command.
 type Words = [u32; ETHTOOL_WORDS];

@@ -96,7 +96,22 @@ fn stamping_ioctl(
     Ok(HardwareStamping { flags, sent, arriving })
 }
 
-/// Words of the longest struct of a command in [`crate::ethtool`]: `ethtool_drvinfo`.
+/// Commands of linux/ethtool.h whose structs have a fixed size.
+#[derive(Clone, Copy, Debug)]
+#[repr(u32)]
+pub(crate) enum EthtoolCommand {
+    GetDriver = 0x03,
+    GetCoalescing = 0x0e,
+    SetCoalescing = 0x0f,
+    GetFlags = 0x25,
+    SetFlags = 0x26,
+    GetGro = 0x2b,
+    SetGro = 0x2c,
+    GetChannels = 0x3c,
+    GetTimestamping = 0x41,
+}
+
+/// Words of the longest struct of a command: `ethtool_drvinfo`.
 pub(crate) const ETHTOOL_WORDS: usize = 49;
 
 /// Makes an ethtool request (`SIOCETHTOOL`). The first of `words` is the command; the kernel reads
@@ -104,7 +119,7 @@ pub(crate) const ETHTOOL_WORDS: usize = 49;
 pub(crate) fn ethtool_ioctl(
     socket: &impl AsFd,
     interface: &str,
-    command: crate::ethtool::Command,
+    command: EthtoolCommand,
     words: &mut [u32; ETHTOOL_WORDS],
 ) -> io::Result<()> {
     words[0] = command as u32;

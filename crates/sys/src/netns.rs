@@ -15,9 +15,9 @@ use rustix::mount::{
     mount_change, unmount,
 };
 pub use rustix::thread::CapabilitySet;
-use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
+use rustix::thread::UnshareFlags;
 
-use crate::process::{run_in_namespace, unshare};
+use crate::process::{enter_network_namespace, run_in_namespace, unshare};
 
 /// The directory in which iproute2 keeps the names of namespaces (ip-netns(8)).
 const NAMES: &str = "/run/netns";
@@ -102,7 +102,7 @@ impl Netns {
     /// # Errors
     /// The thread could not be started or moved; `work` has not run then.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
-        on_thread(|| enter(self.fd.as_fd()).map(|()| work()))?
+        on_thread(|| enter_network_namespace(self.fd.as_fd()).map(|()| work()))?
     }
 
     /// A command that runs inside the namespace with the capabilities [`PASSED_ON`].
@@ -196,16 +196,6 @@ pub fn hide_other_names(named: &[(&str, &Netns)]) -> Result<(), NetnsError> {
         paths.iter().try_for_each(|(path, netns)| netns.bind(path))
     };
     hide().map_err(NetnsError::system("cannot name the network namespaces"))
-}
-
-/// Moves the calling thread into the network namespace `fd`. Async-signal-safe.
-pub(crate) fn enter(fd: BorrowedFd<'_>) -> io::Result<()> {
-    Ok(move_into_link_name_space(fd, Some(LinkNameSpaceType::Network))?)
-}
-
-/// Mounts a `/proc` of the calling process's PID namespace. Async-signal-safe.
-pub(crate) fn mount_proc() -> io::Result<()> {
-    Ok(mount(c"proc", c"/proc", c"proc", MountFlags::empty(), None)?)
 }
 
 /// Makes a network namespace, and leaves the calling thread inside it.

@@ -9,13 +9,15 @@ use std::ptr;
 
 use libc::c_int;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::mount::{MountFlags, mount};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, getpid, getppid, pidfd_open,
     set_parent_process_death_signal, wait,
 };
 use rustix::thread::{
-    CapabilitySet, UnshareFlags, capabilities, configure_capability_in_ambient_set,
-    set_capabilities, unshare_unsafe,
+    CapabilitySet, LinkNameSpaceType, UnshareFlags, capabilities,
+    configure_capability_in_ambient_set, move_into_link_name_space, set_capabilities,
+    unshare_unsafe,
 };
 
 /// Calls `start` with every signal blocked in this thread. A thread that `start` spawns never takes
@@ -68,6 +70,11 @@ pub(crate) fn unshare(flags: UnshareFlags) -> io::Result<()> {
     Ok(unsafe { unshare_unsafe(flags) }?)
 }
 
+/// Moves the calling thread into the network namespace `fd`. Async-signal-safe.
+pub(crate) fn enter_network_namespace(fd: BorrowedFd<'_>) -> io::Result<()> {
+    Ok(move_into_link_name_space(fd, Some(LinkNameSpaceType::Network))?)
+}
+
 /// A descriptor of the calling process, readable when the process has ended (pidfd_open(2)).
 ///
 /// # Errors
@@ -92,7 +99,7 @@ pub(crate) fn run_in_namespace<N: AsFd + Send + Sync + 'static>(
             if getppid() != Some(parent) {
                 exit_now(1); // the parent ended before the line above took effect
             }
-            crate::netns::enter(own.as_fd())?;
+            enter_network_namespace(own.as_fd())?;
             for other in &others {
                 // After the fork only: in the parent, every other child would inherit it.
                 rustix::io::fcntl_setfd(other, rustix::io::FdFlags::empty())?;
@@ -116,7 +123,7 @@ pub fn run_below_init(command: &mut Command, parent: OwnedFd, passed_on: Capabil
             if has_ended(parent.as_fd()) {
                 exit_now(1);
             }
-            crate::netns::mount_proc()?;
+            mount_proc()?;
             pass_on_capabilities(passed_on)?;
             split_off_init()?;
             for signal in [libc::SIGINT, libc::SIGQUIT] {
@@ -131,6 +138,11 @@ pub fn run_below_init(command: &mut Command, parent: OwnedFd, passed_on: Capabil
 fn has_ended(pidfd: BorrowedFd<'_>) -> bool {
     let mut polled = [PollFd::from_borrowed_fd(pidfd, PollFlags::IN)];
     poll(&mut polled, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+}
+
+/// Mounts a `/proc` of the calling process's PID namespace. Async-signal-safe.
+fn mount_proc() -> io::Result<()> {
+    Ok(mount(c"proc", c"/proc", c"proc", MountFlags::empty(), None)?)
 }
 
 /// Passes the capabilities of this process on to the program that it is about to execute, which
