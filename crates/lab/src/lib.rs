@@ -33,10 +33,9 @@ mod truth;
 
 pub use error::LabError;
 pub use impairments::{Impairments, Selector};
+pub use link::{EGRESS, SOURCE_INTERFACE, TAP_A, TAP_B};
 pub use mesh::{CONTROLLER_V4, LAST_EGRESS, MeshLab};
-pub use path::{
-    EGRESS, PathLab, SINK_V4, SINK_V6, SOURCE_INTERFACE, SOURCE_V4, SOURCE_V6, TAP_A, TAP_B,
-};
+pub use path::{PathLab, SINK_V4, SINK_V6, SOURCE_V4, SOURCE_V6};
 pub use privilege::{MissingPrivilege, check as check_privilege};
 pub use registry::{PREFIX, down, up};
 pub use run::run;

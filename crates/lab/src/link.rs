@@ -4,6 +4,15 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::Netns;
 
+/// The source's interface.
+pub const SOURCE_INTERFACE: &str = "out";
+/// Tap A: the router's interface to the source.
+pub const TAP_A: &str = "tap-a";
+/// Tap B: the sink's interface, after the bottleneck.
+pub const TAP_B: &str = "tap-b";
+/// The router's interface with the bottleneck.
+pub const EGRESS: &str = "bottleneck";
+
 /// One end of a link. Its hardware address is fixed (locally administered), because the neighbour
 /// entry at the other end needs it.
 pub(crate) struct End {

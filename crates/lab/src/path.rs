@@ -10,17 +10,8 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::chain::{Chain, Link};
-use crate::link::End;
+use crate::link::{EGRESS, End, SOURCE_INTERFACE, TAP_A, TAP_B};
 use crate::{BottleneckCounters, Impairments, LabError, Netns};
-
-/// The source's interface.
-pub const SOURCE_INTERFACE: &str = "out";
-/// Tap A: the router's interface to the source.
-pub const TAP_A: &str = "tap-a";
-/// Tap B: the sink's interface, after the bottleneck.
-pub const TAP_B: &str = "tap-b";
-/// The router's interface with the bottleneck.
-pub const EGRESS: &str = "bottleneck";
 
 /// The source's IPv4 address.
 pub const SOURCE_V4: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 1);

@@ -42,5 +42,5 @@ mod wire;
 pub use plan::{ImpairmentPlan, PlannedDelivery};
 pub use reference::{ReferenceArrival, ReferenceCapture, ReferenceReport};
 pub use report::{SendTimes, StageReport, StagedPacket};
-pub use stage::{NumberOf, Stage};
-pub use wire::{FAR, SINK_V4, SINK_V6, SOURCE_V4, SOURCE_V6, Wire};
+pub use stage::{FAR, NumberOf, Stage};
+pub use wire::{SINK_V4, SINK_V6, SOURCE_V4, SOURCE_V6, Wire};

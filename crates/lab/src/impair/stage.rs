@@ -9,8 +9,10 @@ use super::plan::ImpairmentPlan;
 use super::queue::Queue;
 use super::report::{SendTimes, StageReport, StagedPacket};
 use super::socket::{FrameSocket, now};
-use super::wire::FAR;
 use crate::{LabError, Netns, TAP_A};
+
+/// The wire's interface towards the sink.
+pub const FAR: &str = "far";
 
 /// Max frames received before due frames are sent.
 const BATCH: usize = 64;

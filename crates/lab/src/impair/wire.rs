@@ -9,13 +9,10 @@ use wirestamp_clock::Span;
 use super::plan::ImpairmentPlan;
 use super::reference::ReferenceCapture;
 use super::socket::FrameSocket;
-use super::stage::Stage;
+use super::stage::{FAR, Stage};
 use crate::iproute::Program;
 use crate::link::{End, named, up_in_silence};
 use crate::{LabError, Netns, SOURCE_INTERFACE, TAP_A, TAP_B};
-
-/// The wire's interface towards the sink.
-pub const FAR: &str = "far";
 
 /// The source's IPv4 address.
 pub const SOURCE_V4: Ipv4Addr = Ipv4Addr::new(10, 77, 3, 1);
