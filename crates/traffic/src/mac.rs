@@ -1,7 +1,10 @@
-//! Hardware addresses of Ethernet interfaces.
+//! The Ethernet header, and hardware addresses of Ethernet interfaces.
 
 use std::fmt;
 use std::str::FromStr;
+
+/// The Ethernet header: two addresses and a type (IEEE 802.3).
+pub(crate) const ETHERNET_HEADER: usize = 14;
 
 /// The address of an Ethernet interface (IEEE 802, 48 bits).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

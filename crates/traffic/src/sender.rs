@@ -5,7 +5,8 @@ use std::sync::atomic::AtomicBool;
 
 use crate::datagram::{Datagram, FrameAddresses};
 use crate::egress::Egress;
-use crate::netlink::{ETHERNET_HEADER, Link, hardware_address, route};
+use crate::mac::ETHERNET_HEADER;
+use crate::netlink::{Link, hardware_address, route};
 use crate::paced_run::PacedRun;
 use crate::schedule::MergedSchedule;
 use crate::transmit::{SendMethod, SendOptions, Transmit, Udp, open_for_frames};

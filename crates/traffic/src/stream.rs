@@ -64,7 +64,7 @@ pub enum SendError {
     #[error(
         "frames of {frame_bytes} bytes are too long for {interface}; use up to {} or raise its MTU \
          with `ip link set {interface} mtu`",
-        mtu + crate::netlink::ETHERNET_HEADER
+        mtu + crate::mac::ETHERNET_HEADER
     )]
     TooLong {
         /// Frame size, without check sequence.

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use thiserror::Error;
 use wirestamp_capture::capabilities::how_to_get;
 
-use super::template::MAX_FRAME_BYTES;
+use super::limits::{MAX_BURST, MAX_FRAME_BYTES, MAX_RATE};
 use crate::SendError;
 
 /// Live frames cannot be prepared or sent.
@@ -72,10 +72,10 @@ pub enum LiveError {
         port: u16,
     },
     /// The rate is out of range.
-    #[error("cannot pace {0} packets per second; use 1 to {max}", max = super::pace::MAX_RATE)]
+    #[error("cannot pace {0} packets per second; use 1 to {MAX_RATE}")]
     Rate(u64),
     /// The burst is empty, or too long to react to a stop request in time.
-    #[error("cannot send a burst of {0} frames; use 1 to {max}", max = super::pace::MAX_BURST)]
+    #[error("cannot send a burst of {0} frames; use 1 to {MAX_BURST}")]
     Burst(u32),
     /// Missing privileges.
     #[error(

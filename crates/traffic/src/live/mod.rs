@@ -17,6 +17,7 @@ mod endpoint;
 mod error;
 mod interface;
 mod libbpf;
+mod limits;
 mod pace;
 mod program;
 mod template;

@@ -3,13 +3,7 @@
 use wirestamp_clock::Span;
 
 use super::LiveError;
-
-/// Max rate in frames per second. No machine reaches it, and arithmetic does not overflow.
-pub(super) const MAX_RATE: u64 = 1_000_000_000;
-
-/// Max frames of a burst. At the lowest measured rate of live frames (0.5 million per second into a
-/// network stack) a burst takes 8 ms; a stop request waits that long.
-pub(super) const MAX_BURST: u32 = 4096;
+use super::limits::{MAX_BURST, MAX_RATE};
 
 /// Frames that the kernel hands to the driver together: its default batch size
 /// (`Documentation/bpf/bpf_prog_run.rst`).

@@ -5,18 +5,14 @@ use std::net::IpAddr;
 
 use etherparse::PacketBuilder;
 
+use super::limits::MAX_FRAME_BYTES;
 use super::{Endpoint, LiveError};
 use crate::Payload;
-
-/// Max frame size in bytes, without check sequence. A frame shares a page of 4096 bytes with headroom
-/// and kernel data, which leaves about 3300 bytes, depending on the kernel version. A test sends a
-/// frame of this size.
-pub(super) const MAX_FRAME_BYTES: u16 = 3072;
+use crate::mac::ETHERNET_HEADER;
 
 /// TTL and hop limit: the default of Linux (`IPDEFTTL`).
 const HOPS: u8 = 64;
 
-const ETHERNET: usize = 14;
 const UDP: usize = 8;
 
 /// Contents of every frame.
@@ -63,7 +59,7 @@ impl Template {
             }
             _ => return Err(LiveError::Versions { from, to }),
         };
-        let headers = ETHERNET + ip_header + UDP;
+        let headers = ETHERNET_HEADER + ip_header + UDP;
         let size = LiveError::FrameSize {
             bytes: self.frame_bytes,
             min: headers + Payload::SHORT_BYTES,
@@ -80,7 +76,7 @@ impl Template {
         if udp.write_to_slice(&mut bytes, &payload).is_err() {
             return Err(size);
         }
-        let udp_at = ETHERNET + ip_header;
+        let udp_at = ETHERNET_HEADER + ip_header;
         let checksum = u16::from_be_bytes([bytes[udp_at + 6], bytes[udp_at + 7]]);
         Ok(FrameImage {
             bytes,

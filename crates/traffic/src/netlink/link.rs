@@ -6,10 +6,9 @@ use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{LinkAttribute, LinkLayerType, LinkMessage};
 
 use super::Netlink;
+use crate::mac::ETHERNET_HEADER;
 use crate::{MacAddress, SendError};
 
-/// The Ethernet header: two addresses and a type (IEEE 802.3).
-pub(crate) const ETHERNET_HEADER: usize = 14;
 /// A VLAN tag (IEEE 802.1Q): the kernel allows a tagged frame to be longer by it.
 const VLAN_TAG: usize = 4;
 /// The EtherType of a VLAN tag.

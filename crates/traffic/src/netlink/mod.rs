@@ -14,7 +14,7 @@ use netlink_sys::protocols::NETLINK_ROUTE;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use wirestamp_sys::netlink::messages;
 
-pub(crate) use link::{Drops, ETHERNET_HEADER, Link};
+pub(crate) use link::{Drops, Link};
 pub(crate) use neighbour::hardware_address;
 pub(crate) use route::route;
 

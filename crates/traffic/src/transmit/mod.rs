@@ -1,5 +1,6 @@
 //! Send methods, one file each.
 
+mod method;
 mod packet;
 mod ring;
 mod udp;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use crate::netlink::Link;
 use crate::{MacAddress, SendError};
 
+pub use method::SendMethod;
 pub(crate) use udp::Udp;
 
 /// Max wait of a packet for room.
@@ -22,46 +24,6 @@ pub(crate) const SEND_TIMEOUT: Duration = Duration::from_millis(10);
 /// Send buffer for methods that hand over several frames at once: larger than the memory shared with
 /// the kernel.
 const SEND_BUFFER_BYTES: usize = 16 << 20;
-
-/// A method to hand packets to the kernel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SendMethod {
-    /// A UDP socket: the kernel adds the headers.
-    #[default]
-    Udp,
-    /// A packet socket, packet(7): whole frames, one system call each. Captures show frames to
-    /// 127.0.0.1, but the receiving socket does not get them (`route_localnet`,
-    /// Documentation/networking/ip-sysctl.rst).
-    Packet,
-    /// A ring of frames shared with the kernel (`PACKET_TX_RING`): one system call for all frames
-    /// due at the same time.
-    Ring,
-    /// An AF_XDP socket: frames of up to 2048 bytes bypass the network stack and its queueing
-    /// disciplines, over one queue. Zero-copy if the driver supports it; no transmit stamps.
-    Xdp,
-}
-
-impl SendMethod {
-    /// Every method.
-    pub const ALL: [Self; 4] = [Self::Udp, Self::Packet, Self::Ring, Self::Xdp];
-
-    /// The name used in arguments and reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Udp => "udp",
-            Self::Packet => "packet",
-            Self::Ring => "ring",
-            Self::Xdp => "xdp",
-        }
-    }
-
-    /// The method with this name.
-    #[must_use]
-    pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|method| method.name() == name)
-    }
-}
 
 /// Options for handing packets to the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,0 +1,41 @@
+//! Names of the send methods.
+
+/// A method to hand packets to the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SendMethod {
+    /// A UDP socket: the kernel adds the headers.
+    #[default]
+    Udp,
+    /// A packet socket, packet(7): whole frames, one system call each. Captures show frames to
+    /// 127.0.0.1, but the receiving socket does not get them (`route_localnet`,
+    /// Documentation/networking/ip-sysctl.rst).
+    Packet,
+    /// A ring of frames shared with the kernel (`PACKET_TX_RING`): one system call for all frames
+    /// due at the same time.
+    Ring,
+    /// An AF_XDP socket: frames of up to 2048 bytes bypass the network stack and its queueing
+    /// disciplines, over one queue. Zero-copy if the driver supports it; no transmit stamps.
+    Xdp,
+}
+
+impl SendMethod {
+    /// Every method.
+    pub const ALL: [Self; 4] = [Self::Udp, Self::Packet, Self::Ring, Self::Xdp];
+
+    /// The name used in arguments and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Udp => "udp",
+            Self::Packet => "packet",
+            Self::Ring => "ring",
+            Self::Xdp => "xdp",
+        }
+    }
+
+    /// The method with this name.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|method| method.name() == name)
+    }
+}
