@@ -6,7 +6,7 @@ use wirestamp_clock::{ClockService, Domain, Phc};
 use crate::bpf_program::{Place, StampedBy};
 use crate::capabilities;
 use crate::config::Config;
-use crate::method::{IN_THE_SOFTIRQ_BY_FUNCTION, Pair};
+use crate::pairs::{IN_THE_SOFTIRQ_BY_FUNCTION, Pair};
 
 /// Properties of an open capture, reported in the output and stored in the file.
 #[derive(Clone, Debug, Serialize)]

@@ -22,7 +22,7 @@ pub(crate) struct Frame {
     /// should have stamped and did not.
     pub(crate) raw: u64,
     /// The kernel's stamp on arrival, in nanoseconds of `CLOCK_REALTIME`, if `raw` is another stamp. Where it
-    /// replaces a missing network card stamp, its clock is [`crate::method::Pair::card_fallback`].
+    /// replaces a missing network card stamp, its clock is [`crate::pairs::Pair::card_fallback`].
     pub(crate) kernel: Option<u64>,
     /// First captured byte.
     data: NonNull<u8>,

@@ -3,6 +3,7 @@
 
 mod counter_function;
 mod ethtool;
+mod obstacle;
 mod privileges;
 mod verdict;
 mod xdp;
@@ -12,12 +13,14 @@ use wirestamp_clock::{Counter, Domain};
 
 use crate::Error;
 use crate::interface::Interface;
-use crate::method::{Method, Pair, StampSource};
+use crate::method::{Method, StampSource};
+use crate::pairs::Pair;
 pub use counter_function::CounterFunction;
 pub use ethtool::{CardStamps, Stamping};
+pub use obstacle::Obstacle;
 pub use privileges::{Privileges, how_to_get};
-pub use verdict::{Obstacle, card_stamps, verdict};
 pub(crate) use verdict::{STACK_WITHOUT_XDP, THREAD_WITHOUT_FUNCTION};
+pub use verdict::{card_stamps, verdict};
 pub use xdp::Xdp;
 
 /// Properties that decide which pairs an interface supports. Where the kernel reports nothing, a property excludes

@@ -5,7 +5,8 @@ use wirestamp_clock::Counter;
 use crate::Config;
 use crate::affinity::Cores;
 use crate::capabilities::counter_function;
-use crate::method::{Pair, ReceiverKind, StampSource};
+use crate::method::StampSource;
+use crate::pairs::{Pair, ReceiverKind};
 use crate::pipeline::Wait;
 
 /// Requirements that follow from the capture's configuration.

@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::{Capabilities, CardStamps, CounterFunction, Privileges};
+use super::{Capabilities, CardStamps, CounterFunction, Obstacle, Privileges};
 use crate::af_xdp::CAPABILITIES as XDP;
 use crate::interface::is_ethernet;
-use crate::method::{IN_THE_SOFTIRQ_BY_FUNCTION, Method, PAIRS, Pair, StampSource};
+use crate::method::{Method, StampSource};
+use crate::pairs::{IN_THE_SOFTIRQ_BY_FUNCTION, PAIRS, Pair};
 use crate::pass::CAPABILITIES as PASS;
 
 /// Where an XDP program stamps on an interface whose driver does not support XDP.
@@ -24,55 +25,6 @@ pub(super) const TCX_LINKS: (u32, u32) = (6, 6);
 /// Linux 6.3) and receive packets in several pieces (`bpf_prog_dev_bound_init` of kernel/bpf/offload.c, Linux 6.7).
 /// Ours do both.
 const XDP_METADATA: (u32, u32) = (6, 7);
-
-/// Why an interface does not support something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Obstacle {
-    /// Only Ethernet frames are captured. The type is `ARPHRD_*` of linux/if_arp.h.
-    #[error("it is no Ethernet interface (hardware type {0})")]
-    NotEthernet(u16),
-    /// No packets arrive.
-    #[error("it is down; `ip link set up` brings it up")]
-    Down,
-    /// Capabilities that this process lacks, as setcap(8) writes them.
-    #[error("this process lacks privileges: run it with sudo, or grant {0} with setcap")]
-    Privileges(&'static str),
-    /// The kernel is older than the first version that supports it.
-    #[error("Linux {}.{} is too old; {}.{} can do it", .has.0, .has.1, .needs.0, .needs.1)]
-    Kernel {
-        /// Version of the running kernel.
-        has: (u32, u32),
-        /// First version that supports it.
-        needs: (u32, u32),
-    },
-    /// Id of an XDP program that occupies the interface.
-    #[error("XDP program {0} runs on it; `bpftool net` and `bpftool link` list its owner")]
-    XdpProgram(u32),
-    /// The network card does not stamp what arrives.
-    #[error("its network card stamps no packets")]
-    NoCardStamps,
-    /// The network card stamps only some packets.
-    #[error("its network card stamps only packets that synchronise clocks")]
-    OnlySomeCardStamps,
-    /// No clock relates the network card's stamps to system time.
-    #[error("its network card has no clock that can be compared with system time")]
-    NoCardClock,
-    /// XDP and tc programs cannot read the CPU's counter.
-    #[error(
-        "this kernel has no function that reads the counter for BPF programs: load the module \
-         wirestamp (kmod/README.md)"
-    )]
-    NoCounterFunction,
-    /// Raw stamps are of the counter of this name, which XDP and tc programs cannot read.
-    #[error(
-        "raw stamps are of the counter {0}, which BPF programs cannot read; `wirestamp clock` \
-         reports why it was chosen"
-    )]
-    OtherCounter(&'static str),
-    /// XDP programs cannot read the network card's stamp.
-    #[error("its driver does not support network card stamps in XDP programs")]
-    NoXdpStamps,
-}
 
 /// Where `pair` takes its stamps on an interface with these capabilities.
 ///

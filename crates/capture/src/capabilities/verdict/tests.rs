@@ -2,7 +2,7 @@
 
 use super::super::{Privileges, Stamping, Xdp};
 use super::*;
-use crate::method::pair;
+use crate::pairs::pair;
 
 const ALL: Privileges =
     Privileges { net_raw: true, net_admin: true, bpf: true, perfmon: true, sys_admin: true };

@@ -1,0 +1,50 @@
+//! Obstacles: why a pair of method and stamp is not available.
+
+/// Why an interface does not support something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Obstacle {
+    /// Only Ethernet frames are captured. The type is `ARPHRD_*` of linux/if_arp.h.
+    #[error("it is no Ethernet interface (hardware type {0})")]
+    NotEthernet(u16),
+    /// No packets arrive.
+    #[error("it is down; `ip link set up` brings it up")]
+    Down,
+    /// Capabilities that this process lacks, as setcap(8) writes them.
+    #[error("this process lacks privileges: run it with sudo, or grant {0} with setcap")]
+    Privileges(&'static str),
+    /// The kernel is older than the first version that supports it.
+    #[error("Linux {}.{} is too old; {}.{} can do it", .has.0, .has.1, .needs.0, .needs.1)]
+    Kernel {
+        /// Version of the running kernel.
+        has: (u32, u32),
+        /// First version that supports it.
+        needs: (u32, u32),
+    },
+    /// Id of an XDP program that occupies the interface.
+    #[error("XDP program {0} runs on it; `bpftool net` and `bpftool link` list its owner")]
+    XdpProgram(u32),
+    /// The network card does not stamp what arrives.
+    #[error("its network card stamps no packets")]
+    NoCardStamps,
+    /// The network card stamps only some packets.
+    #[error("its network card stamps only packets that synchronise clocks")]
+    OnlySomeCardStamps,
+    /// No clock relates the network card's stamps to system time.
+    #[error("its network card has no clock that can be compared with system time")]
+    NoCardClock,
+    /// XDP and tc programs cannot read the CPU's counter.
+    #[error(
+        "this kernel has no function that reads the counter for BPF programs: load the module \
+         wirestamp (kmod/README.md)"
+    )]
+    NoCounterFunction,
+    /// Raw stamps are of the counter of this name, which XDP and tc programs cannot read.
+    #[error(
+        "raw stamps are of the counter {0}, which BPF programs cannot read; `wirestamp clock` \
+         reports why it was chosen"
+    )]
+    OtherCounter(&'static str),
+    /// XDP programs cannot read the network card's stamp.
+    #[error("its driver does not support network card stamps in XDP programs")]
+    NoXdpStamps,
+}
