@@ -7,12 +7,12 @@ mod coverage;
 mod flow;
 mod making;
 pub mod node;
-mod opinion;
 mod pair;
 mod recent;
 mod reported;
 mod results;
 mod service;
+mod settled;
 mod single;
 mod synchronisation;
 mod tending;
@@ -24,15 +24,15 @@ use wirestamp_metrics::Point;
 pub use archive::{Archive, ArchiveError, Keep};
 pub use channel::{Channel, Collector, Refused};
 pub use flow::{Flow, NoFlow};
-pub use opinion::NoOpinion;
-pub use pair::{Delivery, Pair, Settled, Timing};
+pub use pair::{Pair, Timing};
 pub use recent::Recent;
 pub use reported::{Heard, Listener};
 pub use results::{
-    Brief, Counted, Delivered, Histograms, Hour, Measured, Missing, Progress, Results, Spread,
-    Step, Stretch, Sum,
+    Brief, Counted, Delivered, Histograms, Hour, Measured, Missing, NoOpinion, Progress, Results,
+    Spread, Step, Stretch, Sum,
 };
-pub use single::{News, Single};
+pub use settled::{Delivery, News, Settled};
+pub use single::Single;
 pub use synchronisation::NotSynchronised;
 pub use window::Window;
 

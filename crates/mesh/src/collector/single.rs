@@ -2,10 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use crate::protocol::Count;
 use wirestamp_clock::{Time, Utc};
 
-use super::{Delivery, Flow, Settled};
+use super::{Delivery, News, Settled};
 
 /// Results of a single point.
 pub struct Single {
@@ -15,15 +14,6 @@ pub struct Single {
     news: News,
     given_up: u64,
     has_grown: bool,
-}
-
-/// Contents of a batch.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct News {
-    /// Counts, to be added to earlier ones.
-    pub counts: Vec<Count>,
-    /// Flows; each replaces its earlier report.
-    pub flows: Vec<Flow>,
 }
 
 impl Single {
@@ -94,6 +84,7 @@ mod tests {
     use wirestamp_clock::Span;
 
     use super::*;
+    use crate::protocol::Count;
 
     fn at(second: i64) -> Time<Utc> {
         Time::from_nanos(0) + Span::from_secs(second)

@@ -11,15 +11,17 @@ mod error;
 mod host;
 mod register;
 mod request;
+mod serial;
 mod subject;
 mod token;
 
 pub use authority::{Authority, LIFETIME};
-pub use certificate::{Issued, Serial};
+pub use certificate::Issued;
 pub use credentials::Credentials;
 pub use error::{Error, Result};
 pub use host::{Host, NotAHost};
 pub use register::Entry;
 pub use request::Request;
+pub use serial::Serial;
 pub use subject::{NotOfTheMesh, Role, Subject};
 pub use token::{NotAToken, Token};

@@ -8,7 +8,7 @@
 //! was silent for longer; which of several identical packets is which; and which missing packets were lost by a
 //! capture, if both points saw none for longer or the capture lost packets for longer than [`FARTHEST`].
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
 use crate::protocol::{MachineClock, ObservationBatch};
@@ -17,7 +17,7 @@ use wirestamp_metrics::{CaptureLoss, Config, Correlator, Observation, Outcome, P
 
 use super::coverage::Coverage;
 use super::window::Windows;
-use super::{News, Window, side, synchronisation};
+use super::{Delivery, Settled, Window, side, synchronisation};
 
 /// Max time for which missed packets delay the acknowledgement of batches.
 const FARTHEST: Span = Span::from_secs(10);
@@ -29,65 +29,6 @@ pub struct Timing {
     pub window: Span,
     /// Matching parameters. Negative spans count as 0.
     pub matching: Config,
-}
-
-/// Final results; never revised.
-#[derive(Debug)]
-pub struct Settled {
-    /// Everything before this time is final.
-    pub until: Time<Utc>,
-    /// New windows by begin, without empty ones.
-    ///
-    /// A packet belongs to the window in which it passed A; if only B observed it, in which it passed B.
-    pub windows: BTreeMap<Time<Utc>, Window>,
-    /// Results of a single point.
-    pub news: News,
-    /// Last batches of A and B that can be acknowledged once the windows are stored.
-    pub acknowledged: [u64; 2],
-    /// Packets that the probes of A and B dropped, in the batches that can be acknowledged now.
-    pub given_up: [u64; 2],
-    /// Packets that are in no window because theirs was final already: stamps went back further than allowed, or the
-    /// window length changed.
-    pub late: u64,
-}
-
-impl Settled {
-    /// No results; only the time advances.
-    pub(crate) fn nothing(until: Time<Utc>) -> Self {
-        let (windows, news) = (BTreeMap::new(), News::default());
-        Self { until, windows, news, acknowledged: [0; 2], given_up: [0; 2], late: 0 }
-    }
-
-    /// Begin of the first result.
-    pub(super) fn first(&self) -> Option<Time<Utc>> {
-        let counted = self.news.counts.iter().map(|count| count.begin);
-        let followed = self.news.flows.iter().map(|flow| flow.last);
-        self.windows.keys().copied().chain(counted).chain(followed).min()
-    }
-}
-
-/// Outcome of a delivery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Delivery {
-    /// The batch was taken.
-    Taken,
-    /// The batch was a duplicate.
-    Known,
-    /// The batch with this number must come first.
-    Expected(u64),
-}
-
-impl Delivery {
-    /// Outcome for batches `numbers` when `expected` is next.
-    pub(super) fn of(numbers: &RangeInclusive<u64>, expected: u64) -> Self {
-        if *numbers.end() < expected {
-            Self::Known
-        } else if *numbers.start() > expected {
-            Self::Expected(expected)
-        } else {
-            Self::Taken
-        }
-    }
 }
 
 /// State of two correlated points.

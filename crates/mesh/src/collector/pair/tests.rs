@@ -1,5 +1,7 @@
 //! Batches of two points in any order, with crashes.
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 use wirestamp_clock::{Domain, RawStamp, Stamp};
 use wirestamp_metrics::Counts;

@@ -6,6 +6,7 @@ mod fates;
 mod flows;
 mod histograms;
 mod hours;
+mod mos;
 mod tables;
 mod windows;
 
@@ -17,12 +18,13 @@ use utoipa::ToSchema;
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::{Counts, Point};
 
-use super::{NoOpinion, NotSynchronised, Settled};
+use super::{NotSynchronised, Settled};
 use crate::DatabaseError;
 use crate::database::Database;
 pub use brief::Brief;
 use fates::Fates;
 pub use histograms::{Histograms, Missing};
+pub use mos::NoOpinion;
 use tables::SCHEMA;
 
 /// The database.

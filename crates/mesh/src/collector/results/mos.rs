@@ -43,7 +43,7 @@ impl NoOpinion {
 
 impl Measured {
     /// Adds the MOS of a call with this codec.
-    pub(super) fn rated(self, codec: Codec) -> Self {
+    pub(crate) fn rated(self, codec: Codec) -> Self {
         match self.opinion(codec) {
             Ok(mos) => Self { mos: Some(mos), ..self },
             Err(why) => Self { no_mos: Some(why), ..self },
