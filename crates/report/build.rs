@@ -1,4 +1,4 @@
-//! Tells the reports which commit they were made by, where the sources are a clone.
+//! Passes the commit to the reports, if the sources are a git clone.
 
 use std::process::Command;
 

@@ -80,14 +80,14 @@ pub fn squares(values: &[f64], mean: f64) -> f64 {
     values.iter().map(|value| (value - mean).powi(2)).sum()
 }
 
-/// The quantile of Student's distribution that a two-sided interval of 95 % reaches to, for so many
-/// degrees of freedom; infinite for none.
+/// The quantile of Student's t distribution for a two-sided 95 % interval with `freedom` degrees of
+/// freedom; infinite for none.
 pub fn t(freedom: f64) -> f64 {
     let quantile = |t: StudentsT| t.inverse_cdf(f64::midpoint(1.0, CONFIDENCE));
     StudentsT::new(0.0, 1.0, freedom).map_or(f64::INFINITY, quantile)
 }
 
-/// An estimate with so many decimals, and its interval of 95 % confidence.
+/// An estimate with its 95 % confidence interval, rounded to `decimals` decimals.
 pub fn decimal(Estimate { mean, ci95 }: Estimate, decimals: usize) -> String {
     match ci95 {
         _ if !mean.is_finite() => NOTHING.to_owned(),
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sign_is_only_told_where_the_interval_shows_it() {
+    fn sign_is_open_if_interval_includes_zero() {
         let sign = |values: &[f64]| Estimate::of(values).unwrap().sign();
         assert_eq!(sign(&[1.0, 1.1, 0.9]), Sign::Above);
         assert_eq!(sign(&[-1.0, -1.1, -0.9]), Sign::Below);

@@ -78,7 +78,7 @@ pub struct Check {
     pub how: String,
 }
 
-/// What became of the packets at one observation point.
+/// Packet ledger of one observation point.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Ledger {
     /// The name of the point.

@@ -32,7 +32,7 @@ pub(super) fn section(stream: &Stream, index: usize) -> String {
     )
 }
 
-/// What became of the packets, in a line.
+/// Packet counts in one line.
 fn counts(stream: &Stream) -> String {
     let Stream { sent, received, lost, duplicated, reordered, .. } = *stream;
     let rest = [
@@ -44,7 +44,7 @@ fn counts(stream: &Stream) -> String {
     shares(sent, &rest)
 }
 
-/// Packets that were sent, and counts of what became of them with their shares, in a line.
+/// Packets sent, and the count and share of each outcome, in one line.
 pub(super) fn shares(sent: u64, rest: &[(&str, u64)]) -> String {
     let share = |part| match part {
         0 => String::new(),

@@ -34,6 +34,6 @@ pub struct Figures {
 pub struct AnchorCount {
     /// Anchors in the file.
     pub written: u64,
-    /// Stretches of more than half a minute of which no anchors were kept.
+    /// Intervals of more than half a minute without anchors.
     pub gaps: u32,
 }

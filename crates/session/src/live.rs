@@ -1,4 +1,4 @@
-//! The figures of a recording while it goes on.
+//! Live figures of a recording.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -6,8 +6,8 @@ use wirestamp_clock::{Span, Stamp, Time, Utc};
 
 use crate::figures::Figures;
 
-/// Figures that one thread writes with every packet and others look at meanwhile. Nobody waits for
-/// anybody; what is read together may be a packet apart.
+/// Figures that one thread updates with every packet and other threads read, without locks. Values read
+/// together may differ by a packet.
 #[derive(Debug, Default)]
 pub struct LiveFigures {
     packets: AtomicU64,

@@ -11,7 +11,7 @@ use crate::figures::Figures;
 use crate::point_state::PointState;
 use crate::recording::Recording;
 
-/// Where the observations of two points on this machine meet. `record` is told of every outcome.
+/// Correlates the observations of two points on this machine. Calls `record` with every outcome.
 pub struct PairSession<R> {
     state: Mutex<(Correlator, R)>,
     /// The two points: as they begin, and when they have ended, as they were.
@@ -93,7 +93,7 @@ impl<R: FnMut(Outcome) + Send> PairSession<R> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a point saw; it is taken out while the point is at work, and nobody waits for it.
+    /// State of a point. Taken out while the point works, so that the lock is never contended.
     pub(crate) fn sight(&self, point: Point) -> MutexGuard<'_, PointState> {
         let sight = &self.sights[usize::from(point == Point::B)];
         sight.lock().unwrap_or_else(PoisonError::into_inner)

@@ -37,7 +37,7 @@ impl PointState {
 
     /// Flows of which something was forgotten, for want of room.
     #[must_use]
-    pub fn given_up(&self) -> u64 {
+    pub fn evicted_flows(&self) -> u64 {
         self.monitor.as_ref().map_or(0, |monitor| monitor.evicted().flows)
     }
 

@@ -9,8 +9,8 @@ use wirestamp_clock::{ClockService, DifferenceClock, Domain};
 use crate::figures::{AnchorCount, Figures};
 use crate::live::LiveFigures;
 
-/// After so many packets the clock's rate is fetched anew, on a link that never pauses too.
-const REFRESH: u64 = 4096;
+/// Packets between updates of the clock's rate on a link that is never idle.
+const CLOCK_UPDATE_PACKETS: u64 = 4096;
 
 /// A capture's packets, counted and written.
 pub struct Recording<'a> {
@@ -19,7 +19,7 @@ pub struct Recording<'a> {
     steps_before: u32,
     writer: Option<Writer>,
     anchors: Option<AnchorLog>,
-    /// Why the file of anchors ends early: the packets are worth more, and go on.
+    /// Why the file of anchors ended early. The recording of packets continues.
     anchors_failed: Option<Error>,
     figures: Figures,
     /// Who looks on meanwhile.
@@ -96,7 +96,7 @@ impl<'a> Recording<'a> {
 
 impl Sink for Recording<'_> {
     fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
-        if self.figures.packets.is_multiple_of(REFRESH) {
+        if self.figures.packets.is_multiple_of(CLOCK_UPDATE_PACKETS) {
             self.refresh();
         }
         if let Some(writer) = &mut self.writer {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_anchors_that_fails_leaves_the_packets_whole_and_is_told_of_at_the_end() {
+    fn failed_anchor_file_keeps_packets_and_is_reported_at_end() {
         let clock = ClockService::start(Counter::select()).unwrap();
         let facts = facts();
         let provenance = Provenance::of(&facts, 0);
@@ -174,15 +174,15 @@ mod tests {
         let mut recording =
             Recording::new(&clock, Domain::Counter, Some(writer)).keep_anchors(anchors);
         let stamp = clock.timeline(Domain::Counter).convert(Counter::select().read());
-        for _ in 0..=REFRESH {
+        for _ in 0..=CLOCK_UPDATE_PACKETS {
             let packet = CapturedPacket { stamp, kernel: None, bytes: &[7; 60], length: 60 };
             recording.packet(&packet).unwrap();
         }
         recording.pause().unwrap();
-        let ledger = Ledger { delivered: REFRESH + 1, ..Ledger::default() };
+        let ledger = Ledger { delivered: CLOCK_UPDATE_PACKETS + 1, ..Ledger::default() };
         let (figures, outcome) = recording.finish(&ledger);
-        let told = outcome.unwrap_err();
-        assert!(told.to_string().contains("after 0 anchors: ") && !told.is_broken_pipe());
+        let error = outcome.unwrap_err();
+        assert!(error.to_string().contains("after 0 anchors: ") && !error.is_broken_pipe());
         assert_eq!(figures.anchors.map(|anchors| anchors.written), Some(0));
         assert_eq!(packets(&path), figures.packets);
         fs::remove_file(path).unwrap();

@@ -8,7 +8,7 @@ use wirestamp_capture::file::Reader;
 use wirestamp_metrics::{Outcome, Quality};
 use wirestamp_session::{Terms, compare};
 
-/// A classic capture in nanoseconds of so many UDP packets over IPv4, one every millisecond.
+/// A classic capture in nanoseconds of `count` UDP packets over IPv4, one every millisecond.
 fn classic(count: u32) -> Vec<u8> {
     let words = [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 262_144, 1];
     let mut file: Vec<u8> = words.into_iter().flat_map(u32::to_ne_bytes).collect();
@@ -54,7 +54,7 @@ fn every_cut(whole: &[u8], intact: &Path, packets: u64) {
             }
             Err(said) => assert_sentence(&said, length),
         }
-        // As point A, and not told that a part will do.
+        // As point A, without the option that accepts a damaged file.
         match compared(&cut, intact, false) {
             Ok(found) => assert_eq!(found.counts().lost, 0),
             Err(said) => assert_sentence(&said, length),

@@ -178,7 +178,7 @@ fn received(summary: &Value) -> u64 {
 
 /// By which part of it our jitter is apart from the server's, at the last datagram before each of
 /// its reports. One datagram that it reads a millisecond late, because it was held up, is 1 % for
-/// some dozens that follow: so no single report tells.
+/// some dozens that follow: so no single report is conclusive.
 fn jitter_off(report: &Value, datagrams: &Datagrams) -> Vec<f64> {
     let mut until = 0;
     let reports = report["intervals"].as_array().unwrap().iter().map(|interval| &interval["sum"]);

@@ -146,7 +146,7 @@ pub(crate) fn html(account: &Account) -> String {
     document(&heading, "", &sections)
 }
 
-/// What became of each claim of a paper, in a sentence.
+/// The verdict on each claim of a paper, a sentence each.
 pub(crate) fn claims(claims: &[Claim]) -> String {
     let of_claim = |Claim { verdict, sentence, .. }: &Claim| {
         let (class, mark) = match verdict {
@@ -162,7 +162,7 @@ pub(crate) fn claims(claims: &[Claim]) -> String {
 
 /// What this is, in sentences.
 fn summary(account: &Account) -> Vec<String> {
-    let mut summary = vec![format!("The experiment of {}, made again.", account.paper)];
+    let mut summary = vec![format!("Reproduced experiment: {}.", account.paper)];
     if account.making.interrupted {
         summary.push("The experiment was interrupted; this is the part that was done.".into());
     }

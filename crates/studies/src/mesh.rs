@@ -1,5 +1,5 @@
-//! A mesh to measure with: what a study asks of one, and what it tells. Whoever runs the study brings it up,
-//! with a controller and probes that are processes of their own.
+//! Interface between studies and a mesh. The caller of the study starts the mesh: a controller and probes,
+//! each a process of its own.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -11,11 +11,11 @@ use wirestamp_lab::{Impairments, MeshLab, SINK_V6, TAP_A, TAP_B};
 
 use wirestamp_report::format::approximate;
 
-/// How often a mesh is asked for what is new: nothing tells of results but an answer.
-pub(crate) const ASK: Duration = Duration::from_millis(100);
+/// Interval between polls of a mesh for new results.
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How long results may take once they can be had, and how long a mesh may take until it measures.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Max time until a mesh measures, and until results are available.
+const RESULTS_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What is brought up.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,11 +68,11 @@ pub trait Mesh {
     /// Ends all nodes.
     ///
     /// # Errors
-    /// When one does not end well.
+    /// When a node exits with an error.
     fn end(self: Box<Self>) -> anyhow::Result<()>;
 }
 
-/// Seconds, taken together.
+/// Sum of several seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Total {
     pub(crate) counts: Counts,
@@ -139,23 +139,23 @@ impl Kept {
 /// Asks until there is an answer, or `stop` is requested.
 ///
 /// # Errors
-/// When there is none in half a minute, which `what` says the thing of; or that of `ask`.
+/// When there is no answer in half a minute (the message names `what`), or when `ask` fails.
 pub(crate) fn until<T>(
     what: &str,
     stop: &Stop,
     mut ask: impl FnMut() -> anyhow::Result<Option<T>>,
 ) -> anyhow::Result<Option<T>> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + RESULTS_TIMEOUT;
     while !stop.is_requested() {
         if let Some(answer) = ask()? {
             return Ok(Some(answer));
         }
         if Instant::now() > deadline {
             bail!(
-                "the mesh does not tell {what}; `wirestamp lab mesh --keep FOLDER` shows what nodes say"
+                "cannot read {what} from the mesh: timeout; `wirestamp lab mesh --keep FOLDER` shows the nodes' messages"
             );
         }
-        stop.wait(ASK);
+        stop.wait(POLL_INTERVAL);
     }
     Ok(None)
 }
@@ -173,7 +173,7 @@ pub(crate) fn at_tap_a(measure: &str) -> String {
     format!("[[task]]\nname = \"{measure}\"\nmeasure = \"{measure}\"\nat = \"roof/{TAP_A}\"\n\n")
 }
 
-/// A task that tests the way from a probe to the sink, with so many packets a second and bytes above IP.
+/// An active task from a probe to the sink, with `rate` packets a second of `bytes` above IP.
 pub(crate) fn active(from: &str, port: u16, rate: u32, bytes: u16) -> String {
     format!(
         "[[task]]\nname = \"active\"\nmeasure = \"active-delay\"\nfrom = \"{from}\"\nto = \"cellar\"\n\

@@ -76,7 +76,7 @@ pub static STUDIES: &[Entry] = &[
     },
     Entry {
         name: "step",
-        about: "how small a change of the delay can be told",
+        about: "smallest change of the delay that is detected",
         paper: step::PAPER,
         run: step::run,
         run_over_mesh: None,
@@ -167,8 +167,8 @@ impl Entry {
     }
 }
 
-/// Runs the study `timers`, beside what another machine measured; where `rounds` are given, with so many
-/// turns of each way to read a source (at least one; a few more where they make no whole runs).
+/// Runs the study `timers`, with the results of another machine beside it. `rounds` is the number of
+/// rounds for each way to read a source (min 1; rounded up to whole runs).
 ///
 /// # Errors
 /// As of [`Entry::run`].

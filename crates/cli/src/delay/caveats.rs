@@ -81,7 +81,7 @@ impl DelayResult {
         if unexpected > 0 {
             lines.push(format!("{unexpected} packets were observed at B only."));
         }
-        let evicted: u64 = self.points.iter().map(PointState::given_up).sum();
+        let evicted: u64 = self.points.iter().map(PointState::evicted_flows).sum();
         if evicted > 0 {
             lines.push(format!(
                 "The flow table was full: {evicted} idle flows were evicted, and their RTP and TCP \

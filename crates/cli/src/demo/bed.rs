@@ -14,7 +14,7 @@ pub(super) struct Role {
     pub(super) name: &'static str,
     /// The same in a word.
     pub(super) short: &'static str,
-    /// Its UDP destination port, by which everything tells it from the others.
+    /// UDP destination port; identifies the flow.
     pub(super) port: u16,
 }
 

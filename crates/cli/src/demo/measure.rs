@@ -17,7 +17,7 @@ use super::{bed, present};
 /// Runs the demo until everything is sent or `stop` is requested, and writes the report.
 ///
 /// # Errors
-/// When the lab, a capture, the sender or a file cannot be had; the message says what to do.
+/// When the lab, a capture, the sender or a file is not available; the message has the next step.
 pub(super) fn measure(
     options: &Options,
     stop: &Stop,
@@ -60,7 +60,7 @@ fn missing(truth: &Truth<'_>, traffic: &Traffic) -> impl Iterator<Item = String>
     let missing = [
         when(
             truth.witness.is_none(),
-            "tcpdump is missing, so nobody else measured the delay; `make setup` installs it",
+            "tcpdump is missing, so there is no reference measurement of the delay; `make setup` installs it",
         ),
         when(
             !truth.queue_was_full(),

@@ -29,7 +29,7 @@ use result::{DemoResult, Options, Progress};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Send for so many seconds
+    /// Duration of sending, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds)]
     duration: f64,
     /// Where the report and the captures go

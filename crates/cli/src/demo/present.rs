@@ -57,7 +57,7 @@ pub(super) fn verdict(found: &StreamResult) -> String {
     let harm: Vec<_> = [
         of(counts.lost, "lost"),
         of(counts.reordered, "out of order"),
-        of(counts.duplicated, "doubled"),
+        of(counts.duplicated, "duplicated"),
     ]
     .into_iter()
     .flatten()

@@ -27,9 +27,9 @@ pub(super) struct Truth<'a> {
     pub(super) bottleneck: BottleneckCounters,
     /// Copies that the router says it made.
     pub(super) copies: u64,
-    /// What the path was told to do.
+    /// Configured impairments of the path.
     pub(super) path: &'a Impairments,
-    /// tcpdump's measurement.
+    /// Measurement by tcpdump.
     pub(super) witness: Option<&'a Testimony>,
 }
 

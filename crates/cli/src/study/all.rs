@@ -29,7 +29,7 @@ pub(super) fn run(arguments: named::Arguments, output: Output) -> anyhow::Result
     let index = folder.as_deref().map(|folder| site::write(folder, &outcomes)).transpose()?;
     output.result(&outcomes, |outcomes| text(outcomes, index.as_deref()))?;
     if stop.is_requested() && folder.is_some() {
-        output.remark("interrupted: the same command goes on where it stopped");
+        output.remark("interrupted: run the same command again to resume");
     }
     let has_failed = outcomes.iter().any(|outcome| outcome.error().is_some());
     Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })

@@ -1,4 +1,4 @@
-//! `wirestamp study`: the experiments of papers, made again here.
+//! `wirestamp study`: reproduces experiments of papers.
 
 mod all;
 mod list;
@@ -40,7 +40,7 @@ enum Study {
     Loss(named::Arguments),
     /// How well packets are received and stamped by each technique (Grigorjew et al., 2023)
     Reception(named::Arguments),
-    /// How small a change of the delay can be told (Grigorjew et al., 2023)
+    /// Smallest change of the delay that is detected (Grigorjew et al., 2023)
     Step(named::Arguments),
     /// How many packets a second a probe can have (6QM, D4.2, section 2)
     LimitRate(with_mesh::Arguments),

@@ -16,9 +16,10 @@ use crate::output::{Output, plain, things};
 use crate::progress::progress_bar;
 
 #[derive(Args)]
-#[command(after_help = "With --output every raw result is kept, and what was interrupted goes on \
-    where it stopped when the same command is given again. The report tells all that is done in \
-    another way than in the paper.")]
+#[command(
+    after_help = "With --output all raw results are kept; run the same command again to resume an \
+    interrupted study. The report lists all departures from the paper."
+)]
 pub(crate) struct Arguments {
     /// Do as little as shows something, in less than two minutes a study
     #[arg(long)]
@@ -64,7 +65,7 @@ fn text(account: &Account) -> String {
     let (before, after) = match (interrupted, &account.report) {
         (false, _) => ("", ""),
         (true, None) => ("interrupted: ", ""),
-        (true, Some(_)) => ("interrupted: ", "; the same command goes on where it stopped"),
+        (true, Some(_)) => ("interrupted: ", "; run the same command again to resume"),
     };
     let repetitions = things((*repetitions).into(), "repetition");
     let _ = writeln!(text, "{before}{repetitions} of every cell{after}\n");

@@ -14,13 +14,13 @@ use crate::output::Output;
 #[command(after_help = "Measures what Tables 1 and 2 and Figures 2 and 3 of the paper show. The \
     cost of a read is what passes between two reads in a row, in the source's own ticks. \
     A read is a peak, and filtered, if it costs more than the upper quartile by over three times \
-    the distance between the quartiles; the paper does not say how it filters. The report tells \
-    all that is done in another way than in the paper.\n\nExample:\n  \
+    the distance between the quartiles; the paper does not say how it filters. The report lists \
+    all departures from the paper.\n\nExample:\n  \
     wirestamp study timers --output timers")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     as_all: named::Arguments,
-    /// Read each source so many times ten thousand [default: 10000, as the paper; 1000 with --quick]
+    /// Reads of each source, in units of 10,000 [default: 10000, as the paper; 1000 with --quick]
     #[arg(long, value_name = "COUNT", conflicts_with = "quick",
         value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     rounds: Option<u32>,

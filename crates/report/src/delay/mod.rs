@@ -38,9 +38,9 @@ pub struct DelayReport<'a> {
     pub layers: Option<layers::Findings>,
     /// How far the figures are to be believed: pairs of what and a statement.
     pub trust: Vec<(String, String)>,
-    /// What became of the packets at points that captured for this.
+    /// Capture ledgers of the points of this measurement.
     pub ledgers: Vec<Ledger>,
-    /// What the measurement was made on: pairs of what and which.
+    /// Environment of the measurement: pairs of name and value.
     pub machine: Vec<(String, String)>,
 }
 
@@ -66,7 +66,7 @@ pub struct Call {
     pub codec: String,
     /// The rating of the whole.
     pub rating: Rating,
-    /// What is known of its stretches.
+    /// Quality of each interval of the call.
     pub over_time: Option<CallOverTime>,
 }
 
@@ -101,8 +101,8 @@ const DEFINITIONS: [(&str, &str, &str); 10] = [
     (
         "R and MOS",
         "ITU-T G.107",
-        "How people would rate a phone call over this: R from 0 to 93, the mean opinion score from 1 \
-         (bad) to 4.5. What telephones add, as the buffer that takes out the jitter, is not in it.",
+        "Estimated quality of a phone call over this path: rating R from 0 to 93, and MOS from 1 (bad) to \
+         4.5. Delay and loss of the telephones, such as of a jitter buffer, are not included.",
     ),
     (
         "Round trip of TCP",

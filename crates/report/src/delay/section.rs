@@ -73,7 +73,7 @@ fn over_time(quality: &Quality, index: usize, relative: bool) -> String {
 /// How the call was at each time; nothing if it is no call, or a short one.
 fn opinion(call: Option<&Call>, index: usize) -> String {
     let over_time = call.and_then(|call| call.over_time.as_ref());
-    let drawn = |size, id: &str| figures::opinion_over_time(over_time?, id, size);
+    let drawn = |size, id: &str| figures::mos_over_time(over_time?, id, size);
     let heading = "As a phone call, over time";
     on_every_screen(heading, "", &format!("subject-{index}-opinion"), drawn).unwrap_or_default()
 }

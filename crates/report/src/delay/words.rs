@@ -21,7 +21,7 @@ pub fn verdict(quality: &Quality, relative: bool) -> String {
         return format!("Of {}, none arrived.", plural(counts.sent, "packet", "packets"));
     };
     let harm =
-        [(counts.lost, "lost"), (counts.reordered, "reordered"), (counts.duplicated, "doubled")];
+        [(counts.lost, "lost"), (counts.reordered, "reordered"), (counts.duplicated, "duplicated")];
     let harm: Vec<_> = harm
         .into_iter()
         .filter(|(number, _)| *number > 0)
@@ -66,8 +66,8 @@ fn hurts(quality: &Quality, delay: &Summary, relative: bool) -> String {
     }
 }
 
-/// What the order of a flow's packets tells: pairs of what and a statement. With `sampled`, there are
-/// other packets between them.
+/// Packet order of a flow: pairs of name and statement. With `sampled`, there are
+/// other packets between the observed ones.
 pub(super) fn course(
     quality: &Quality,
     course: &SequenceMetrics,

@@ -72,7 +72,7 @@ fn distribution(
                 let area = colour.mix(0.3).filled();
                 chart.draw_series(outlines.iter().map(|o| Polygon::new(o.clone(), area)))?;
             }
-            // Later series are thicker, so that equal ones are told apart where they coincide.
+            // Later series are thicker, so that lines that coincide remain distinguishable.
             let line = colour.stroke_width(if index == 0 { 1 } else { 2 });
             chart.draw_series(outlines.into_iter().map(|o| PathElement::new(o, line)))?;
         }

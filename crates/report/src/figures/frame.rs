@@ -10,7 +10,7 @@ use crate::format::Escaped;
 pub const INK: RGBColor = RGBColor(0x33, 0x3d, 0x4a);
 /// Lines behind the data.
 pub(super) const GRID: RGBColor = RGBColor(0xe3, 0xe7, 0xec);
-/// Packets lost: vermilion, told from blue by any eye.
+/// Colour of lost packets: vermilion, distinct from blue also with colour blindness.
 pub(super) const LOST: RGBColor = RGBColor(0xd5, 0x3e, 0x00);
 /// Series in the order they are drawn: blue, orange, green and purple, after the palette of Okabe
 /// and Ito ("Color universal design", 2008), darkened to stand out as lines on white.

@@ -7,14 +7,14 @@ pub mod density;
 mod distribution;
 mod frame;
 mod lines;
-mod opinion;
+mod mos;
 mod over_time;
 mod series;
 
 pub(super) use distribution::{delay_histogram, interarrival, of_distribution};
 pub use frame::{Chart, Drawn, FIRST_SERIES, Figure, Frame, INK, SERIES, letters, ticks};
 pub use lines::{Line, lines};
-pub(super) use opinion::opinion_over_time;
+pub(super) use mos::mos_over_time;
 pub(super) use over_time::delay_over_time;
 pub(super) use series::delay_series;
 

@@ -23,9 +23,9 @@ pub struct Findings {
     pub filter: Option<String>,
     /// The layers in the order in which packets come through them, then all of them together.
     pub layers: Vec<Layer>,
-    /// What became of packets: in words, and of how many.
+    /// Packet outcomes: description and count.
     pub ends: Vec<(String, u64)>,
-    /// What is to be known about the clock and about what could not be seen, a sentence each.
+    /// Limits of clock and observation, a sentence each.
     pub remarks: Vec<String>,
     /// Machine, moment and command.
     pub circumstances: Circumstances,
@@ -64,7 +64,7 @@ pub(crate) fn section(findings: &Findings, heading: &str) -> String {
     let figure = on_every_screen("Times in each layer", "", "spread", draw).unwrap_or_default();
     let times = times(&findings.layers);
     let ends: Vec<_> = findings.ends.iter().map(|(end, n)| (end.clone(), count(*n))).collect();
-    let ends = pairs("ends", "What became of the packets", &ends, "");
+    let ends = pairs("ends", "Packet outcomes", &ends, "");
     let points = terms("points", "The points", points::of(findings.direction));
     format!(
         "<section id=\"layers\">\n<h2>{heading}</h2>\n{figure}{times}</section>\n{ends}{points}"

@@ -10,8 +10,8 @@ use wirestamp_packet::LinkType;
 
 use crate::point_state::PointState;
 
-/// Stamps may go back by so much: the correlator's tolerance, unless it is told otherwise.
-const BEARABLE: Span = Span::from_millis(100);
+/// Largest accepted step back between stamps: the correlator's default tolerance.
+const MAX_STEP_BACK: Span = Span::from_millis(100);
 
 /// A file, as far as it has been read.
 pub(super) struct File<'a> {
@@ -21,7 +21,7 @@ pub(super) struct File<'a> {
     /// The interfaces of the packets that were recognised.
     interfaces: BTreeSet<usize>,
     pub(super) sight: PointState,
-    /// What the capture lost at times that the file says, and of that what is yet to be told.
+    /// Packets lost by the capture whose times are in the file, and the losses not yet reported.
     dated: u64,
     missed: Vec<CaptureLoss>,
     pub(super) damage: Option<String>,
@@ -92,7 +92,7 @@ impl<'a> File<'a> {
             let seen = self.sight.take(packet.link, &packet.bytes, packet.length, stamp);
             if let Some(observation) = seen {
                 self.interfaces.insert(packet.interface);
-                self.disorder.record(packet.time, BEARABLE);
+                self.disorder.record(packet.time, MAX_STEP_BACK);
                 return Ok(Some(observation));
             }
         }

@@ -33,12 +33,12 @@ pub struct Comparison {
     /// The skew between the clocks that is left in the delays; none where both are one clock, or
     /// too few packets were matched.
     pub skew: Option<SkewEstimate>,
-    /// What A and B saw by themselves.
+    /// States of the points A and B, each on its own.
     pub sights: [PointState; 2],
-    /// Packets that the systems that captured say they dropped, at A and at B.
+    /// Packets dropped by the capturing systems, as they report, at A and at B.
     pub capture_lost: [u64; 2],
-    /// Those of them of which a file does not say when: so many of the packets counted as lost, or as
-    /// seen at B only, may be of these.
+    /// Drops of unknown time. Up to this number of packets that are counted as lost, or as
+    /// unexpected at B, may be such drops.
     pub undated: [u64; 2],
     /// What to know before the figures are believed: where a file was damaged and the part before that
     /// was used (`partial`), and how far its packets are out of order.

@@ -13,9 +13,9 @@ use crate::compare::passes;
 pub struct FileOptions {
     /// Only those that pass this filter.
     pub filter: Option<Filter>,
-    /// Only so many, the first.
+    /// Max packets to read, from the start.
     pub count: Option<u64>,
-    /// Those before a damage of the file, which is an error otherwise.
+    /// Accepts a damaged file and reads the packets before the damage. Otherwise damage is an error.
     pub partial: bool,
 }
 

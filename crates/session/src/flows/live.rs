@@ -33,15 +33,15 @@ impl SharedFlows {
         self.flows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is known of each flow by now, in no particular order. The capture waits for some of them
-    /// at a time only; those told last are therefore some packets newer.
+    /// Reports of all flows, unordered. The lock is held for a part of them at a time, so the capture
+    /// rarely waits; the last reports are therefore some packets newer.
     pub fn reports(&self) -> Vec<FlowReport> {
-        let (mut reports, mut told) = (Vec::new(), 0);
+        let (mut reports, mut reported) = (Vec::new(), 0);
         loop {
             let mut flows = self.lock();
-            reports.extend(flows.monitor.some_flows(told, AT_ONCE));
-            told += AT_ONCE;
-            if told >= flows.monitor.len() {
+            reports.extend(flows.monitor.some_flows(reported, AT_ONCE));
+            reported += AT_ONCE;
+            if reported >= flows.monitor.len() {
                 return reports;
             }
         }

@@ -44,7 +44,7 @@ fn holds_for(destination: IpAddr, plan: ImpairmentPlan) {
         return;
     }
     let run = run::run(destination, plan);
-    run.assert_nobody_missed_anything();
+    run.assert_no_capture_missed_packets();
     let truth = Truth::of(&run.stage, &run.reference);
     truth.assert_as_planned(&plan);
     assert_eq!(run.found.quality.counts(), &truth.counts);

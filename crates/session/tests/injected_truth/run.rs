@@ -45,8 +45,8 @@ pub(crate) struct Run {
     pub(crate) found: Found,
 }
 
-/// Does something at the end of a block, also when it ends in a panic: threads that were not told
-/// to end would have the test hang rather than fail.
+/// Runs a function at the end of a block, also after a panic: threads that are not stopped
+/// would make the test hang rather than fail.
 struct AtEnd<F: FnMut()>(F);
 
 impl<F: FnMut()> Drop for AtEnd<F> {
@@ -147,8 +147,8 @@ fn send(clock: &ClockService, sender: Sender, arrived: &AtomicU64) -> SendReport
     })
 }
 
-/// Waits until `counter` has come to `count`, or has stood still for too long: the packets that are
-/// missing then are told of by everybody's own counts.
+/// Waits until `counter` reaches `count`, or does not change for too long. Each component's own counts
+/// then report the missing packets.
 fn await_count(counter: &AtomicU64, count: u64) {
     let (mut before, mut since) = (0, Instant::now());
     loop {
@@ -166,7 +166,7 @@ fn await_count(counter: &AtomicU64, count: u64) {
 impl Run {
     /// A packet that somebody had no room for is a fault of this machine at this moment, not of the
     /// correlator: it must not pass for either's truth.
-    pub(crate) fn assert_nobody_missed_anything(&self) {
+    pub(crate) fn assert_no_capture_missed_packets(&self) {
         assert_eq!(self.sent.sent(), PACKETS, "{:?}", self.sent);
         let StageReport { missed, unstamped, .. } = self.stage;
         assert_eq!((missed, unstamped), (0, 0), "the stage was overrun");

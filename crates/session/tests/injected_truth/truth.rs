@@ -36,8 +36,8 @@ pub(crate) struct Margins {
     pub(crate) stated: Option<(Span, Span)>,
     /// The furthest that a delay in UTC was.
     pub(crate) in_utc_off: Span,
-    /// How much later than chosen the stage has sent, in nanoseconds: the machine's doing, and
-    /// nobody's error.
+    /// Delay between the chosen and the real time of sending, in nanoseconds. The machine causes it;
+    /// it is not an error of the measurement.
     pub(crate) lateness: Distribution,
 }
 

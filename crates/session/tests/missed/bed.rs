@@ -15,10 +15,10 @@ const FIRST_PORT: u16 = 7000;
 pub(crate) const STREAMS: u32 = 16;
 const FOLLOWING: u16 = 6999;
 
-/// What is sent while every capture keeps up: at the most so many at a time, for which any queue has
-/// room, so many times in all.
-const FEW: usize = 4;
-const TIMES: usize = 100;
+/// Max packets sent at once while every capture keeps up: any queue has room for them.
+const SMALL_BURST: usize = 4;
+/// Number of small bursts.
+const SMALL_BURSTS: usize = 100;
 
 /// A packet may be lost, and is not waited for longer.
 const LOST_AFTER: Duration = Duration::from_millis(300);
@@ -100,8 +100,8 @@ impl Bed {
         }
     }
 
-    /// Sends bursts of packets while nobody takes any, after each what it takes for all captures to
-    /// have taken the burst in; then packets that all captures have time for; and at last one of each
+    /// Sends bursts of packets while no capture reads, after each enough packets for all captures to
+    /// read the burst; then packets at a rate that all captures handle; finally one of each
     /// stream. The network loses packets of the bursts, of what comes after them, or of both.
     pub(crate) fn overload(
         &mut self,
@@ -110,28 +110,28 @@ impl Bed {
         [loss, loss_later]: [usize; 2],
     ) {
         // So that those that follow are known for a stream before one is missed.
-        (0..FEW).for_each(|_| self.follow(gate));
+        (0..SMALL_BURST).for_each(|_| self.follow(gate));
         for _ in 0..bursts {
             gate.shut();
             (0..packets).for_each(|_| self.send(loss));
             gate.open();
             self.follow(gate);
         }
-        self.send_calmly(gate, STREAMS as usize / FEW, 0);
+        self.send_calmly(gate, STREAMS as usize / SMALL_BURST, 0);
         if loss_later > 0 {
             let over = Instant::now();
             while over.elapsed() < DATED_WITHIN {
                 self.send_calmly(gate, 1, 0);
             }
-            self.send_calmly(gate, TIMES, loss_later);
-            self.send_calmly(gate, STREAMS as usize / FEW, 0);
+            self.send_calmly(gate, SMALL_BURSTS, loss_later);
+            self.send_calmly(gate, STREAMS as usize / SMALL_BURST, 0);
         }
     }
 
-    /// Sends a few packets so many times.
+    /// Sends a small burst `times` times.
     fn send_calmly(&mut self, gate: &Gate, times: usize, loss: usize) {
         for _ in 0..times {
-            (0..FEW).for_each(|_| self.send(loss));
+            (0..SMALL_BURST).for_each(|_| self.send(loss));
             self.follow(gate);
         }
     }
@@ -149,7 +149,7 @@ impl Bed {
     }
 }
 
-/// Keeps whoever comes by waiting while it is shut.
+/// Blocks callers while it is shut.
 #[derive(Default)]
 pub(crate) struct Gate {
     state: Mutex<State>,
@@ -211,14 +211,14 @@ fn rtp(number: u32) -> Vec<u8> {
 fn voice(stream: u32, place: u32) -> Vec<u8> {
     let mut payload = vec![0x80, 0];
     payload.extend(u16::try_from(place).unwrap().to_be_bytes());
-    // As if it were sent far more slowly, so that no packet comes late to whoever would play it.
+    // RTP time of a far slower stream, so that no packet is late for playout.
     payload.extend((place * 16_000).to_be_bytes());
     payload.extend((0x5eed_0000 + stream).to_be_bytes());
     payload.resize(12 + 160, 0x55);
     payload
 }
 
-/// A UDP datagram in an Ethernet frame to an address that is nobody's.
+/// A UDP datagram in an Ethernet frame to an unused address.
 fn datagram(port: u16, payload: &[u8]) -> Vec<u8> {
     let length = 8 + u16::try_from(payload.len()).unwrap();
     let mut frame = vec![2, 0, 0, 0, 0, 0x99, 2, 0, 0, 0, 0, 1, 0x08, 0x00];

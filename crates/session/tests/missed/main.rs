@@ -20,7 +20,7 @@ const LARGE: usize = 64 << 20;
 /// Enough of each burst is captured for RTP to be recognised.
 const MEDIUM: usize = 512 << 10;
 
-/// So many times so many packets, more than the smallest ring or queue of any method takes.
+/// Number of bursts, and packets in each: more than the smallest ring or queue of any method holds.
 const BURSTS: (usize, usize) = (3, 8000);
 
 /// What was measured, live and from the files.
@@ -50,7 +50,7 @@ impl Measured {
 }
 
 /// Measures between two captures, one or both of which have too little memory. The network loses one
-/// packet in so many of the bursts and of what comes after them.
+/// packet in `losses` of the bursts and of the packets after them.
 fn measure(
     pair: (Method, StampSource),
     memory: [usize; 2],
@@ -236,7 +236,7 @@ fn drops_are_no_losses_of_rtp_and_do_not_move_its_rating() {
 }
 
 #[test]
-fn what_the_network_lost_at_other_times_is_told_of_each_stream() {
+fn network_loss_outside_capture_loss_is_reported_by_stream() {
     for pair in PAIRS {
         let Some(measured) = measure(pair, [LARGE, MEDIUM], [0, 10]) else { return };
         let name = format!("{} {}", pair.0, pair.1);
@@ -247,7 +247,7 @@ fn what_the_network_lost_at_other_times_is_told_of_each_stream() {
 }
 
 #[test]
-fn what_the_network_lost_meanwhile_is_told_of_all_streams_and_of_each_between_bounds() {
+fn network_loss_during_capture_loss_is_reported_with_bounds() {
     for pair in PAIRS {
         let Some(measured) = measure(pair, [LARGE, MEDIUM], [50, 0]) else { return };
         let name = format!("{} {}", pair.0, pair.1);

@@ -185,7 +185,7 @@ fn iperf(bed: &Bed, seconds: u32) -> anyhow::Result<Value> {
     let seconds = seconds.to_string();
     let mut client = bed.sender().command("iperf3");
     let output = client.args(["-J", "-c", &address, "-t", &seconds]).output();
-    // It has ended by itself after one transfer, unless there was none.
+    // The server exits on its own after one transfer, unless there was none.
     let _ = server.kill();
     server.wait()?;
     ensure!(is_ready, "iperf3 does not listen");

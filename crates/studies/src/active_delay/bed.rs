@@ -28,7 +28,7 @@ const TIMEOUT: Span = Span::from_secs(1);
 /// Runs a setting once, or until `stop` is requested.
 ///
 /// # Errors
-/// When the lab, a capture, the sender or the reflector cannot be had.
+/// When the lab, a capture, the sender or the reflector is not available.
 pub(super) fn run(setting: Setting, clock: &ClockService, stop: &Stop) -> anyhow::Result<Measured> {
     let lab = PathLab::new(&Bottleneck::of_ethernet(setting.frame).impairments(setting.frame))?;
     let address = SocketAddr::new(SINK_V6.into(), wirestamp_active::PORT);
@@ -59,7 +59,7 @@ pub(super) fn run(setting: Setting, clock: &ClockService, stop: &Stop) -> anyhow
         });
         let reflector = scope.spawn(move || reflector.run(end, ()));
         let report: Result<TestReport, _> =
-            sender.run(stop, |heard: &ReceivedAnswer| active.record(heard));
+            sender.run(stop, |answer: &ReceivedAnswer| active.record(answer));
         end.request();
         let counts: Result<ReflectorCounts, _> = join(reflector);
         let [a, b] = taps.map(join);

@@ -62,7 +62,7 @@ impl Measured {
         let counts = report.both.counts;
         let passive = passive.of_the_test(counts.sent);
         let [a, b] = taps;
-        let own_loss = a.ledger.lost() + b.ledger.lost() + passive.given_up;
+        let own_loss = a.ledger.lost() + b.ledger.lost() + passive.undetermined;
         let [active_min_ns, active_mean_ns, active_max_ns] = summary(active.0.values().copied());
         let [passive_min_ns, passive_mean_ns, passive_max_ns] =
             summary(passive.delays.values().copied());
@@ -145,15 +145,15 @@ impl Measured {
 /// Delays in nanoseconds by the packets' numbers.
 type Delays = BTreeMap<u64, i64>;
 
-/// What the sender heard.
+/// Answers received by the sender.
 #[derive(Debug, Default)]
 pub(super) struct Active(Delays);
 
 impl Active {
     /// Takes an answer.
-    pub(super) fn record(&mut self, heard: &ReceivedAnswer) {
-        if let (Some(there), ReplyKind::First) = (heard.there, heard.taken) {
-            self.0.insert(heard.sequence, there.as_nanos());
+    pub(super) fn record(&mut self, answer: &ReceivedAnswer) {
+        if let (Some(there), ReplyKind::First) = (answer.there, answer.taken) {
+            self.0.insert(answer.sequence, there.as_nanos());
         }
     }
 }
@@ -163,7 +163,7 @@ impl Active {
 pub(super) struct Passive {
     at_a: Vec<u64>,
     at_b: u64,
-    given_up: u64,
+    undetermined: u64,
     delays: Delays,
 }
 
@@ -177,7 +177,7 @@ impl Passive {
                 self.delays.insert(*sequence, delay.as_nanos());
             }
             Outcome::Lost { sequence, .. } => self.at_a.push(*sequence),
-            Outcome::Undetermined { .. } => self.given_up += 1,
+            Outcome::Undetermined { .. } => self.undetermined += 1,
             Outcome::Duplicated { .. } | Outcome::Unexpected { .. } => self.at_b += 1,
             Outcome::Identical { .. } => {}
         }
@@ -189,7 +189,7 @@ impl Passive {
         Self {
             at_a: self.at_a.iter().copied().filter(|number| *number < packets).collect(),
             at_b: self.at_b - behind,
-            given_up: self.given_up,
+            undetermined: self.undetermined,
             delays: self.delays.range(..packets).map(|(number, delay)| (*number, *delay)).collect(),
         }
     }

@@ -1,5 +1,5 @@
 //! What active one-way delay is off by from passive, on the same packets: the test of 6QM's report on
-//! OpenIMP, section 3.7, made again on this machine.
+//! OpenIMP, section 3.7, reproduced on this machine.
 //!
 //! A STAMP sender tests the way through a bottleneck to a reflector, and two captures before and behind the
 //! bottleneck measure the same packets passively. Departures from the report: `deviations.md`.

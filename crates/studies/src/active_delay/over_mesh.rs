@@ -9,7 +9,7 @@ use crate::mesh::{self, Kept, Plan, Total, until};
 use crate::passive_delay::Bottleneck;
 use wirestamp_lab::results::Second;
 
-/// Where the reflector is: a probe keeps no privilege for the one that STAMP has by itself.
+/// Port of the reflector: a probe keeps no privilege for STAMP's own port.
 const PORT: u16 = 8620;
 
 const SECOND: i64 = 1_000_000_000;
@@ -19,7 +19,7 @@ const BEGINNING: i64 = 2 * SECOND;
 /// Runs a setting once, or until `stop` is requested.
 ///
 /// # Errors
-/// When the mesh cannot be had, or a node ends.
+/// When the mesh is not available, or a node ends.
 pub(super) fn run(setting: Setting, kept: &mut Kept, stop: &Stop) -> anyhow::Result<Measured> {
     let plan = Plan {
         path: Bottleneck::of_ethernet(setting.frame).impairments(setting.frame),
@@ -72,7 +72,7 @@ mod tests {
     use wirestamp_lab::results::Second;
     use wirestamp_lab::results::{Counts, Delay};
 
-    /// Seconds from one on, each with so many packets that arrive.
+    /// Seconds from `from` on, with the given number of packets that arrive in each.
     fn seconds<const N: usize>(from: i64, packets: [u64; N]) -> Vec<Second> {
         let second = |(at, sent): (i64, u64)| Second {
             begin_ns: at * SECOND,

@@ -24,7 +24,7 @@ const AROUND_OF_MESH: Duration = Duration::from_secs(8);
 pub(super) struct Size {
     repetitions: u32,
     lasting: Duration,
-    /// So many of the frame lengths, the first ones.
+    /// Number of frame lengths to test, from the first.
     frames: usize,
 }
 
@@ -56,7 +56,7 @@ enum By {
     Mesh(Kept),
     /// They were made before.
     #[cfg(test)]
-    Nobody,
+    Nothing,
 }
 
 impl TestsOfAPath {
@@ -75,7 +75,7 @@ impl TestsOfAPath {
     /// That whose runs were made before.
     #[cfg(test)]
     pub(super) const fn done(size: Size) -> Self {
-        Self { size, by: By::Nobody }
+        Self { size, by: By::Nothing }
     }
 }
 
@@ -111,7 +111,7 @@ impl Study for TestsOfAPath {
             By::Ourselves(clock) => bed::run(setting, clock, stop)?,
             By::Mesh(kept) => over_mesh::run(setting, kept, stop)?,
             #[cfg(test)]
-            By::Nobody => Measured::default(),
+            By::Nothing => Measured::default(),
         }])
     }
 }

@@ -128,7 +128,9 @@ fn write(file: &Path, bytes: &[u8]) -> anyhow::Result<()> {
         // It may be what fills the disk; what went wrong is said already.
         let _ = fs::remove_file(&part);
         let rest = match error.kind() {
-            ErrorKind::StorageFull => ": make room, and the same command goes on where it stopped",
+            ErrorKind::StorageFull => {
+                ": free disk space, then run the same command again to resume"
+            }
             _ => "",
         };
         Err(error).with_context(|| format!("cannot write {}{rest}", file.display()))

@@ -23,16 +23,16 @@ impl Claim {
     /// should see, as they follow a semicolon, and empty if nothing was measured.
     #[must_use]
     pub fn of(claim: impl Into<String>, lead: Vec<Option<Estimate>>, numbers: &str) -> Self {
-        Self::told("The paper finds", claim.into(), lead, numbers)
+        Self::by("The paper finds", claim.into(), lead, numbers)
     }
 
     /// The same for what no paper finds, but this project claims of itself.
     #[must_use]
     pub fn goal(claim: impl Into<String>, lead: Vec<Option<Estimate>>, numbers: &str) -> Self {
-        Self::told("This project claims", claim.into(), lead, numbers)
+        Self::by("This project claims", claim.into(), lead, numbers)
     }
 
-    fn told(who: &str, claim: String, lead: Vec<Option<Estimate>>, numbers: &str) -> Self {
+    fn by(who: &str, claim: String, lead: Vec<Option<Estimate>>, numbers: &str) -> Self {
         let signs = lead.iter().map(|lead| lead.map_or(Sign::Open, |lead| lead.sign()));
         let verdict = Verdict::of(&signs.collect::<Vec<_>>());
         let numbers = if numbers.is_empty() { "nothing was measured" } else { numbers };
@@ -51,7 +51,7 @@ pub enum Verdict {
     Confirmed,
     /// The contrary holds under one of them.
     Contradicted,
-    /// Neither can be told.
+    /// Neither confirmed nor contradicted.
     Open,
 }
 

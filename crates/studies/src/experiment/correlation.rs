@@ -2,8 +2,8 @@
 
 use wirestamp_report::estimate::{mean, squares};
 
-/// Pearson's coefficient: 1 where one quantity is a rising straight line of the other, 0 where it tells
-/// nothing of it, -1 for a falling line. None of fewer than two pairs, or where one does not vary.
+/// Pearson's correlation coefficient, from -1 to 1. `None` for fewer than two pairs, or if a quantity does
+/// not vary.
 #[must_use]
 pub fn pearson(pairs: &[(f64, f64)]) -> Option<f64> {
     let (a, b): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();

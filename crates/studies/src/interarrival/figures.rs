@@ -6,8 +6,7 @@ use crate::overhead::paper::Traffic;
 use wirestamp_report::figures::Figure;
 use wirestamp_report::figures::density::{Density, middle, spanning};
 
-/// One value in so many lies beyond each end of the axis: outliers would squeeze all others into a
-/// corner.
+/// One value in this many lies beyond each end of the axis, so that outliers do not squeeze the others.
 const ONE_BEYOND_IN: usize = 200;
 
 /// The place of a pattern's figure in the paper, and the pattern in words.

@@ -1,5 +1,5 @@
-//! The times between arrivals as stamps tell them: the experiment of Orosz and Skopkó, section V.A
-//! (Figures 3 and 5), made again on this machine.
+//! Times between arrivals by their stamps: the experiment of Orosz and Skopkó, section V.A
+//! (Figures 3 and 5), reproduced on this machine.
 //!
 //! The paper's two patterns are stamped in user space by ktime and by the counter, packet for packet as
 //! in the study of the overhead; and by captures of several methods and clocks at the end of a cable,

@@ -10,7 +10,7 @@ use crate::probe::{Gap, Passage};
 use crate::timers::Cost;
 use wirestamp_report::format::length;
 
-/// What tells the time of a packet that was stamped in user space.
+/// Clock of stamps taken in user space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Clock {
     /// The stamp itself.
@@ -80,7 +80,7 @@ impl Stamps {
         }
     }
 
-    /// How many packets are missing of so many.
+    /// Packets missing of `sent` in each run.
     pub(super) fn missing(sent: u64, runs: &[usize]) -> u64 {
         let stamped: usize = runs.iter().sum();
         sent.saturating_sub(u64::try_from(stamped).unwrap_or(u64::MAX))

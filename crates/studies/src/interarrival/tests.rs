@@ -34,7 +34,7 @@ fn stamped(of: impl Fn(&Turn, u32) -> (f64, f64, f64)) -> Runs<Stamped> {
     })
 }
 
-/// Captures that are off by so many nanoseconds every second packet; there is none of the second.
+/// Captures with an error of `off` nanoseconds at every second packet; the second capture is missing.
 fn captured(off: [i64; 3]) -> Runs<Row> {
     runs(design(SIZE), |_, packet| {
         let sent = i64::from(packet) * 1_000_000;

@@ -172,7 +172,7 @@ fn processor(searches: &Runs<Trial>) -> Claim {
     let (whole, part) = (found(0), found(last));
     let lead = |(whole, part): (&Saturation, &Saturation)| match part {
         Saturation::Reached(part) => Some(whole.at_least() - part),
-        // Of two that are not reached, nobody knows which is higher.
+        // Of two limits that are not reached, it is unknown which is higher.
         Saturation::NotReached(_) => None,
     };
     let leads: Vec<_> = whole.iter().zip(&part).filter_map(lead).collect();

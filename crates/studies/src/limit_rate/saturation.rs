@@ -150,7 +150,7 @@ mod tests {
 
     use super::*;
 
-    /// A probe that has so many frames a second, and a sender that can do a million.
+    /// A probe that captures up to `limit` frames a second, and a sender of up to a million.
     fn trial(limit: f64, asked: Option<u64>) -> Result<Trial, Infallible> {
         let sent = asked.unwrap_or(1_000_000);
         #[expect(

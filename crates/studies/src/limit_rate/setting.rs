@@ -27,7 +27,7 @@ pub(super) struct Setting {
     pub(super) filter: Filter,
     /// Measurement tasks: 1 or 4.
     pub(super) tasks: u8,
-    /// The capture has one of so many equal parts of its core.
+    /// The capture has this fraction (1/parts) of its core.
     pub(super) parts: u8,
     pub(super) lasts: Duration,
 }
@@ -40,7 +40,7 @@ pub(super) enum Level {
     MemoryKib(u16),
     Filter(Filter),
     Tasks(u8),
-    /// Of the core, one of so many.
+    /// Share of the core: 1/N.
     Part(u8),
     /// From the end of a frame to the beginning of the next, in microseconds.
     GapMicros(u16),
@@ -114,7 +114,7 @@ impl Level {
     }
 }
 
-/// Frames a second with a gap of so many microseconds behind each: the paper's Tp and Tbp (Figure 2-2).
+/// Frames a second with a gap of `gap_micros` behind each: the paper's Tp and Tbp (Figure 2-2).
 pub(super) fn rate_of(gap_micros: u16, frame_bytes: u16) -> u64 {
     let frame_ns = u64::from(frame_bytes) * 8 * 1_000_000_000 / WIRE;
     1_000_000_000 / (u64::from(gap_micros) * 1000 + frame_ns).max(1)

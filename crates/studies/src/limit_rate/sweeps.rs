@@ -158,8 +158,8 @@ impl Size {
 }
 
 impl Sweep {
-    /// What a trial of a line at a point is made with. A gap is last, because the rate that it comes to
-    /// depends on the size of the frames.
+    /// Setting of a trial of a line at a point. A gap is applied last, because its rate depends on
+    /// the frame size.
     pub(super) fn setting(&self, line: Level, point: Level) -> Setting {
         let is_gap = |level: &Level| matches!(level, Level::GapMicros(_));
         let [first, last] = if is_gap(&line) { [point, line] } else { [line, point] };

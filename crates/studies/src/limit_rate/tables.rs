@@ -112,16 +112,16 @@ fn alone(mean: f64) -> Estimate {
 pub(super) fn accounts(findings: &Findings) -> String {
     let cells = || findings.series.iter().flat_map(|series| &series.cells);
     let sum = |of: fn(&CellFindings) -> u64| cells().map(of).sum::<u64>();
-    let nobody: i64 = cells().map(|cell| cell.unaccounted).sum();
+    let unaccounted: i64 = cells().map(|cell| cell.unaccounted).sum();
     let sent = sum(|cell| cell.sent);
     format!(
         "Of {} frames that were sent in all series, {} were captured, {} dropped because the probe's \
-         memory was full, and {} by the interface before the probe ({:.4} %); nobody accounts for {}.",
+         memory was full, and {} by the interface before the probe ({:.4} %); {} are unaccounted for.",
         count(sent),
         count(sum(|cell| cell.captured)),
         count(sum(|cell| cell.kernel_dropped)),
         count(sum(|cell| cell.interface_dropped)),
         100.0 * real(sum(|cell| cell.interface_dropped)) / real(sent.max(1)),
-        nobody.to_string().replace('-', "\u{2212}"),
+        unaccounted.to_string().replace('-', "\u{2212}"),
     )
 }

@@ -54,14 +54,14 @@ impl Trial {
         if self.captured == 0 { f64::NAN } else { real(self.cpu_ns) / real(self.captured) }
     }
 
-    /// The probe's CPU time by the time of the trial, in percent of a core. Above 100 where it goes on
+    /// The probe's CPU time by the time of the trial, in percent of a core. Above 100 if the probe still works
     /// after the last frame.
     pub(super) fn load_percent(&self) -> f64 {
         100.0 * real(self.cpu_ns) / approximate(self.elapsed_ns.max(1))
     }
 
-    /// Whether the sender itself was too slow for what was asked of it, so that the trial tells nothing
-    /// of that rate.
+    /// Whether the sender itself was too slow for the requested rate, so that the trial is inconclusive
+    /// for that rate.
     pub(super) fn is_short_of_the_rate(&self) -> bool {
         self.asked.is_some_and(|asked| self.rate() < KEPT * real(asked))
     }

@@ -34,7 +34,7 @@ pub(super) struct CellFindings {
     /// None where the capture does not tell.
     pub(super) kernel_dropped: Option<u64>,
     pub(super) captured: u64,
-    /// Packets that nobody accounts for; none where the capture does not tell.
+    /// Packets unaccounted for; `None` where the capture does not report drops.
     pub(super) unaccounted: Option<i64>,
 }
 

@@ -1,5 +1,5 @@
 //! How many packets are lost by the way they are stamped and captured: the experiment of Orosz and
-//! Skopkó, section V.B (Figure 6), made again on this machine.
+//! Skopkó, section V.B (Figure 6), reproduced on this machine.
 //!
 //! Rounds of 20,000 packets of one size and with one gap are captured with raw stamps that another core
 //! converts, with the kernel's stamps, and by dumpcap, each with the memory that libpcap asks for.

@@ -17,8 +17,8 @@ use crate::tester::{Bed, CAPTURE_CORE, Ends, Load, Spinner};
 /// Frames leave back to back as many as come in this time: each call that sends takes tens of
 /// microseconds, so single frames could not be closer than that.
 const BURST_NS: u64 = 64_000;
-/// The most frames back to back that there is a gap between: the kernel works on so many at a time.
-const MOST_IN_A_BURST: u64 = 64;
+/// Max frames back to back: the kernel's batch size (NAPI budget).
+const MAX_BURST_FRAMES: u64 = 64;
 
 /// What is varied, and how often.
 #[derive(Clone, Copy, Debug)]
@@ -137,7 +137,7 @@ fn load(Condition { frame_bytes, gap_ns, .. }: Condition) -> anyhow::Result<Load
     let pace = match gap_ns {
         0 => Pace::full_speed(),
         gap_ns => {
-            let burst = (BURST_NS / gap_ns).clamp(1, MOST_IN_A_BURST);
+            let burst = (BURST_NS / gap_ns).clamp(1, MAX_BURST_FRAMES);
             Pace::rate(1_000_000_000 / gap_ns)?.with_burst(u32::try_from(burst)?)?
         }
     };

@@ -59,7 +59,7 @@ impl Findings {
                     optional(cells.iter().map(|cell| cell.kernel_dropped).sum(), count)
                 }),
                 ("captured", &|(_, cells)| sum(cells, |cell| cell.captured)),
-                ("nobody accounts for", &|(_, cells)| {
+                ("unaccounted for", &|(_, cells)| {
                     let unaccounted: Option<i64> = cells.iter().map(|cell| cell.unaccounted).sum();
                     optional(unaccounted, |it| it.to_string().replace('-', "\u{2212}"))
                 }),

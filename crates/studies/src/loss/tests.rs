@@ -6,7 +6,7 @@ use crate::experiment::{Runs, Verdict};
 const SIZE: Size = Size { repetitions: 3, frame_bytes: &[64, 1518], gaps_ns: &[0, 4_000] };
 const METHODS: [&str; 3] = ["ring-raw", "ring-kernel", "<b>dumpcap"];
 
-/// Rounds in which so many packets were captured: by method, repetition, and whether the core is busy.
+/// Rounds with the given number of captured packets: by method, repetition, and whether the core is busy.
 fn runs(captured: impl Fn(usize, u32, bool) -> u64) -> Runs<Round> {
     let design = SIZE.design(METHODS);
     let cells = design.cells();
@@ -31,7 +31,7 @@ fn verdicts(runs: &Runs<Round>) -> Vec<Verdict> {
 }
 
 #[test]
-fn who_loses_less_is_told_where_every_repetition_shows_it() {
+fn lower_loss_is_confirmed_if_every_repetition_shows_it() {
     use Verdict::{Confirmed, Contradicted, Open};
     let lost = |losses: [u64; 3]| {
         move |method: usize, repetition: u32, _| 20_000 - losses[method] - u64::from(repetition)
@@ -50,7 +50,7 @@ fn where_nothing_is_lost_nothing_speaks_for_either() {
     assert_eq!(verdicts(&none), [Verdict::Open; 2]);
     let sentence = &claims::claims(&none, SIZE)[0].sentence;
     assert!(sentence.contains("neither loses one on a core that is idle"), "{sentence}");
-    // The idle core, on which nobody loses, is left out.
+    // The idle core, on which no method loses packets, is left out.
     let busy = runs(|method, repetition, busy| {
         20_000 - if busy && method > 0 { 500 + u64::from(repetition) } else { 0 }
     });

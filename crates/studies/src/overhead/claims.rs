@@ -38,7 +38,7 @@ const MEASURES: [Measure; 3] = [
         published: Some(|method, pattern| Some(published(method, pattern)?.variance)),
     },
     Measure {
-        claim: "with raw stamps an overhead tells more of the next, by their auto-correlation",
+        claim: "with raw stamps the overhead of a packet predicts the next better, by the auto-correlation",
         of: |run| series::autocorrelation(run, 1)?.first().copied(),
         lead: |ktime, raw| raw - ktime,
         text: |correlation| format!("{correlation:.2}").replace('-', "\u{2212}"),

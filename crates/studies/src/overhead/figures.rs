@@ -15,7 +15,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     Method::ALL.into_iter().map(Method::name)
 }
 
-/// One packet in so many lies beyond the axis: outliers would squeeze all others into a corner.
+/// One packet in this many lies beyond the axis, so that outliers do not squeeze the others.
 const ONE_BEYOND_IN: usize = 200;
 
 /// The density points of the overheads with a pattern, as Figures 2 and 4; none if nothing was
@@ -41,7 +41,7 @@ fn cells(findings: &Findings, pattern: Traffic) -> Vec<&CellFindings> {
     Method::ALL.into_iter().filter_map(|method| findings.cell(method, pattern)).collect()
 }
 
-/// What an overhead tells of those after it; none if nothing was measured.
+/// Auto-correlation of the overheads; `None` if nothing was measured.
 pub(super) fn autocorrelation(
     findings: &Findings,
     pattern: Traffic,
@@ -57,8 +57,8 @@ pub(super) fn autocorrelation(
     let x = Axis::of_numbers("packets later", 0.0..lags + 0.5, 10.0);
     let y = Axis::of_numbers("auto-correlation", (least - 0.05).min(-1.5 * stray)..1.0, 5.0);
     let caption = format!(
-        "1 if an overhead tells that of a later packet, 0 if it tells nothing. Between the thin lines, \
-         ±{stray:.2}, lies what chance makes of nothing, 95 times in 100."
+        "1: the overhead of a packet determines that of a later one; 0: no relation. Without a relation, 95 % of \
+         the values lie between the thin lines, ±{stray:.2}."
     );
     let title = format!("Auto-correlation of the overhead, {}", pattern.place()[2]);
     Some(Frame { id, size, title, caption }.draw(&x, &y, |chart| {

@@ -50,8 +50,7 @@ pub(super) struct CellFindings {
     pub(super) deviation_ns: Option<Estimate>,
     /// The variance of all packets, in square nanoseconds.
     pub(super) variance_ns2: Option<f64>,
-    /// What an overhead tells of that of the packets after it: for the lags from 1, the mean of all
-    /// runs.
+    /// Auto-correlation of the overheads for the lags from 1: the mean of all runs.
     pub(super) autocorrelation: Vec<f64>,
     /// The overheads themselves.
     #[serde(skip)]

@@ -1,5 +1,5 @@
 //! What it costs to stamp a packet: the experiment of Orosz and Skopkó, section V.A (Tables I and II,
-//! Figures 2 and 4), made again on this machine.
+//! Figures 2 and 4), reproduced on this machine.
 //!
 //! A checkpoint is taken before the stamp and another after it, for each packet of the paper's two
 //! patterns; what lies between them, less what a checkpoint costs, is the overhead of the stamp. In

@@ -18,8 +18,8 @@ use super::paper::{Method, Traffic};
 use crate::experiment::{Cell, Design, Factor, Study};
 use wirestamp_report::format::{approximate, real};
 
-/// No packet is waited for longer than this: many times the longest gap of the patterns.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// Max time to wait for a packet: many times the longest gap of the patterns.
+const RECEIVE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How many packets a run of each of the paper's patterns has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,7 +169,7 @@ impl Study for Packets {
 
 fn socket() -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-    socket.set_read_timeout(Some(PATIENCE))?;
+    socket.set_read_timeout(Some(RECEIVE_TIMEOUT))?;
     Ok(socket)
 }
 

@@ -10,7 +10,7 @@ pub(crate) fn cost(series: &[f64]) -> Option<Cost> {
     let mut sorted = series.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let count = length(&sorted);
-    // The smallest value that so many thousandths do not exceed.
+    // The smallest value that `per_mille` thousandths do not exceed.
     let share = |per_mille| {
         let rank = nearest_rank_per_mille(per_mille, count).max(1) - 1;
         usize::try_from(rank).ok().and_then(|rank| sorted.get(rank).copied())
@@ -28,9 +28,9 @@ pub(crate) fn cost(series: &[f64]) -> Option<Cost> {
     })
 }
 
-/// The auto-correlation of a series at the lags from 1 to `lags`: how much a value tells of the one
-/// so many packets later, 1 for all and 0 for nothing (Box and Jenkins, "Time Series Analysis",
-/// section 2.1.5). None if the series does not vary, or is no longer than the lags.
+/// The auto-correlation of a series at the lags from 1 to `lags`: how much a value determines the one
+/// `lag` packets later, 1 for fully and 0 for not at all (Box and Jenkins, "Time Series Analysis",
+/// section 2.1.5). `None` if the series does not vary, or is no longer than the lags.
 pub(super) fn autocorrelation(series: &[f64], lags: usize) -> Option<Vec<f64>> {
     let mean = mean(series)?;
     let away: Vec<f64> = series.iter().map(|value| value - mean).collect();
@@ -40,8 +40,8 @@ pub(super) fn autocorrelation(series: &[f64], lags: usize) -> Option<Vec<f64>> {
         .then(|| (1..=lags).map(|lag| product(lag) / variance).collect())
 }
 
-/// How far an auto-correlation of so many values strays from 0 where there is none, with 95 %
-/// confidence (Bartlett: the deviation is one over the root of the number of values).
+/// The 95 % bound of the auto-correlation of `values` uncorrelated values (Bartlett: the standard deviation
+/// is one over the root of their number).
 pub(super) fn stray(values: u64) -> f64 {
     1.96 / real(values.max(1)).sqrt()
 }
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_alternates_tells_of_the_next_and_noise_of_nothing() {
+    fn alternating_series_correlates_and_noise_does_not() {
         let waves: Vec<f64> = (0..1000).map(|n| f64::from(n % 2)).collect();
         let found = autocorrelation(&waves, 2).unwrap();
         assert!((found[0] + 1.0).abs() < 0.01 && (found[1] - 1.0).abs() < 0.01, "{found:?}");

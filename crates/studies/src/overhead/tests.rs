@@ -7,7 +7,7 @@ use crate::experiment::{Runs, Study, Turn, Verdict};
 /// One packet of a run is lost.
 const SIZE: Size = Size { repetitions: 1, packets: [201, 201] };
 
-/// Runs of made-up overheads: of method, pattern, repetition and packet.
+/// Runs of synthetic overheads: of method, pattern, repetition and packet.
 fn runs(repetitions: u32, overhead: impl Fn(usize, usize, u32, u32) -> f64) -> Runs<Stamped> {
     let size = Size { repetitions, ..SIZE };
     let design = Packets::new("overhead", size).unwrap().design();

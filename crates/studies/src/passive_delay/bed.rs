@@ -43,7 +43,7 @@ pub(super) struct Traffic {
 /// Runs a setting once, or until `stop` is requested.
 ///
 /// # Errors
-/// When the lab, a capture or the sender cannot be had.
+/// When the lab, a capture or the sender is not available.
 pub(super) fn run(
     setting: &Setting,
     clock: &ClockService,

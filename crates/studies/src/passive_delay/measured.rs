@@ -44,10 +44,11 @@ pub(super) struct Measured {
     pub(super) at_a: u64,
     /// The latter.
     pub(super) at_b: u64,
-    /// Packets that the captures say the network lost.
+    /// Packets lost by the network, as the captures report.
     pub(super) lost: u64,
-    /// Packets of which they cannot say it.
-    pub(super) given_up: u64,
+    /// Packets of undetermined outcome.
+    #[serde(rename = "given_up")]
+    pub(super) undetermined: u64,
     /// Packets with a delay below zero; of a mesh, seconds with one.
     pub(super) negative: u64,
     /// Packets that the capture at A lost itself, by its ledger.
@@ -89,7 +90,7 @@ impl Measured {
     pub(super) fn of_packets(&mut self, found: &Found, truth: &[Option<i64>]) {
         let counts = found.quality.counts();
         (self.at_a, self.at_b, self.lost) = (counts.sent, counts.received, counts.lost);
-        self.given_up = counts.undetermined_sent + counts.undetermined_received;
+        self.undetermined = counts.undetermined_sent + counts.undetermined_received;
         self.negative = length(&found.delays.iter().filter(|(_, d)| *d < 0).collect::<Vec<_>>());
         let [min, mean, max] = summary(found.delays.iter().map(|(_, delay)| *delay));
         (self.min_ns, self.mean_ns, self.max_ns) = (min, mean, max);
@@ -110,8 +111,8 @@ impl Measured {
         (self.at_a, self.lost) = (counts.sent, counts.lost);
         self.at_b =
             counts.matched + counts.duplicated + counts.unexpected + counts.undetermined_received;
-        self.given_up = counts.undetermined_sent + counts.undetermined_received;
-        // Nobody knows what became of a packet where the capture at the other end has lost some.
+        self.undetermined = counts.undetermined_sent + counts.undetermined_received;
+        // The outcome of a packet is undetermined where the capture at the other end lost packets.
         (self.own_loss_a, self.own_loss_b) =
             (counts.undetermined_received, counts.undetermined_sent);
         self.balanced = counts.sent == counts.matched + counts.lost + counts.undetermined_sent;

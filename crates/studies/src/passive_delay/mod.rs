@@ -1,10 +1,9 @@
 //! How precisely passive one-way delay and loss are measured: the tests of 6QM's report on OpenIMP,
-//! sections 3.3 to 3.6, made again on this machine.
+//! sections 3.3 to 3.6, reproduced on this machine.
 //!
 //! A sender fills a bottleneck with UDP over IPv6; two captures before and behind it go to a correlator,
-//! as those of `wirestamp delay` do. What they say of the shortest, the mean and the longest delay and of
-//! loss is compared with what the ends of the path know. [`DEVIATIONS`] tells where this departs from the
-//! report.
+//! as those of `wirestamp delay` do. Their min, mean and max delay and their loss are compared with the records of sender and receiver.
+//! [`DEVIATIONS`] lists the departures from the report.
 //!
 //! | file | what it does |
 //! |---|---|

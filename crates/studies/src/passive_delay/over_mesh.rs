@@ -1,4 +1,4 @@
-//! One run that a mesh measures: its probes capture at the taps, its collector tells what came of it.
+//! One run that a mesh measures: its probes capture at the taps, its collector reports the results.
 
 use std::net::UdpSocket;
 use std::thread;
@@ -22,7 +22,7 @@ use wirestamp_report::format::approximate;
 /// Runs a setting once, or until `stop` is requested.
 ///
 /// # Errors
-/// When the mesh, a witness or the sender cannot be had, or a node ends.
+/// When the mesh, a reference capture or the sender is not available, or a node ends.
 pub(super) fn run(
     setting: &Setting,
     kept: &mut Kept,
@@ -62,7 +62,7 @@ fn plan(setting: &Setting) -> Plan {
     Plan { path: setting.impairments(), tasks: passive + &others, confined: None }
 }
 
-/// Waits until the tasks that tell of delays have told of one.
+/// Waits until every task of delay has reported one.
 fn await_first(mesh: &mut dyn Mesh, setting: &Setting, stop: &Stop) -> anyhow::Result<()> {
     let open = || UdpSocket::bind("[::]:0");
     let socket = mesh.lab().source().run(open).context("cannot enter the lab")??;
@@ -84,7 +84,7 @@ fn await_first(mesh: &mut dyn Mesh, setting: &Setting, stop: &Stop) -> anyhow::R
     until("a first delay", stop, first).map(drop)
 }
 
-/// Sends, and waits until the mesh has settled what became of every packet.
+/// Sends, and waits until the mesh has the outcome of every packet.
 fn send(
     setting: &Setting,
     mesh: &mut dyn Mesh,
@@ -104,7 +104,7 @@ fn send(
             // Packets that the first tap's capture lost are known by the second's.
             Ok((counts.sent + counts.undetermined_received >= sent).then_some(()))
         };
-        until("what became of every packet", stop, settled).map(drop)
+        until("the outcome of every packet", stop, settled).map(drop)
     };
     // A mesh with several tasks sends the active traffic itself.
     let setting = Setting { tasks: 1, ..*setting };

@@ -26,10 +26,10 @@ pub(super) const PORTS: [u16; 3] = [PASSIVE_PORT, ACTIVE_PORT, AHEAD_PORT];
 /// The passive traffic's number in its payload.
 pub(super) const PASSIVE: u16 = 1;
 
-/// Frames that go ahead of the test, so that its first packet, which has the shortest delay, finds the
-/// path in the caches: so many, with enough between them to leave the queue empty.
-const AHEAD: u64 = 50;
-const AHEAD_INTERVAL: Span = Span::from_millis(2);
+/// Frames sent before the test to warm the caches: its first packet has the shortest delay.
+const WARMUP_FRAMES: u64 = 50;
+/// Time between them; long enough to leave the queue empty.
+const WARMUP_INTERVAL: Span = Span::from_millis(2);
 /// When the test begins: so soon after the last of them that the bucket has just enough for one more.
 const START: Span = Span::from_micros(98_500);
 
@@ -72,8 +72,8 @@ impl Bottleneck {
         Self { bits_per_s: 1_528 * on_the_link(frame) * 8, frames: 500 }
     }
 
-    /// That of sections 3.4 to 3.6: an Ethernet of 10 Mbit/s, by the packets that came out of it; the
-    /// queue by the longest delays of Figure 3-22, at which so many came out.
+    /// The bottleneck of sections 3.4 to 3.6: an Ethernet of 10 Mbit/s, by the packets that left it. The
+    /// queue length follows from the longest delays of Figure 3-22.
     pub(crate) const fn of_ethernet(frame: u16) -> Self {
         Self { bits_per_s: 10_000_000, frames: if frame <= 900 { 519 } else { 263 } }
     }
@@ -114,13 +114,13 @@ impl Setting {
     pub(super) fn streams(&self) -> Result<Vec<Stream>, PatternError> {
         let passive = Pattern::new("passive", self.shown(), self.interval())?;
         let active = Pattern::new("active", ACTIVE_FRAME, ACTIVE_INTERVAL)?;
-        let ahead = Pattern::new("ahead", self.shown(), AHEAD_INTERVAL)?;
+        let ahead = Pattern::new("ahead", self.shown(), WARMUP_INTERVAL)?;
         let plan = |pattern: Pattern| {
             let packets = pattern.packets_in(self.lasting);
             StreamPlan { pattern, start: START, packets }
         };
         let active = (self.tasks > 1).then(|| plan(active));
-        let ahead = StreamPlan { pattern: ahead, start: Span::ZERO, packets: AHEAD };
+        let ahead = StreamPlan { pattern: ahead, start: Span::ZERO, packets: WARMUP_FRAMES };
         let plans = [Some(plan(passive)), active, Some(ahead)];
         let streams = (PASSIVE..).zip(PORTS).zip(plans);
         let stream = |((id, port), plan)| Some(Stream::new(id, plan?, at_the_sink(port)));

@@ -110,7 +110,7 @@ fn what_the_paper_finds_is_confirmed_or_contradicted_by_the_data() {
 #[test]
 fn findings_are_those_of_the_runs_whose_truth_is_known() {
     let runs = runs(|_, _, repetition| Measured {
-        unknown: (repetition == 1).then(|| "<b>nobody looked</b>".to_owned()),
+        unknown: (repetition == 1).then(|| "<b>not observed</b>".to_owned()),
         ..with_errors([-50.0, 200.0, 900.0], 0)
     });
     let found = Findings::of(&runs, SIZE);
@@ -123,7 +123,7 @@ fn findings_are_those_of_the_runs_whose_truth_is_known() {
     assert_eq!((found.cells.len(), found.unknown.len()), (11, 11));
     assert_eq!(found.effects_on_mean_error, []);
     let page = account::html(&super::account::account(&runs, SIZE, &found).unwrap());
-    assert!(page.contains("11 runs are left out") && !page.contains("<b>nobody"));
+    assert!(page.contains("11 runs are left out") && !page.contains("<b>not observed"));
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub(super) struct Witness {
     layers: Layers,
 }
 
-/// What a witness saw.
+/// Packets seen by a reference capture.
 #[derive(Debug)]
 pub(super) struct Seen {
     interface: &'static str,
@@ -47,7 +47,7 @@ impl Seen {
         let Self { interface, ledger, .. } = self;
         let missed = ledger.lost() + ledger.skipped;
         let whole = ledger.balances() && missed == 0;
-        (!whole).then(|| format!("the witness at {interface} missed {missed} packets"))
+        (!whole).then(|| format!("the reference capture at {interface} missed {missed} packets"))
     }
 }
 
@@ -77,7 +77,7 @@ impl Witness {
             note(&packet, &mut departures);
             Ok(())
         });
-        outcome.with_context(|| format!("the witness at {interface} failed"))?;
+        outcome.with_context(|| format!("the reference capture at {interface} failed"))?;
         Ok(Seen { interface, departures, ledger })
     }
 }

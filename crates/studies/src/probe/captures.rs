@@ -23,7 +23,7 @@ pub(crate) struct Captures {
     pub(crate) ledger: Ledger,
 }
 
-/// How a source captures here: threads that stamp by themselves have real-time priority where it is
+/// Capture settings of a source. Threads that stamp in user space have real-time priority where it is
 /// granted, so that no other capture delays them.
 pub(super) fn config(source: Source, cores: Cores) -> Config {
     let realtime = source.stamp == StampSource::Raw;

@@ -10,8 +10,7 @@ use wirestamp_traffic::{
     PacingClock, Pattern, SendMethod, SendOptions, Sender, ServiceClock, Stream, StreamPlan,
 };
 
-/// A packet whose call took longer than this was sent by a thread that had been interrupted, and nobody
-/// knows when. A call takes a few microseconds, and some tens where it wakes sleeping captures.
+/// A packet whose call took longer than this was sent by an interrupted thread, at an unknown time. A call takes a few microseconds, and some tens where it wakes sleeping captures.
 const HELD: Span = Span::from_micros(250);
 
 /// Where packets say that they go.
@@ -24,7 +23,7 @@ pub(crate) struct Departures {
 }
 
 impl Departures {
-    /// Sends so many packets of a pattern from the calling thread's namespace, on `core` if there is
+    /// Sends `packets` packets of a pattern from the calling thread's namespace, on `core` if there is
     /// one.
     pub(super) fn send(
         clock: &ClockService,

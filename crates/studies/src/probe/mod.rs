@@ -38,9 +38,9 @@ pub(crate) struct Probe {
     refused: BTreeMap<String, String>,
 }
 
-/// What became of a flow.
+/// A flow as sent and as captured.
 pub(crate) struct Observed {
-    /// What the sender says.
+    /// The sender's report.
     pub(crate) departures: Departures,
     /// What each source has to say, in the order they were given; none of one that was refused.
     pub(crate) captures: Vec<Option<Captures>>,
@@ -58,10 +58,10 @@ impl Probe {
         Ok(Self { clock, wire: Wire::new()?, refused: BTreeMap::new() })
     }
 
-    /// Sends so many packets of a pattern, and captures them by all sources at once.
+    /// Sends `packets` packets of a pattern, and captures them by all sources at once.
     ///
     /// # Errors
-    /// When the flow cannot be sent, or a capture ends early. A source that cannot be had here is no
+    /// When the flow cannot be sent, or a capture ends early. A source that is not available here is no
     /// error ([`Probe::refusals`]).
     pub(crate) fn observe(
         &mut self,
@@ -117,7 +117,7 @@ impl Probe {
     }
 }
 
-/// Ends captures, also in a panic: threads that were not told to end would have it hang.
+/// Ends captures, also after a panic: threads that are not stopped would make it hang.
 struct AtEnd<'a>(&'a Stop);
 
 impl Drop for AtEnd<'_> {

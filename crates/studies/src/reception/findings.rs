@@ -74,7 +74,7 @@ pub(super) struct CellFindings {
     pub(super) captures_lost: u64,
     /// Replicas that the interfaces dropped.
     pub(super) interfaces_dropped: u64,
-    /// Replicas that were not seen, and that nobody counted.
+    /// Replicas that were not seen, and that no counter includes.
     pub(super) unexplained: u64,
     /// Replicas that the kernel stamped late.
     pub(super) stamped_late: u64,

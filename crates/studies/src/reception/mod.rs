@@ -1,5 +1,5 @@
 //! How well packets are received and stamped by one technique and another: the experiment of
-//! Grigorjew et al., sections III.B and IV (Table I, Figures 2, 4, 5 and 6), made again on this
+//! Grigorjew et al., sections III.B and IV (Table I, Figures 2, 4, 5 and 6), reproduced on this
 //! machine.
 //!
 //! Two taps see each packet, before and after a device, and measure the delay between; here the device

@@ -5,7 +5,7 @@ use crate::account;
 use crate::experiment::{Runs, Study, Verdict};
 use crate::replicas::Block;
 
-/// Runs of made-up blocks: from the conditions of a cell and the number of the repetition, the share
+/// Runs of synthetic blocks: from the conditions of a cell and the number of the repetition, the share
 /// that is measured and the deviation of the error.
 fn runs(repetitions: u32, make: impl Fn(&Conditions, f64) -> (u64, f64)) -> Runs<Block> {
     let size =

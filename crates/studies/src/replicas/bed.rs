@@ -45,7 +45,7 @@ pub(crate) struct Losses {
     /// Dropped by the interfaces, for want of room. Over a veth, what AF_XDP drops is counted there
     /// again.
     pub(crate) interfaces: u64,
-    /// Counted by nobody.
+    /// In no counter.
     pub(crate) unexplained: u64,
     /// Stamped by the kernel later than they should have been.
     pub(crate) stamped_late: u64,

@@ -39,7 +39,7 @@ pub(crate) struct Block {
     pub(crate) captures_lost: u64,
     /// Replicas that the interfaces dropped.
     pub(crate) interfaces_dropped: u64,
-    /// Replicas that were sent, not seen, and that nobody has counted.
+    /// Replicas that were sent and not seen, and that no counter includes.
     pub(crate) unexplained: u64,
     /// Replicas that the kernel stamped later than it should.
     pub(crate) stamped_late: u64,

@@ -19,8 +19,7 @@ const HARDWARE: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 0x98], [2, 0, 0, 0, 0, 0x99]];
 const ADDRESSES: [[u8; 4]; 2] = [[10, 77, 3, 98], [10, 77, 3, 99]];
 const PORTS: [u16; 2] = [7000, 5004];
 
-/// A frame of so many bytes, check sequence included, all replicas of which differ in their number
-/// alone.
+/// A frame of `frame_bytes`, check sequence included. All replicas differ in their number only.
 ///
 /// # Errors
 /// When a number does not fit in.
@@ -55,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_has_the_length_that_was_asked_for_and_tells_its_number() {
+    fn frame_has_requested_length_and_number() {
         for frame_bytes in [64, 256, 1518] {
             let mut frame = template(frame_bytes).unwrap();
             assert_eq!(frame.len(), usize::from(frame_bytes) - 4);

@@ -11,7 +11,7 @@ pub(crate) struct Round<'a> {
     pub(crate) frame_bytes: u16,
     /// The least time from one packet to the next.
     pub(crate) interval: Span,
-    /// No more than so many packets, and no longer than that.
+    /// Max packets of the round.
     pub(crate) packets: u32,
     pub(crate) time: Span,
     /// How long the device under test takes for the packet of a number, or as long as sending the first

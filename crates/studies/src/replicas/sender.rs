@@ -26,8 +26,8 @@ const AHEAD_GAP: Duration = Duration::from_millis(1);
 /// The number that those carry.
 const AHEAD_NUMBER: u64 = u64::MAX;
 
-/// How long a link may take to send a frame before the round has failed.
-const PATIENCE: u32 = 10_000_000;
+/// Max attempts to queue a frame before the round fails.
+const MAX_QUEUE_ATTEMPTS: u32 = 10_000_000;
 
 /// When both replicas of a packet were handed to the kernel, by the counter.
 pub(super) type Sent = [u64; 2];
@@ -104,7 +104,7 @@ impl Link {
     /// Writes the frame of a number where the kernel will take it from.
     fn prepare(&mut self, number: u64) -> anyhow::Result<()> {
         frame::set_number(&mut self.template, number);
-        for _ in 0..PATIENCE {
+        for _ in 0..MAX_QUEUE_ATTEMPTS {
             let template = &self.template;
             let queued = self.transmitter.queue(|memory| {
                 memory[..template.len()].copy_from_slice(template);

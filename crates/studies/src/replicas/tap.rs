@@ -12,7 +12,7 @@ pub(super) struct Tap {
 }
 
 impl Tap {
-    /// Has room for so many packets.
+    /// A tap with room for `packets` packets.
     pub(super) fn new(packets: usize) -> Self {
         Self { stamps: vec![None; packets] }
     }

@@ -56,8 +56,8 @@ impl Outcome {
     }
 }
 
-/// Runs these studies until all are done or `stop` is requested, and goes on when one cannot be run.
-/// There is nothing of a study that had not begun by then.
+/// Runs these studies until all are done or `stop` is requested. Continues when one cannot be run.
+/// Studies that had not begun by then are absent from the result.
 ///
 /// # Errors
 /// When the folder cannot be made.

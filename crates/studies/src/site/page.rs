@@ -12,7 +12,7 @@ pub(super) fn html(outcomes: &[Outcome]) -> String {
     let here = here.map(|account| account.making.circumstances.clone()).unwrap_or_default();
     let generated_at = format!("{} UTC", here.date);
     let heading = Heading {
-        title: "The papers\u{2019} experiments, made again",
+        title: "Reproduced experiments of the papers",
         generated_at: &generated_at,
         summary: &[summary(outcomes)],
     };

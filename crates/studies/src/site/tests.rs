@@ -68,18 +68,18 @@ static WEATHER: &[Entry] = &[
 const OPTIONS: Options = Options { quick: true, seed: 1, folder: None };
 
 #[test]
-fn one_that_cannot_be_run_does_not_keep_the_others_from_it_and_a_stop_does() {
-    let mut told = Vec::new();
+fn failed_study_does_not_prevent_others_but_stop_does() {
+    let mut reported = Vec::new();
     let stop = Stop::new().unwrap();
     let outcomes =
-        run(WEATHER, &OPTIONS, &stop, &mut |progress| told.push(progress.clone())).unwrap();
+        run(WEATHER, &OPTIONS, &stop, &mut |progress| reported.push(progress.clone())).unwrap();
     let names: Vec<_> = outcomes.iter().map(|outcome| outcome.study).collect();
     assert_eq!(names, ["fails", "rains", "stops"]);
     assert_eq!(outcomes[0].error(), Some("cannot rain: no <cloud>"));
     assert!(outcomes[2].account().unwrap().making.interrupted);
     // The last of them takes a minute, too.
-    let left = told[0].left.as_secs();
-    assert!((119..=120).contains(&left) && told[0].doing == "rains it", "{told:?}");
+    let left = reported[0].left.as_secs();
+    assert!((119..=120).contains(&left) && reported[0].doing == "rains it", "{reported:?}");
 
     let document = serde_json::to_value(&outcomes).unwrap();
     assert_eq!(document[0]["error"], "cannot rain: no <cloud>");

@@ -28,7 +28,7 @@ pub(super) fn account(runs: &Runs<Block>, findings: &Findings) -> anyhow::Result
         ),
     ];
     Ok(Account {
-        title: "How small a change of the delay can be told",
+        title: "Smallest change of the delay that is detected",
         making: Making::of(runs),
         claims: claims::claims(findings),
         paper: PAPER,

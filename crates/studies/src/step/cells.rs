@@ -19,8 +19,8 @@ const INTERVAL: Span = Span::from_micros(16);
 pub(super) const BLOCKS: u32 = 150;
 /// What a run takes beside sending.
 const AROUND: Duration = Duration::from_millis(250);
-/// A run on a machine that is busy with other things ends after so many times its proper length.
-const LONGEST: i64 = 20;
+/// Max duration of a run on a busy machine, as a multiple of its nominal duration.
+const MAX_DURATION_FACTOR: i64 = 20;
 
 /// How much is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub(super) fn of(design: &Design, cell: &Cell) -> Option<(String, u32)> {
     Some((technique.to_owned(), step.parse().ok()?))
 }
 
-/// Whether the delay of a packet is raised, of so many that a run has.
+/// Whether the delay of a packet is raised, in a run of `packets` packets.
 pub(super) const fn is_raised(number: u64, packets: u64) -> bool {
     packets / 3 <= number && number < packets / 3 * 2
 }
@@ -110,7 +110,7 @@ impl Study for Cells {
             frame_bytes: FRAME_BYTES,
             interval: INTERVAL,
             packets,
-            time: Span::from_nanos(LONGEST * INTERVAL.as_nanos() * i64::from(packets)),
+            time: Span::from_nanos(MAX_DURATION_FACTOR * INTERVAL.as_nanos() * i64::from(packets)),
             delay: &delay,
             stressed: false,
         };

@@ -42,7 +42,7 @@ pub(super) struct OfTechnique {
     pub(super) checks: Vec<Check>,
     /// The steps that the sender made.
     pub(super) steps: Vec<Step>,
-    /// Replicas that the captures lost, that the interfaces dropped, and that nobody counted.
+    /// Replicas lost by the captures, dropped by the interfaces, and in no counter.
     pub(super) lost: [u64; 3],
 }
 
@@ -75,7 +75,7 @@ pub(super) struct Step {
 const CHECKED: [f64; 4] = [0.0, 0.5, 1.0, 2.0];
 
 impl Findings {
-    /// Computes what the runs tell, of so many packets each.
+    /// Computes the result of runs of `packets` packets each.
     pub(super) fn of(runs: &Runs<Block>, packets: u32, missing: Option<String>) -> Self {
         let names = runs.design.factors.first().map(|factor| factor.levels.clone());
         let names = names.unwrap_or_default();
@@ -93,7 +93,7 @@ impl Findings {
     }
 }
 
-/// The runs, each of so many packets.
+/// The runs and the number of packets of each.
 #[derive(Clone, Copy)]
 pub(super) struct Data<'a> {
     pub(super) runs: &'a Runs<Block>,
@@ -202,7 +202,7 @@ fn others(runs: &[Vec<f64>], but: usize) -> Chance {
     Chance::of(others.map(|(_, run)| run.as_slice()))
 }
 
-/// A series in so many parts of equal length; what is left over is in none.
+/// A series split into `parts` of equal length; the rest is dropped.
 fn parts_of(series: &[f64], parts: usize) -> impl Iterator<Item = &[f64]> {
     series.chunks_exact((series.len() / parts).max(1))
 }

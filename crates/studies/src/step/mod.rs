@@ -1,9 +1,9 @@
-//! How small a change of the delay can be told: the experiment of Grigorjew et al., section IV
-//! (Figure 3), made again on this machine.
+//! Smallest change of the delay that is detected: the experiment of Grigorjew et al., section IV
+//! (Figure 3), reproduced on this machine.
 //!
 //! The paper puts 18 m of copper between its taps for the second third of the packets, which raises the
 //! delay by 88 ns. Here the emulated device raises its delay ([`crate::replicas`]), by that and by other
-//! steps, and a test says whether the step is in what the taps measured. Departures from the paper: `deviations.md`.
+//! steps, and a statistical test reports whether the taps detect the step. Departures from the paper: `deviations.md`.
 
 mod account;
 mod cells;

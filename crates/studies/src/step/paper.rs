@@ -6,7 +6,7 @@ pub(crate) use crate::reception::PAPER;
 pub(super) const MACHINE: &str =
     "Intel i7-4790 with Intel I350-T4; 18 m of copper, put in and taken out again";
 
-/// The frame size of Figure 2; that of Figure 3 is not told.
+/// The frame size of Figure 2; the paper does not state that of Figure 3.
 pub(super) const FRAME_BYTES: u16 = 256;
 
 /// "A very distinct increase of roughly 88 ns": what 18 m of copper add.

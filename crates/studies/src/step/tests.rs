@@ -7,7 +7,7 @@ use crate::replicas::Block;
 
 const SIZE: fn() -> Size = || Size { repetitions: 6, packets: 1500, ..Size::quick() };
 
-/// Runs of made-up errors: of the number of the repetition and of the block.
+/// Runs of synthetic errors: of the number of the repetition and of the block.
 fn runs(error: impl Fn(u32, u64) -> Option<f64>) -> Runs<Block> {
     let design = Cells::new(SIZE()).design();
     let block = |turn: &Turn, place: u64| {

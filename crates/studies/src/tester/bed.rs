@@ -1,7 +1,7 @@
 //! The bed: a sender and a receiver, connected by a veth pair that carries nothing else.
 //!
 //! The source and the first router of the lab's path are these two; what lies behind the router
-//! takes no part. Frames go to a hardware address that is nobody's, so that the receiver's stack
+//! takes no part. Frames go to an unused hardware address, so that the receiver's stack
 //! drops them right after the taps.
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -14,7 +14,7 @@ use wirestamp_lab::{Impairments, Netns, PathLab, SOURCE_INTERFACE, SOURCE_V4, TA
 use wirestamp_traffic::MacAddress;
 
 /// A locally administered address that no interface of the bed has.
-pub const NOBODY: MacAddress = MacAddress([2, 0, 0, 0, 0, 0x99]);
+pub const UNUSED_MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 0x99]);
 /// The receiver's own address: the router's at tap A in the lab.
 pub const RECEIVER: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 2);
 /// Where frames say that they go: another host of the link.

@@ -1,4 +1,4 @@
-//! The load: live frames to nobody.
+//! The load: live frames to an unused hardware address.
 
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::atomic::AtomicBool;
@@ -9,7 +9,7 @@ use wirestamp_lab::Netns;
 use wirestamp_traffic::ServiceClock;
 use wirestamp_traffic::live::{Direction, Limit, LiveFrames, LiveReport, Pace, Template, outgoing};
 
-use super::bed::{Bed, DESTINATION, INTERFACE, NOBODY, SENDING_INTERFACE, send, source};
+use super::bed::{Bed, DESTINATION, INTERFACE, SENDING_INTERFACE, UNUSED_MAC, send, source};
 
 /// Bytes of the check sequence (IEEE 802.3), which the sizes of papers include and frames on a veth do
 /// not have.
@@ -105,7 +105,7 @@ impl Load {
         let Ends { source: from, destination: to } = self.ends;
         let frame_bytes = self.frame_bytes.checked_sub(CHECK_SEQUENCE);
         let frame_bytes = frame_bytes.context("a frame is longer than its check sequence")?;
-        let ends = outgoing(interface, to, Some(from.ip()), from.port(), Some(NOBODY))?;
+        let ends = outgoing(interface, to, Some(from.ip()), from.port(), Some(UNUSED_MAC))?;
         let [source, destination] = ends;
         Ok(Template { source, destination, frame_bytes, flows: 1, stream: 1 })
     }

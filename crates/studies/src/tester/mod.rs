@@ -1,8 +1,8 @@
 //! What a capture is tested with: a link that carries nothing else, frames at a rate, busy cores, other
 //! tools in processes of their own, and the account of what was sent and what was captured.
 //!
-//! RFC 2544 calls this the tester. It sends and receives on one machine, so what the sender itself cannot
-//! do is told apart: frames that were never sent are nobody's loss.
+//! RFC 2544 calls this the tester. It sends and receives on one machine, so the limits of the sender are
+//! known: frames that were never sent are excluded from loss.
 
 mod bed;
 mod busy;
@@ -12,8 +12,8 @@ mod trial;
 
 pub(crate) use bed::WIDE;
 pub use bed::{
-    Bed, CAPTURE_CORE, DESTINATION, INTERFACE, NOBODY, RECEIVER, SENDING_CORE, SENDING_INTERFACE,
-    source, stay_on,
+    Bed, CAPTURE_CORE, DESTINATION, INTERFACE, RECEIVER, SENDING_CORE, SENDING_INTERFACE,
+    UNUSED_MAC, source, stay_on,
 };
 pub use busy::Spinner;
 pub use load::{CHECK_SEQUENCE, Ends, Load};

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Longer than any of them takes to begin, to come to rest, or to end.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// How often is looked.
-const LOOK: Duration = Duration::from_millis(10);
+/// Max time for a tool to start, to become idle, or to exit.
+const TOOL_TIMEOUT: Duration = Duration::from_secs(20);
+/// Interval between checks of a tool.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A tool that captures. Dropping it kills the process.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl Tool {
 
     fn wait_for(&self, announcement: &str) -> anyhow::Result<()> {
         let mut said = Vec::new();
-        while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
+        while let Ok(line) = self.lines.recv_timeout(TOOL_TIMEOUT) {
             if line.contains(announcement) {
                 return Ok(());
             }
@@ -92,8 +92,8 @@ impl Tool {
         let quiet = self.retires_within + Duration::from_millis(150);
         let begun = Instant::now();
         let (mut ticks, mut since) = (self.cpu_ticks()?, begun);
-        while since.elapsed() < quiet && begun.elapsed() < PATIENCE {
-            thread::sleep(LOOK);
+        while since.elapsed() < quiet && begun.elapsed() < TOOL_TIMEOUT {
+            thread::sleep(POLL_INTERVAL);
             let now = self.cpu_ticks()?;
             if now > ticks {
                 (ticks, since) = (now, Instant::now());
@@ -116,11 +116,11 @@ impl Tool {
 
     fn wait(&mut self) -> anyhow::Result<ExitStatus> {
         let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
+        while begun.elapsed() < TOOL_TIMEOUT {
             if let Some(status) = self.child.try_wait()? {
                 return Ok(status);
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
         bail!("{} does not end", self.name);
     }

@@ -18,7 +18,7 @@ const QUIET: Duration = Duration::from_millis(200);
 /// How often is looked.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// What was sent and what became of it.
+/// Result of a trial: frames sent and captured.
 pub(crate) struct Trial<S> {
     pub(crate) sent: LiveReport,
     pub(crate) ledger: Ledger,
@@ -61,7 +61,7 @@ pub(crate) fn capture_during<S: Sink + Send>(
     Ok(Trial { sent, ledger, cpu, sink })
 }
 
-/// Waits until so many packets are consumed, or no more are.
+/// Waits until `arrived` packets are consumed, or no more are.
 fn rest(live: &Arc<LiveLedger>, arrived: u64) {
     let consumed = || {
         let ledger = live.snapshot();

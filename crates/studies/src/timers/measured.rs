@@ -22,7 +22,7 @@ pub(super) struct Measured {
     pub(super) emulated_by: Option<String>,
     /// The smallest usual step of the clock in nanoseconds; none if the source cannot be used.
     pub(super) step_ns: Option<f64>,
-    /// A read that costs more than so many nanoseconds is a peak.
+    /// Threshold of a peak: a read that costs more, in nanoseconds.
     pub(super) peak_above_ns: Option<f64>,
     /// How many reads are peaks.
     pub(super) peaks: u64,

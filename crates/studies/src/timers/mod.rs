@@ -1,5 +1,5 @@
 //! What it costs to read each time source: the experiment of Fedotova and Siemens, "HighPerTimer",
-//! section 5 (Tables 1 and 2, Figures 2 and 3), made again on this machine.
+//! section 5 (Tables 1 and 2, Figures 2 and 3), reproduced on this machine.
 //!
 //! As in the paper, a source is read over and over, and the cost of a read is what passes between
 //! two reads in a row, in the source's own ticks. Mean and standard deviation are given with the

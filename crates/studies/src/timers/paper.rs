@@ -52,9 +52,9 @@ pub(super) struct Published {
     pub(super) figure: &'static str,
     /// The processor in two words.
     pub(super) processor: &'static str,
-    /// What the paper tells of the machine.
+    /// The machine, as the paper describes it.
     pub(super) machine: &'static str,
-    /// What its kernel kept time by, in the kernel's word.
+    /// Clock source of its kernel, by the kernel's name.
     pub(super) clocksource: &'static str,
     /// The costs, peaks filtered, in the order of the table.
     pub(super) costs: [PublishedCost; 3],

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 pub(super) use wirestamp_metrics::numeric::count_to_f64 as real;
 use wirestamp_metrics::numeric::nearest_rank_per_mille;
 
-/// Costs below so many ticks are counted in a table, the others in a map: 1.5 us of a TSC and much
-/// more of slower counters, so the map holds little else than interruptions.
+/// Costs below this number of ticks are counted in a table, the others in a map: 1.5 us of a TSC and much
+/// more of slower counters, so the map holds mostly interruptions.
 const TABLE: u16 = 4096;
 
 /// How many reads had which cost, in ticks.
@@ -28,7 +28,7 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// Counts a cost of so many ticks.
+    /// Counts a cost of `ticks`.
     pub(super) fn record(&mut self, ticks: u64) {
         self.add(ticks, 1);
     }
@@ -38,7 +38,7 @@ impl Tally {
         other.sizes().for_each(|(ticks, count)| self.add(ticks, count));
     }
 
-    /// Counts so many costs of so many ticks each.
+    /// Counts `count` costs of `ticks` each.
     pub(super) fn add(&mut self, ticks: u64, count: u64) {
         let index = usize::try_from(ticks).unwrap_or(usize::MAX);
         match self.low.get_mut(index) {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_the_costs_that_so_many_do_not_exceed() {
+    fn percentiles_are_costs_not_exceeded_by_that_share() {
         let cost = tally(1..=1_000).cost(u64::MAX, 1.0).unwrap();
         let percentiles = [cost.p50, cost.p90, cost.p99, cost.p999];
         assert_eq!(percentiles, [500.0, 900.0, 990.0, 999.0]);

@@ -30,7 +30,7 @@ fn sources() -> Survey {
     Survey { sources, selected: "tsc" }
 }
 
-/// Runs of made-up costs in ticks of 1 ns, with how often each occurs: of way and repetition.
+/// Runs of synthetic costs in ticks of 1 ns, with how often each occurs: of way and repetition.
 fn runs(repetitions: u32, costs: impl Fn(usize, u32) -> Vec<(u64, u64)>) -> Runs<Size> {
     let design = Design {
         name: "timers".to_owned(),
@@ -180,7 +180,7 @@ fn rounds_are_divided_into_runs_of_which_none_is_long() {
 }
 
 #[test]
-fn a_stopped_run_measures_nothing_and_still_tells_of_every_source() {
+fn stopped_run_measures_nothing_and_lists_every_source() {
     let stop = Stop::new().unwrap();
     stop.request();
     let options = Options { quick: true, folder: None, seed: 1 };

@@ -1,5 +1,5 @@
 //! What a probe's stamps are off by from a constant rhythm: the experiment of the 6QM report, section
-//! 3.2 (Figures 3-5 to 3-13), made again on this machine.
+//! 3.2 (Figures 3-5 to 3-13), reproduced on this machine.
 //!
 //! Frames of one size are sent at a constant rate, and the least, mean and longest time between the
 //! stamps of two packets and its standard deviation are held against the sender's. The report knows of

@@ -50,7 +50,7 @@ impl Pause {
         }
     }
 
-    /// From a packet to the next with frames of so many bytes, check sequence included: "Tb+Tbp", in
+    /// From a packet to the next with frames of `frame_bytes`, check sequence included: "Tb+Tbp", in
     /// nanoseconds.
     pub(super) const fn period_ns(self, frame_bytes: u16) -> u32 {
         let frame = frame_bytes as u32 * BYTE_NS;

@@ -31,7 +31,7 @@ fn failed_study_does_not_stop_the_others() {
     let message = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{message}");
     assert!(message.starts_with("wirestamp: study timers cannot be run: "), "{message}");
-    assert!(message.contains("the same command goes on"), "{message}");
+    assert!(message.contains("run the same command again"), "{message}");
 
     let outcomes: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
     let [timers, overhead] = outcomes.try_into().unwrap();

@@ -1,4 +1,4 @@
-//! The load: live frames to nobody.
+//! The load: live frames to an unused address.
 
 use std::time::Duration;
 

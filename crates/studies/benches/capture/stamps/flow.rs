@@ -2,7 +2,7 @@
 
 use anyhow::{bail, ensure};
 use wirestamp_clock::{Span, Time, Utc};
-use wirestamp_studies::tester::{DESTINATION, NOBODY, SENDING_INTERFACE};
+use wirestamp_studies::tester::{DESTINATION, SENDING_INTERFACE, UNUSED_MAC};
 use wirestamp_traffic::PacingClock;
 use wirestamp_traffic::{
     Pattern, SendMethod, SendOptions, Sender, SentPacket, ServiceClock, Stream, StreamPlan,
@@ -48,14 +48,14 @@ impl Flow {
         Ok(Self { name, plan: StreamPlan { pattern, start: Span::ZERO, packets } })
     }
 
-    /// Sends it, each packet as a frame to nobody.
+    /// Sends the flow, each packet as a frame to an unused hardware address.
     pub(super) fn send(&self, bench: &Bench) -> anyhow::Result<Departures> {
         bench.bed.send(|| {
             let mut stream = Stream::new(1, self.plan.clone(), DESTINATION.into());
             stream.interface = Some(SENDING_INTERFACE.into());
             let way = SendOptions {
                 method: SendMethod::Packet,
-                mac: Some(NOBODY),
+                mac: Some(UNUSED_MAC),
                 ..SendOptions::default()
             };
             let sender = Sender::open_with(vec![stream], &way)?;

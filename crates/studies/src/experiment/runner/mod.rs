@@ -80,9 +80,9 @@ impl<S> Runs<S> {
     }
 }
 
-/// Runs all cells in an order by `seed`, until `stop` is requested. What an earlier run has left in
-/// `folder` is not done again, and keeps the order of then. Before each run `progress` is told how far it
-/// is; so one that was stopped before it began still says how long the rest will take.
+/// Runs all cells in an order by `seed`, until `stop` is requested. Results of an earlier run in
+/// `folder` are kept, as is their order. Calls `progress` before each run, so that a study that was stopped
+/// before its first run still reports the remaining time.
 ///
 /// # Errors
 /// When a cell cannot be run, the folder cannot be used, or it holds the results of another design.

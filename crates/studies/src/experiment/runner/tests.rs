@@ -125,11 +125,11 @@ fn a_run_that_is_stopped_before_says_how_long_the_rest_will_take() {
     let stop = Stop::new().unwrap();
     stop.request();
     let mut fake = Fake::new(3, None);
-    let mut told = Vec::new();
-    let progress = &mut |progress: &Progress| told.push((progress.share, progress.left));
+    let mut reported = Vec::new();
+    let progress = &mut |progress: &Progress| reported.push((progress.share, progress.left));
     let stopped = run(&mut fake, Some(folder.path()), 1, &stop, progress).unwrap();
     assert_eq!((fake.ran.len(), stopped.runs.len(), stopped.interrupted), (0, 5, true));
-    assert_eq!(told, [(5.0 / 12.0, Duration::from_secs(7))]);
+    assert_eq!(reported, [(5.0 / 12.0, Duration::from_secs(7))]);
 }
 
 #[test]

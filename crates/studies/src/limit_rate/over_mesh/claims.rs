@@ -56,7 +56,7 @@ fn rates(findings: &Findings, which: &[usize]) -> String {
 
 fn aim(runs: &Runs<Trial>, findings: &Findings, who: &str, which: [usize; 3]) -> Claim {
     let above = |trials: &[Trial]| match found(trials)? {
-        // Of what was not sent nobody knows what would have become.
+        // The outcome at rates that were not sent is unknown.
         Saturation::NotReached(rate) if rate < real(AIM) => None,
         found => Some(found.at_least() - real(AIM)),
     };

@@ -134,7 +134,7 @@ impl Findings {
     pub(super) fn accounts(&self) -> String {
         format!(
             "Of {} frames that were sent in all trials, {} were measured by every task that counts, {} lost by \
-             the probe's capture, and {} before it, for want of room; nobody accounts for {}.",
+             the probe's capture, and {} before it, for lack of memory; {} are unaccounted for.",
             count(self.sent),
             count(self.measured),
             count(self.probe_lost),

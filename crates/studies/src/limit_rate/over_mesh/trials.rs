@@ -61,8 +61,7 @@ pub(super) const SETUPS: [Setup; 7] = [
 /// The packets of the active task: where to, how many a second, and how long above IP.
 const ACTIVE: (u16, u32, u16) = (6001, 100, 308);
 
-/// Tasks that count tell of what they have counted each second: who has told of nothing new for so long has
-/// nothing more to tell.
+/// Time without new counts after which a task has reported everything. Counting tasks report every second.
 const QUIET: Duration = Duration::from_secs(3);
 
 /// A probe is at rest that takes less than this share of its core for so long.
@@ -82,7 +81,7 @@ const AROUND_TRIAL: Duration = Duration::from_millis(1_500);
 pub(super) struct Size {
     repetitions: u32,
     lasts: Duration,
-    /// So many of the set-ups, the first ones.
+    /// Number of set-ups to test, from the first.
     setups: usize,
     /// How near a search comes, as a share of the rate.
     resolution: f64,
@@ -262,11 +261,11 @@ impl Bench<'_> {
         Ok(Counted { packets, missed })
     }
 
-    /// Waits until so many frames are accounted for, or no more are; what has been counted since.
+    /// Waits until `arrived` frames are accounted for, or no more are. Returns the counts since `before`.
     fn rest(&mut self, before: Counted, arrived: u64, stop: &Stop) -> anyhow::Result<Counted> {
         let (mut last, mut since) = (Counted::default(), Instant::now());
         while last.packets + last.missed < arrived && since.elapsed() < QUIET {
-            stop.wait(mesh::ASK);
+            stop.wait(mesh::POLL_INTERVAL);
             let now = self.counted()?;
             let now = Counted {
                 packets: now.packets - before.packets,
@@ -306,7 +305,7 @@ impl Bench<'_> {
 /// The CPU time of threads, by their numbers.
 type Times = BTreeMap<u32, Duration>;
 
-/// What threads have taken since. What one that has ended took last, nobody knows.
+/// CPU time of threads between two readings. The last part of a thread that has ended is unknown.
 fn used(before: &Times, now: &Times) -> Duration {
     let of_thread = |(number, time): (&u32, &Duration)| {
         time.saturating_sub(before.get(number).copied().unwrap_or_default())
@@ -327,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_came_or_went_keep_nobody_from_adding_up() {
+    fn started_and_ended_threads_are_summed() {
         let times = |all: &[(u32, u64)]| -> Times {
             all.iter().map(|(number, ms)| (*number, Duration::from_millis(*ms))).collect()
         };
