@@ -161,7 +161,7 @@ fn pass_on_capabilities(passed_on: CapabilitySet) -> io::Result<()> {
     Ok(())
 }
 
-/// Forks the process that goes on to execute the command, and stays behind as its init process.
+/// Forks the process that executes the command, and stays behind as its init process.
 ///
 /// Returns in the child only. The caller, the first process of its PID namespace, closes every
 /// descriptor but the standard three, reaps until the child has ended, and exits with the child's

@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use wirestamp_clock::{Time, Utc};
 
+use super::PipelineContext;
 use super::acquire::{self, AcquisitionResult, Downstream};
 use super::consume::Consumer;
 use super::convert::Batch;
-use super::{PipelineContext, affinity};
 use crate::CaptureLoss;
+use crate::affinity;
 use crate::receiver::{Frame, FrameMemory, Receiver};
 
 /// Frames per batch: few enough for the first-level cache.

@@ -4,11 +4,11 @@ use pcap_file::pcapng::Block;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
 use wirestamp_clock::Span;
 
-use super::{
-    Conversion, Interface, PROGRESS_INTERVAL, Restamp, Unchanged, Watch, packet_comments, reader,
-};
+use super::{Conversion, Interface, PROGRESS_INTERVAL, Restamp, Unchanged, Watch};
 use crate::Error;
+use crate::file::interface::packet_comments;
 use crate::file::raw::error_of;
+use crate::file::reader;
 use crate::file::times::from_epoch;
 
 impl Restamp<'_> {

@@ -16,11 +16,11 @@ use pcap_file::pcapng::blocks::{
 use pcap_file::pcapng::{Block, PcapNgWriter, RawBlock};
 
 use super::output::Output;
-use super::{PROGRESS_INTERVAL, Restamp, Watch, reader};
+use super::{PROGRESS_INTERVAL, Restamp, Watch};
 use crate::Error;
 use crate::file::buffer::BUFFER_BYTES;
 use crate::file::times::since_epoch;
-use crate::file::{Provenance, RawValue};
+use crate::file::{Provenance, RawValue, reader};
 
 impl Restamp<'_> {
     /// Writes the capture with the new times to `output`, or to standard output for `-`. A regular file is written
