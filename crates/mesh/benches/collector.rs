@@ -1,10 +1,10 @@
-//! How many observations a second become results, from two probes over TLS on the loopback interface.
+//! Throughput of a collector in observations per second, with two probes over TLS on the loopback interface.
 //!
 //! `cargo bench -p wirestamp-mesh --bench collector`
 //!
-//! What the probes saw is encoded and in their spools before the clock starts. All the rest is measured: reading
-//! the spools, gRPC and TLS on both sides, decoding, correlating, storing. Both probes and the controller are this
-//! one process.
+//! The observations are encoded and in the spools before the measurement starts. The measurement covers reading the
+//! spools, gRPC and TLS on both sides, decoding, correlation and storage. Both probes and the controller run in this
+//! process.
 
 #[expect(dead_code, reason = "benchmarks do not need all of it")]
 #[path = "../tests/common/mod.rs"]
@@ -20,15 +20,15 @@ use wirestamp_mesh::spool::Batch;
 
 const ROUNDS: usize = 5;
 
-/// Packets that pass the first point, and nanoseconds between them.
+/// Packets at the first point, and their distance in nanoseconds.
 const PACKETS: i64 = 4_000_000;
 const EACH: i64 = 2_000;
 
-/// Of so many the second point does not see one. It sees the others so much later, in nanoseconds.
+/// One packet of this number is lost; delay of the others, in nanoseconds.
 const LOST: i64 = 1_000;
 const DELAY: i64 = MILLISECOND;
 
-/// Packets of a batch.
+/// Packets per batch.
 const BATCH: i64 = 16_000;
 
 fn main() {
@@ -46,7 +46,7 @@ fn main() {
     println!("median {median:.2} million observations a second, from {least:.2} to {most:.2}");
 }
 
-/// Observations a second, and how many cores were busy.
+/// Observations per second, and busy cores.
 fn measure() -> (f64, f64) {
     let (folder, mesh) = mesh();
     let runtime = Runtime::new().unwrap();
@@ -64,7 +64,7 @@ fn measure() -> (f64, f64) {
     (f64::from(i32::try_from(observations).unwrap()) / seconds, used.as_secs_f64() / seconds)
 }
 
-/// What a point saw, and then nothing, until everything is settled.
+/// Observations of a point, then silence until all results are final.
 fn batches(point: u32) -> impl Iterator<Item = Batch> {
     let delay = i64::from(point) * DELAY;
     let time = move |id: i64| BEGIN + EACH * id + delay;

@@ -1,8 +1,8 @@
-//! Fills the folder of a controller with a day of results, for tests of the page: what two points would have
-//! seen goes through the collector, as if probes had delivered it.
+//! Fills the folder of a controller with a day of results, for tests of the page. Synthetic observations of two points
+//! pass through the collector as if probes had delivered them.
 //!
-//! Usage: `seed FOLDER [PATHS]`, and then `wirestamp controller --folder FOLDER`. So many more paths have the same day
-//! each, in a mesh of eleven sites; a hundred take 1.6 gigabytes.
+//! Usage: `seed FOLDER [PATHS]`, then `wirestamp controller --folder FOLDER`. PATHS is the number of additional paths
+//! with the same day, in a mesh of eleven sites. A hundred paths need 1.6 GB.
 
 #![expect(clippy::cast_possible_truncation, reason = "delays are far below 2^52 ns")]
 #![expect(clippy::cast_precision_loss, reason = "and so are seconds of a day")]
@@ -30,31 +30,31 @@ const SECOND: i64 = 1_000_000_000;
 const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
 
-/// What is told at once, in seconds: no packet is under way at the end of it.
+/// Length of a batch, in seconds. No packet is in transit at its end.
 const BATCH: i64 = 600;
 
-/// Packets a second.
+/// Packets per second.
 const RATE: i64 = 4;
 
-/// Seconds in which any machine makes all of it.
+/// Max time to generate the data, in seconds.
 const MAKING: i64 = 300;
 
-/// The mesh of the paths that are more of the same.
+/// Sites of the additional paths.
 const SITES: usize = 11;
 
-/// A path whose packets are made up.
+/// A path with synthetic packets.
 struct Path {
     name: &'static str,
     /// Its points.
     ends: [&'static str; 2],
-    /// How far back its results reach, in seconds.
+    /// Age of its first result, in seconds.
     age: i64,
-    /// Delay without any queue, and what queues add in the mean when it is worst, in nanoseconds.
+    /// Delay without queues, and max mean delay of queues, in nanoseconds.
     least: f64,
     queues: f64,
-    /// Whether packets are lost, doubled and overtaken, and a capture loses some.
+    /// Whether packets are lost, duplicated and reordered, also by the capture.
     is_bad: bool,
-    /// How far the second machine's clock may be off, in nanoseconds; none if nobody keeps it.
+    /// Max error of the second machine's clock, in nanoseconds; none if it is not synchronised.
     error: Option<i64>,
 }
 
@@ -96,7 +96,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let plan = TaskStore::open(&folder.join("plan.sqlite"))?;
     let mut now = Timestamp::from_second(Timestamp::now().as_second())?;
     if paths > 0 {
-        // They take a while to make, and are to be recent when they are looked at.
+        // Generation takes time, and the results must be recent afterwards.
         now += SignedDuration::from_secs(MAKING);
     }
     let results = Results::open(&folder.join("results.sqlite"))?;
@@ -115,7 +115,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     copy(&folder.join("results.sqlite"), &plan, made, paths)
 }
 
-/// Enters more paths, and gives each the results of the first task.
+/// Creates additional paths with copies of the first task's results.
 fn copy(
     results: &path::Path,
     plan: &TaskStore,
@@ -123,7 +123,7 @@ fn copy(
     paths: usize,
 ) -> Result<(), Box<dyn Error>> {
     let database = Connection::open(results)?;
-    // Nobody needs it behind a crash.
+    // The data need not survive a crash.
     database.execute_batch(
         "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
          CREATE TEMP TABLE day AS SELECT * FROM window WHERE task = 1;
@@ -139,7 +139,7 @@ fn copy(
             database.execute(&format!("UPDATE {one} SET task = ?"), [task])?;
             database.execute(&format!("INSERT INTO {all} SELECT * FROM {one}"), [])?;
         }
-        // Hours that are over are files already.
+        // Complete hours are archived already.
         let task_row =
             "INSERT INTO task SELECT ?1, settled_until, late, settled_until / ?2 * ?2 FROM task
                         WHERE number = 1";
@@ -154,7 +154,7 @@ fn enter(plan: &TaskStore, made: Timestamp, task: Value) -> Result<u64, Box<dyn 
     Ok(number)
 }
 
-/// Delivers what passed a path until a time, in seconds since 1970.
+/// Delivers the packets of a path up to a time, in seconds since 1970.
 fn fill(
     collector: &Arc<Collector>,
     path: &Path,
@@ -181,7 +181,7 @@ fn fill(
     Ok(())
 }
 
-/// What both points see of a stretch of time, and what the capture at the second loses.
+/// Observations of both points in a time range, and losses of the second point's capture.
 fn passed(
     path: &Path,
     rng: &mut Rng,
@@ -197,7 +197,7 @@ fn passed(
         let delay = (path.least + queue) as i64;
         let chance = if path.is_bad { rng.u32(..10_000) } else { u32::MAX };
         match chance {
-            // When it is busy.
+            // During high load.
             0..400 if load > 0.9 => {}
             500 => {
                 let around = Span::from_millis(100);
@@ -205,7 +205,7 @@ fn passed(
                 missed.push(CaptureLoss { from: time - around, until: time + around, packets: 1 });
             }
             501..503 => received.extend([delay, delay + 1000].map(|it| observation(id, left + it))),
-            // It is overtaken by the next.
+            // The next packet overtakes it.
             503..506 if packet < BATCH * RATE - 9 => {
                 received.push(observation(id, left + delay + SECOND / RATE));
             }
@@ -216,7 +216,7 @@ fn passed(
     (sent, received, missed)
 }
 
-/// How busy a path is, from 0 to 1: days have busy hours, and hours a rush.
+/// Load of a path, from 0 to 1: each day has busy hours, and each hour a peak.
 fn load(second: i64) -> f64 {
     let of_day = (second % DAY) as f64 / DAY as f64;
     let of_hour = (second % HOUR) as f64 / HOUR as f64;

@@ -36,7 +36,7 @@ fn batches(point: u32, numbers: Range<i64>) -> impl Iterator<Item = Batch> {
     })
 }
 
-/// That each packet is counted once, as what became of it.
+/// Asserts that each packet counts once, with its outcome.
 fn check(measured: &[Measured]) {
     let packets = PACKETS.unsigned_abs();
     assert_eq!(sum(measured, |it| it.counts.sent), packets);
@@ -52,7 +52,7 @@ fn check(measured: &[Measured]) {
 }
 
 #[test]
-fn what_two_probes_saw_becomes_results() {
+fn observations_of_two_probes_become_results() {
     let (folder, mesh) = mesh();
     let runtime = Runtime::new().unwrap();
     let [first, second] = [("roof", 0), ("cellar", 1)]
@@ -67,7 +67,7 @@ fn what_two_probes_saw_becomes_results() {
 }
 
 #[test]
-fn a_controller_that_was_killed_comes_to_the_same_results() {
+fn killed_controller_produces_the_same_results() {
     let (folder, mesh) = mesh();
     let runtime = Runtime::new().unwrap();
     let probes = [("roof", 0), ("cellar", 1)]
@@ -94,7 +94,7 @@ fn a_controller_that_was_killed_comes_to_the_same_results() {
 }
 
 #[test]
-fn who_may_not_deliver_is_told_so_and_disturbs_nobody() {
+fn unauthorized_delivery_is_rejected() {
     let (folder, mesh) = mesh();
     let (runtime, folder) = (Runtime::new().unwrap(), folder.path());
     let address = mesh.address.to_string();
@@ -115,9 +115,9 @@ fn who_may_not_deliver_is_told_so_and_disturbs_nobody() {
     assert!(why.ends_with("the viewer ben may not do this"), "{why}");
     let unused = token(folder, "eve");
     let trust = Trust::Token(&unused);
-    let nobody = runtime.block_on(async { call(&address, Role::Controller, &trust) }).unwrap();
+    let anonymous = runtime.block_on(async { call(&address, Role::Controller, &trust) }).unwrap();
     let eve = let_in("eve", 0);
-    let why = runtime.block_on(probe::deliver(nobody, &eve.stock, eve.channel)).unwrap_err();
+    let why = runtime.block_on(probe::deliver(anonymous, &eve.stock, eve.channel)).unwrap_err();
     assert!(why.to_string().contains("this requires a certificate of the mesh"), "{why}");
     // With one that was revoked.
     let revoked = let_in("cellar", 1);
@@ -127,7 +127,7 @@ fn who_may_not_deliver_is_told_so_and_disturbs_nobody() {
 }
 
 #[test]
-fn a_token_works_once_and_for_its_own_authority() {
+fn token_works_once_and_with_its_ca_only() {
     let (folder, mesh) = mesh();
     let (runtime, folder) = (Runtime::new().unwrap(), folder.path());
     let address = mesh.address.to_string();
@@ -140,7 +140,7 @@ fn a_token_works_once_and_for_its_own_authority() {
     let credentials = enrol(&roof, &request).unwrap();
     let why = enrol(&roof, &Request::new().unwrap()).map(drop).unwrap_err();
     assert!(why.contains("the token for probe roof was used at"), "{why}");
-    // The controller of another mesh is found out before it hears of the token.
+    // The controller of another mesh is detected before the token is sent.
     let elsewhere = tempfile::tempdir().unwrap();
     Authority::create(&authority(elsewhere.path()), now()).unwrap();
     let foreign = token(elsewhere.path(), "roof");

@@ -89,7 +89,7 @@ fn shake_hands(
 }
 
 #[test]
-fn nodes_of_one_mesh_know_each_other() {
+fn nodes_of_one_mesh_accept_each_other() {
     let (_folder, mut authority) = authority();
     let (probe, controller) = (subject("roof", Role::Probe), subject("main", Role::Controller));
     let [client, server] = [&probe, &controller].map(|it| issue(&mut authority, it));
@@ -101,7 +101,7 @@ fn nodes_of_one_mesh_know_each_other() {
 }
 
 #[test]
-fn nodes_of_another_mesh_are_refused_by_both_sides() {
+fn nodes_of_another_mesh_are_rejected() {
     let ((_one, mut here), (_other, mut there)) = (authority(), authority());
     let (probe, controller) = (subject("roof", Role::Probe), subject("main", Role::Controller));
     let called = controller.domain();
@@ -113,7 +113,7 @@ fn nodes_of_another_mesh_are_refused_by_both_sides() {
 }
 
 #[test]
-fn a_new_key_of_the_authority_signs_when_everybody_knows_of_it() {
+fn new_ca_key_signs_after_distribution() {
     let (_folder, mut authority) = authority();
     let (probe, controller) = (subject("roof", Role::Probe), subject("main", Role::Controller));
     let called = controller.domain();
@@ -125,7 +125,7 @@ fn a_new_key_of_the_authority_signs_when_everybody_knows_of_it() {
     for client in [&old, &new] {
         assert_eq!(shake_hands(client, &server, &called), Ok(probe.clone()));
     }
-    // The new one signs: those who heard of it trust it.
+    // The new key signs; nodes with the new CA certificate trust it.
     let request = Request::new().unwrap();
     let later = authority.issue(&controller, &request.pem().unwrap(), &[], signs_from).unwrap();
     let later = Credentials::new(&request, &later);
@@ -137,7 +137,7 @@ fn a_new_key_of_the_authority_signs_when_everybody_knows_of_it() {
 }
 
 #[test]
-fn after_a_key_was_lost_nothing_that_it_signed_is_good() {
+fn lost_key_invalidates_its_certificates() {
     let (_folder, mut authority) = authority();
     let (probe, controller) = (subject("roof", Role::Probe), subject("main", Role::Controller));
     let called = controller.domain();
@@ -161,7 +161,7 @@ fn after_a_key_was_lost_nothing_that_it_signed_is_good() {
 }
 
 #[test]
-fn a_token_works_once_and_takes_the_place_of_what_the_node_had() {
+fn token_works_once_and_replaces_certificates() {
     let (folder, mut authority) = authority();
     let probe = subject("roof", Role::Probe);
     let request = Request::new().unwrap().pem().unwrap();
@@ -194,7 +194,7 @@ fn a_token_works_once_and_takes_the_place_of_what_the_node_had() {
 }
 
 #[test]
-fn tokens_of_others_and_old_ones_let_nobody_in() {
+fn foreign_and_expired_tokens_are_rejected() {
     let ((_one, mut here), (_other, mut there)) = (authority(), authority());
     let probe = subject("roof", Role::Probe);
     let request = Request::new().unwrap().pem().unwrap();
@@ -207,7 +207,7 @@ fn tokens_of_others_and_old_ones_let_nobody_in() {
 }
 
 #[test]
-fn what_is_revoked_is_neither_good_nor_renewed_and_its_tokens_are_gone() {
+fn revocation_covers_certificates_and_tokens() {
     let (_folder, mut authority) = authority();
     let probe = subject("roof", Role::Probe);
     let request = Request::new().unwrap().pem().unwrap();
@@ -229,7 +229,7 @@ fn what_is_revoked_is_neither_good_nor_renewed_and_its_tokens_are_gone() {
 }
 
 #[test]
-fn a_certificate_ends() {
+fn certificate_expires() {
     let (_folder, mut authority) = authority();
     let probe = subject("roof", Role::Probe);
     let request = Request::new().unwrap().pem().unwrap();
@@ -244,7 +244,7 @@ fn a_certificate_ends() {
 }
 
 #[test]
-fn other_names_stay_and_are_none_of_the_meshs() {
+fn other_certificate_names_are_ignored() {
     let (_folder, mut authority) = authority();
     let controller = subject("main", Role::Controller);
     let request = Request::new().unwrap().pem().unwrap();
@@ -258,7 +258,7 @@ fn other_names_stay_and_are_none_of_the_meshs() {
 }
 
 #[test]
-fn there_is_one_authority_in_a_file_and_errors_name_it() {
+fn file_contains_one_ca_and_errors_name_it() {
     let (folder, authority) = authority();
     let path = in_folder(&folder);
     let mode = std::os::unix::fs::PermissionsExt::mode(&path.metadata().unwrap().permissions());
@@ -271,7 +271,7 @@ fn there_is_one_authority_in_a_file_and_errors_name_it() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     drop(authority);
     let mut file = std::fs::OpenOptions::new().write(true).truncate(true).open(&path).unwrap();
-    file.write_all(b"something else, and long enough to be no database of anybody").unwrap();
+    file.write_all(b"other content, long enough for the header of a database").unwrap();
     assert!(error(Authority::open(&path)).contains("not a database"));
     let mut text = String::new();
     std::fs::File::open(&path).unwrap().read_to_string(&mut text).unwrap();

@@ -9,7 +9,7 @@ use tonic::{Request, Response, Status};
 
 use wirestamp_clock::Time;
 
-use super::{Collector, Step, Stretch};
+use super::{Collector, ResultRange, Step};
 use crate::DatabaseError;
 use crate::authorizer::Authorizer;
 use crate::pki::Role;
@@ -49,10 +49,10 @@ impl AnswersService {
     fn rows(&self, task: u64, what: What) -> Result<Vec<String>, Status> {
         let collector = &self.collector;
         match what {
-            What::Measured(stretch) => written(collector.measured(task, &stretch.try_into()?)),
-            What::Counted(stretch) => written(collector.counted(task, &stretch.try_into()?)),
-            What::Flows(stretch) => {
-                collector.flows(task, &stretch.try_into()?).map_err(|error| unreadable(&error))
+            What::Measured(range) => written(collector.measured(task, &range.try_into()?)),
+            What::Counted(range) => written(collector.counted(task, &range.try_into()?)),
+            What::Flows(range) => {
+                collector.flows(task, &range.try_into()?).map_err(|error| unreadable(&error))
             }
             What::Newest(_) => written(collector.newest(task)),
             What::SettledUntil(_) => {
@@ -99,9 +99,9 @@ fn messages(rows: Vec<String>) -> Vec<Rows> {
     messages
 }
 
-impl From<&Stretch> for v1::Stretch {
-    fn from(stretch: &Stretch) -> Self {
-        let Stretch { step, from, until, most } = *stretch;
+impl From<&ResultRange> for v1::ResultRange {
+    fn from(range: &ResultRange) -> Self {
+        let ResultRange { step, from, until, most } = *range;
         let step = match step {
             Step::AsMeasured => 0,
             Step::Minute => 60,
@@ -111,11 +111,11 @@ impl From<&Stretch> for v1::Stretch {
     }
 }
 
-impl TryFrom<v1::Stretch> for Stretch {
+impl TryFrom<v1::ResultRange> for ResultRange {
     type Error = Status;
 
-    fn try_from(stretch: v1::Stretch) -> Result<Self, Status> {
-        let v1::Stretch { step, from, until, most } = stretch;
+    fn try_from(range: v1::ResultRange) -> Result<Self, Status> {
+        let v1::ResultRange { step, from, until, most } = range;
         let step = match step {
             0 => Step::AsMeasured,
             60 => Step::Minute,
@@ -163,11 +163,11 @@ mod tests {
     #[test]
     fn time_range_round_trips() {
         for step in [Step::AsMeasured, Step::Minute, Step::Hour] {
-            let asked = Stretch { step, from: -1, until: i64::MAX, most: 9 };
-            let read = Stretch::try_from(v1::Stretch::from(&asked)).unwrap();
+            let asked = ResultRange { step, from: -1, until: i64::MAX, most: 9 };
+            let read = ResultRange::try_from(v1::ResultRange::from(&asked)).unwrap();
             assert_eq!((read.step, read.from, read.until, read.most), (step, -1, i64::MAX, 9));
         }
-        let other = v1::Stretch { step: 61, ..v1::Stretch::default() };
-        assert!(Stretch::try_from(other).is_err());
+        let other = v1::ResultRange { step: 61, ..v1::ResultRange::default() };
+        assert!(ResultRange::try_from(other).is_err());
     }
 }

@@ -12,8 +12,10 @@ use wirestamp_clock::{Time, Utc};
 use wirestamp_metrics::Point;
 use wirestamp_metrics::emodel::Codec;
 
-use super::making::Making;
-use super::{Counted, Delivery, Heard, Histograms, Hour, Measured, Results, Stretch, Sum, side};
+use super::processor::Processor;
+use super::{
+    Counted, Delivery, ExporterStats, Histograms, Hour, Measured, ResultRange, Results, Sum, side,
+};
 use crate::task::{Measure, Task, Tasks};
 use crate::{DatabaseError, Name};
 
@@ -24,7 +26,7 @@ pub struct Collector {
     ongoing: Mutex<HashMap<u64, Arc<Ongoing>>>,
     /// Notified when results are stored.
     stored: watch::Sender<()>,
-    heard: Heard,
+    exporter_stats: ExporterStats,
 }
 
 /// Why a delivery is rejected.
@@ -64,7 +66,7 @@ struct Ongoing {
 }
 
 struct State {
-    making: Making,
+    processor: Processor,
     spools: [Option<i64>; 2],
     acknowledged: [u64; 2],
     /// The state is ahead of the stored results and must be discarded.
@@ -85,13 +87,19 @@ impl Collector {
     #[must_use]
     pub fn new(results: Results, tasks: watch::Receiver<Arc<Tasks>>) -> Self {
         let (results, ongoing) = (Mutex::new(results), Mutex::default());
-        Self { results, tasks, ongoing, stored: watch::Sender::default(), heard: Heard::default() }
+        Self {
+            results,
+            tasks,
+            ongoing,
+            stored: watch::Sender::default(),
+            exporter_stats: ExporterStats::default(),
+        }
     }
 
     /// Statistics of foreign exporters.
     #[must_use]
-    pub fn heard(&self) -> &Heard {
-        &self.heard
+    pub fn exporter_stats(&self) -> &ExporterStats {
+        &self.exporter_stats
     }
 
     /// Notified of new results.
@@ -104,8 +112,8 @@ impl Collector {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn measured(&self, task: u64, stretch: &Stretch) -> Result<Vec<Measured>, DatabaseError> {
-        let measured = self.results().measured(task, stretch)?;
+    pub fn measured(&self, task: u64, range: &ResultRange) -> Result<Vec<Measured>, DatabaseError> {
+        let measured = self.results().measured(task, range)?;
         let Some(codec) = self.codec(task) else { return Ok(measured) };
         Ok(measured.into_iter().map(|it| it.rated(codec)).collect())
     }
@@ -114,24 +122,24 @@ impl Collector {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn histograms(&self, task: u64, stretch: Range<i64>) -> Result<Histograms, DatabaseError> {
-        self.results().histograms(task, stretch)
+    pub fn histograms(&self, task: u64, range: Range<i64>) -> Result<Histograms, DatabaseError> {
+        self.results().histograms(task, range)
     }
 
     /// Counted intervals of a task: see [`Results::counted`].
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn counted(&self, task: u64, stretch: &Stretch) -> Result<Vec<Counted>, DatabaseError> {
-        self.results().counted(task, stretch)
+    pub fn counted(&self, task: u64, range: &ResultRange) -> Result<Vec<Counted>, DatabaseError> {
+        self.results().counted(task, range)
     }
 
     /// Flows of a task: see [`Results::flows`].
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn flows(&self, task: u64, stretch: &Stretch) -> Result<Vec<String>, DatabaseError> {
-        self.results().flows(task, stretch)
+    pub fn flows(&self, task: u64, range: &ResultRange) -> Result<Vec<String>, DatabaseError> {
+        self.results().flows(task, range)
     }
 
     /// Sum of a counting task: see [`Results::sum`].
@@ -154,9 +162,9 @@ impl Collector {
     pub(super) fn next_hour(
         &self,
         task: u64,
-        goes_on: impl FnOnce(Time<Utc>) -> Time<Utc>,
+        next_results: impl FnOnce(Time<Utc>) -> Time<Utc>,
     ) -> Result<Option<Hour>, DatabaseError> {
-        self.results().next_hour(task, goes_on)
+        self.results().next_hour(task, next_results)
     }
 
     /// See [`Results::archived`].
@@ -244,7 +252,7 @@ impl Collector {
             state.is_lost = before.is_some();
             state.spools[here] = Some(spool);
             state.acknowledged[here] = behind;
-            state.making.number_anew(point, behind);
+            state.processor.number_anew(point, behind);
             drop(state);
             ongoing.changed.send_replace(());
         };
@@ -271,10 +279,10 @@ impl Collector {
             return Ok(Arc::clone(ongoing));
         }
         let progress = self.results().progress(task)?;
-        let making = Making::new(&entered.measure, &progress);
+        let processor = Processor::new(&entered.measure, &progress);
         let acknowledged = progress.delivered.map(|it| it.acknowledged);
         let spools = progress.delivered.map(|it| it.spool);
-        let state = Mutex::new(State { making, spools, acknowledged, is_lost: false });
+        let state = Mutex::new(State { processor, spools, acknowledged, is_lost: false });
         let (name, changed) = (entered.name.clone(), watch::Sender::default());
         let ongoing = Arc::new(Ongoing { task, name, state, changed });
         all.insert(task, Arc::clone(&ongoing));
@@ -310,7 +318,7 @@ impl Channel {
     /// # Errors
     /// When the channel was superseded.
     pub fn is_ahead(&self) -> Result<bool, Refused> {
-        Ok(self.state()?.making.is_ahead(self.point))
+        Ok(self.state()?.processor.is_ahead(self.point))
     }
 
     /// Waits until either point of the task has delivered something.
@@ -325,8 +333,8 @@ impl Channel {
     /// When the number is not the next one, or results cannot be stored. Then all unacknowledged batches must be
     /// delivered again.
     pub fn take(&self, number: u64, message: &[u8]) -> Result<(), Refused> {
-        self.deliver(|making, point| {
-            let (delivery, why) = making.take(point, number, message);
+        self.deliver(|processor, point| {
+            let (delivery, why) = processor.take(point, number, message);
             if let Some(why) = why {
                 warn!("task {}: skipped batch {number}: {why}", self.ongoing.name);
             }
@@ -345,17 +353,17 @@ impl Channel {
         packets: u64,
     ) -> Result<(), Refused> {
         let until = Time::from_nanos(until);
-        self.deliver(|making, point| making.give_up(point, numbers, until, packets))
+        self.deliver(|processor, point| processor.give_up(point, numbers, until, packets))
     }
 
-    fn deliver(&self, act: impl FnOnce(&mut Making, Point) -> Delivery) -> Result<(), Refused> {
+    fn deliver(&self, act: impl FnOnce(&mut Processor, Point) -> Delivery) -> Result<(), Refused> {
         let Ongoing { task, name, changed, .. } = &*self.ongoing;
         let mut state = self.state()?;
         // Stays set if anything below fails, or panics.
         state.is_lost = true;
-        let delivery = act(&mut state.making, self.point);
+        let delivery = act(&mut state.processor, self.point);
         if delivery == Delivery::Taken
-            && let Some(settled) = state.making.settle()
+            && let Some(settled) = state.processor.settle()
         {
             if let Err(error) = self.collector.results().store(*task, &settled) {
                 changed.send_replace(());

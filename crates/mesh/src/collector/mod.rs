@@ -5,9 +5,9 @@ mod archive;
 mod channel;
 mod coverage;
 mod flow;
-mod making;
 pub mod node;
 mod pair;
+mod processor;
 mod recent;
 mod reported;
 mod results;
@@ -26,10 +26,10 @@ pub use channel::{Channel, Collector, Refused};
 pub use flow::{Flow, NoFlow};
 pub use pair::{Pair, Timing};
 pub use recent::Recent;
-pub use reported::{Heard, Listener};
+pub use reported::{ExporterStats, Listener};
 pub use results::{
-    Brief, Counted, Delivered, Histograms, Hour, Measured, Missing, NoOpinion, Progress, Results,
-    Spread, Step, Stretch, Sum,
+    Brief, Counted, Delivered, Histograms, Hour, Measured, Missing, NoOpinion, Progress,
+    ResultRange, Results, Spread, Step, Sum,
 };
 pub use settled::{Delivery, News, Settled};
 pub use single::Single;

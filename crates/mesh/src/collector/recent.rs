@@ -61,7 +61,7 @@ mod tests {
     use wirestamp_metrics::Quality;
 
     use super::*;
-    use crate::collector::{News, NoOpinion, Results, Settled, Step, Stretch, Window};
+    use crate::collector::{News, NoOpinion, ResultRange, Results, Settled, Step, Window};
     use crate::task::{Task, TaskRecord, Tasks};
 
     const TASKS: [&str; 4] = [
@@ -115,8 +115,8 @@ mod tests {
         };
         assert_eq!(seconds(0, 2), [(1, vec![2, 3]), (2, vec![1, 2])]);
         assert_eq!(seconds(2, 9), [(1, vec![2, 3]), (2, vec![2])]);
-        let stretch = Stretch { step: Step::AsMeasured, from: 0, until: i64::MAX, most: 9 };
-        for measured in collector.measured(1, &stretch).unwrap() {
+        let range = ResultRange { step: Step::AsMeasured, from: 0, until: i64::MAX, most: 9 };
+        for measured in collector.measured(1, &range).unwrap() {
             assert_eq!((measured.mos, measured.no_mos), (None, Some(NoOpinion::NoDelay)));
         }
     }

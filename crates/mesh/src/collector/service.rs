@@ -14,7 +14,7 @@ use crate::authorizer::{Authorizer, Caller};
 use crate::pki::Role;
 use crate::v1::collection_server::Collection;
 use crate::v1::delivery::What;
-use crate::v1::{Batch, Delivery, GivenUp, Opening, Receipt};
+use crate::v1::{Batch, Delivery, DroppedBatches, Opening, Receipt};
 
 /// Queued receipts to a probe.
 const RECEIPTS: usize = 16;
@@ -75,12 +75,12 @@ async fn take_all(
     receipts: &mpsc::Sender<Result<Receipt, Status>>,
     caller: &Caller,
 ) -> Result<(), Status> {
-    let mut told = None;
+    let mut sent = None;
     loop {
         // While a point is ahead, its stream is not read: flow control stops the probe.
         let state = || Ok::<_, Refused>((channel.up_to()?, channel.is_ahead()?));
         let (up_to, is_ahead) = task::block_in_place(state)?;
-        if told.replace(up_to) != Some(up_to) && receipts.send(Ok(Receipt { up_to })).await.is_err()
+        if sent.replace(up_to) != Some(up_to) && receipts.send(Ok(Receipt { up_to })).await.is_err()
         {
             return Ok(());
         }
@@ -104,7 +104,7 @@ fn take(channel: &Channel, delivery: Delivery) -> Result<(), Status> {
         Some(What::Batch(Batch { number, body })) if NUMBERS.contains(&number) => {
             channel.take(number, &body)?;
         }
-        Some(What::GivenUp(GivenUp { first, last, until, packets }))
+        Some(What::Dropped(DroppedBatches { first, last, until, packets }))
             if first <= last && NUMBERS.contains(&last) =>
         {
             channel.give_up(&(first..=last), until, packets.min(MOST_PACKETS))?;

@@ -22,7 +22,7 @@ pub struct Settled {
     /// Last batches of A and B that can be acknowledged once the windows are stored.
     pub acknowledged: [u64; 2],
     /// Packets that the probes of A and B dropped, in the batches that can be acknowledged now.
-    pub given_up: [u64; 2],
+    pub dropped: [u64; 2],
     /// Packets that are in no window because theirs was final already: stamps went back further than allowed, or the
     /// window length changed.
     pub late: u64,
@@ -32,7 +32,7 @@ impl Settled {
     /// No results; only the time advances.
     pub(crate) fn nothing(until: Time<Utc>) -> Self {
         let (windows, news) = (BTreeMap::new(), News::default());
-        Self { until, windows, news, acknowledged: [0; 2], given_up: [0; 2], late: 0 }
+        Self { until, windows, news, acknowledged: [0; 2], dropped: [0; 2], late: 0 }
     }
 
     /// Begin of the first result.

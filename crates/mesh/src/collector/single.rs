@@ -1,4 +1,4 @@
-//! Results of a single point: each batch is a result by itself.
+//! Results of a single point: each batch is a complete result.
 
 use std::ops::RangeInclusive;
 
@@ -12,7 +12,7 @@ pub struct Single {
     complete_until: Time<Utc>,
     /// Results since the last settlement.
     news: News,
-    given_up: u64,
+    dropped: u64,
     has_grown: bool,
 }
 
@@ -21,7 +21,7 @@ impl Single {
     #[must_use]
     pub fn new(complete_until: Time<Utc>, acknowledged: u64) -> Self {
         let news = News::default();
-        Self { acknowledged, complete_until, news, given_up: 0, has_grown: false }
+        Self { acknowledged, complete_until, news, dropped: 0, has_grown: false }
     }
 
     /// Takes the next batch, with everything before `until`.
@@ -43,7 +43,7 @@ impl Single {
     ) -> Delivery {
         let delivery = self.receive(numbers, until);
         if delivery == Delivery::Taken {
-            self.given_up = self.given_up.saturating_add(packets);
+            self.dropped = self.dropped.saturating_add(packets);
         }
         delivery
     }
@@ -63,7 +63,7 @@ impl Single {
         std::mem::take(&mut self.has_grown).then(|| Settled {
             news: std::mem::take(&mut self.news),
             acknowledged: [self.acknowledged, 0],
-            given_up: [std::mem::take(&mut self.given_up), 0],
+            dropped: [std::mem::take(&mut self.dropped), 0],
             ..Settled::nothing(self.complete_until)
         })
     }
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(single.leave_out(9), Delivery::Taken);
         let settled = single.settle().unwrap();
         assert_eq!((settled.news, settled.until), (counts(7), at(5)));
-        assert_eq!((settled.acknowledged, settled.given_up), ([9, 0], [30, 0]));
+        assert_eq!((settled.acknowledged, settled.dropped), ([9, 0], [30, 0]));
         assert!(single.settle().is_none());
         single.number_anew(0);
         assert_eq!(single.take(1, at(6), counts(1)), Delivery::Taken);

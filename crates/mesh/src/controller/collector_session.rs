@@ -19,12 +19,12 @@ use crate::v1::{Charge, Presence, Task};
 const LONGEST: usize = 261;
 
 /// A connected collector.
-pub(super) struct Visit {
+pub(super) struct CollectorSession {
     pub(super) caller: Caller,
     pub(super) control: Control,
 }
 
-impl Visit {
+impl CollectorSession {
     pub(super) async fn accompany(
         self,
         from: SocketAddr,

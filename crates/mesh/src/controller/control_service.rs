@@ -66,8 +66,9 @@ impl Service for Control {
         let caller = self.authorizer.caller(request.extensions(), &[Role::Probe])?;
         let address = known(request.extensions())?;
         let (assignments, answers) = mpsc::channel(WAITING);
-        let visit = probe_session::Visit { caller, control: self.clone(), came: Timestamp::now() };
-        task::spawn(visit.accompany(address, request.into_inner(), assignments));
+        let session =
+            probe_session::ProbeSession { caller, control: self.clone(), came: Timestamp::now() };
+        task::spawn(session.accompany(address, request.into_inner(), assignments));
         Ok(Response::new(ReceiverStream::new(answers)))
     }
 
@@ -78,8 +79,8 @@ impl Service for Control {
         let caller = self.authorizer.caller(request.extensions(), &[Role::Collector])?;
         let address = known(request.extensions())?;
         let (charges, answers) = mpsc::channel(WAITING);
-        let visit = collector_session::Visit { caller, control: self.clone() };
-        task::spawn(visit.accompany(address, request.into_inner(), charges));
+        let session = collector_session::CollectorSession { caller, control: self.clone() };
+        task::spawn(session.accompany(address, request.into_inner(), charges));
         Ok(Response::new(ReceiverStream::new(answers)))
     }
 }

@@ -20,7 +20,7 @@ use crate::collector::{Histograms, Missing};
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Which {
+pub(super) struct HistogramQuery {
     /// Only seconds that begin at or after this time.
     #[param(nullable = false)]
     from: Option<Timestamp>,
@@ -29,8 +29,8 @@ pub(super) struct Which {
     until: Option<Timestamp>,
 }
 
-impl Which {
-    fn stretch(&self) -> Range<i64> {
+impl HistogramQuery {
+    fn range(&self) -> Range<i64> {
         self.from.map_or(i64::MIN, nanos)..self.until.map_or(i64::MAX, nanos)
     }
 }
@@ -38,7 +38,7 @@ impl Which {
 /// The histograms of a task. Histograms without values are empty.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Histograms)]
-pub(super) struct Found {
+pub(super) struct HistogramResponse {
     task: NumberedTask,
     /// One-way delays of the windows in which they are known.
     delay_ns: Vec<Counted>,
@@ -69,8 +69,8 @@ impl From<Bucket> for Counted {
 }
 
 /// Delay histograms of the newest task of a name
-#[utoipa::path(get, path = "/api/v1/tasks/{name}/histogram", params(("name" = Name, Path), Which), responses(
-    (status = 200, description = "The histograms", body = Found),
+#[utoipa::path(get, path = "/api/v1/tasks/{name}/histogram", params(("name" = Name, Path), HistogramQuery), responses(
+    (status = 200, description = "The histograms", body = HistogramResponse),
     (status = 400, description = "The name or the time range is not valid", body = ErrorBody),
     (status = 404, description = "There is no task of this name", body = ErrorBody),
     (status = 422, description = "The task does not measure delay", body = ErrorBody),
@@ -80,9 +80,9 @@ pub(super) async fn histogram(
     _: Reader,
     State(api): State<Api>,
     Called(name): Called,
-    which: Result<Query<Which>, QueryRejection>,
-) -> Result<Json<Found>, ApiError> {
-    let Query(which) = which.map_err(|why| ApiError::wrong(why.body_text()))?;
+    query: Result<Query<HistogramQuery>, QueryRejection>,
+) -> Result<Json<HistogramResponse>, ApiError> {
+    let Query(query) = query.map_err(|why| ApiError::wrong(why.body_text()))?;
     let (number, entered) = api.plan.newest(&name).ok_or_else(|| ApiError::no_such(&name))?;
     let measure = &entered.task.measure;
     if !measure.is_delay() {
@@ -91,9 +91,9 @@ pub(super) async fn histogram(
             format!("cannot show histograms of task {name}: it measures {measure}, not delay");
         return Err(ApiError(StatusCode::UNPROCESSABLE_ENTITY, why));
     }
-    let found = api.sources.histograms(number, which.stretch()).await?;
+    let found = api.sources.histograms(number, query.range()).await?;
     let Histograms { delay, variation, missing } = found;
-    Ok(Json(Found {
+    Ok(Json(HistogramResponse {
         task: NumberedTask { number, entered },
         delay_ns: delay.buckets().map(Counted::from).collect(),
         variation_ns: variation.buckets().map(Counted::from).collect(),

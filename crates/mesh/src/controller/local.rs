@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_goes_by_names_that_nobody_else_can_take() {
+    fn page_accepts_loopback_host_names_only() {
         let address = ADDRESS.parse().unwrap();
         for host in [ADDRESS, "localhost:4748"] {
             assert!(is_own(address, host), "{host}");
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_others_change_nothing() {
+    fn requests_of_other_origins_are_rejected() {
         const JSON: (&str, &str) = ("content-type", "application/json");
         const OWN: (&str, &str) = ("origin", "http://127.0.0.1:4748");
         const OTHER: (&str, &str) = ("origin", "http://localhost:4749");

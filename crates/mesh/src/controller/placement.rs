@@ -177,10 +177,10 @@ impl State {
     /// Chooses a collector with a valid certificate for a new task: connected ones first, then the one with the fewest
     /// running tasks. None if there is only the controller's own.
     fn choose(&self, tasks: &Tasks, members: &ValidCertificates) -> Option<&Name> {
-        let goes_on = |task: &u64| tasks.get(task).is_some_and(|it| it.ended.is_none());
+        let is_current = |task: &u64| tasks.get(task).is_some_and(|it| it.ended.is_none());
         let load = |name: &Name| {
             let its = self.placement.iter().filter(|(_, home)| home.as_ref() == Some(name));
-            its.filter(|(task, _)| goes_on(task)).count()
+            its.filter(|(task, _)| is_current(task)).count()
         };
         let known = self.collectors.iter().filter(|(name, _)| members.has_collector(name));
         let chosen = known.min_by_key(|(name, it)| (it.since.is_none(), load(name)));
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_stays_where_it_found_its_home() {
+    fn task_stays_with_its_collector() {
         let folder = tempfile::tempdir().unwrap();
         let authority = authority(folder.path(), &["one"]);
         let path = folder.path().join("homes");
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_goes_to_who_is_there_and_has_the_fewest_that_go_on() {
+    fn task_goes_to_connected_collector_with_fewest_tasks() {
         let folder = tempfile::tempdir().unwrap();
         let authority = authority(folder.path(), &["one", "two"]);
         let placement = TaskPlacement::open(&folder.path().join("homes"), &Tasks::new()).unwrap();
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_that_go_on_where_the_file_is_new_stay_with_the_controller() {
+    fn current_tasks_without_placement_stay_with_the_controller() {
         let folder = tempfile::tempdir().unwrap();
         let authority = authority(folder.path(), &["one"]);
         let path = folder.path().join("homes");

@@ -29,7 +29,8 @@ pub struct RegisteredProbe {
     /// When it connected.
     pub since: Timestamp,
     /// When its last report arrived.
-    pub heard: Timestamp,
+    #[serde(rename = "heard")]
+    pub last_message: Timestamp,
     /// When it disconnected; none while it is connected.
     #[schema(required)]
     pub until: Option<Timestamp>,
@@ -59,7 +60,7 @@ impl ProbeRegistry {
     /// Registers a probe that connected.
     pub(super) fn connected(&self, probe: &Name, address: SocketAddr, now: Timestamp) {
         let attending =
-            RegisteredProbe { address, since: now, heard: now, until: None, health: None };
+            RegisteredProbe { address, since: now, last_message: now, until: None, health: None };
         self.lock().insert(probe.clone(), attending);
         self.changed.send_replace(());
     }
@@ -72,7 +73,7 @@ impl ProbeRegistry {
         health: ProbeHealth,
         now: Timestamp,
     ) {
-        self.change(probe, came, |it| (it.heard, it.health) = (now, Some(health)));
+        self.change(probe, came, |it| (it.last_message, it.health) = (now, Some(health)));
     }
 
     /// Marks a probe that connected at `came` as disconnected.

@@ -16,13 +16,13 @@ use crate::authorizer::Caller;
 use crate::v1::{Assignment, Report};
 
 /// A connected probe.
-pub(super) struct Visit {
+pub(super) struct ProbeSession {
     pub(super) caller: Caller,
     pub(super) control: Control,
     pub(super) came: Timestamp,
 }
 
-impl Visit {
+impl ProbeSession {
     pub(super) async fn accompany(
         self,
         address: SocketAddr,

@@ -22,7 +22,7 @@ const MOST: u32 = 200;
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Which {
+pub(super) struct RecentQuery {
     /// Only results that begin at or after this time.
     #[param(nullable = false)]
     from: Option<Timestamp>,
@@ -31,7 +31,7 @@ pub(super) struct Which {
 /// Results by task number.
 #[derive(Serialize, ToSchema)]
 #[schema(as = RecentResults)]
-pub(super) struct Found {
+pub(super) struct RecentResponse {
     /// Delay windows, and intervals of `volume` and `traffic`, ordered by time.
     results: BTreeMap<u64, Recent>,
     /// Collectors that do not answer, whose results are missing.
@@ -43,19 +43,19 @@ pub(super) struct Found {
 /// The newest results of all current tasks, in a compact schema
 ///
 /// At most 200 per task.
-#[utoipa::path(get, path = "/api/v1/results", params(Which), responses(
-    (status = 200, description = "Results by task number", body = Found),
+#[utoipa::path(get, path = "/api/v1/results", params(RecentQuery), responses(
+    (status = 200, description = "Results by task number", body = RecentResponse),
     (status = 400, description = "The time is not valid", body = ErrorBody),
     CommonErrors,
 ))]
 pub(super) async fn recent(
     _: Reader,
     State(api): State<Api>,
-    which: Result<Query<Which>, QueryRejection>,
-) -> Result<Json<Found>, ApiError> {
-    let Query(which) = which.map_err(|why| ApiError::wrong(why.body_text()))?;
-    let from = Time::from_nanos(which.from.map_or(i64::MIN, nanos));
+    query: Result<Query<RecentQuery>, QueryRejection>,
+) -> Result<Json<RecentResponse>, ApiError> {
+    let Query(query) = query.map_err(|why| ApiError::wrong(why.body_text()))?;
+    let from = Time::from_nanos(query.from.map_or(i64::MIN, nanos));
     let (results, away) = api.sources.recent(from, MOST).await?;
     let not_answered = away.iter().map(QueryError::to_string).collect();
-    Ok(Json(Found { results, not_answered }))
+    Ok(Json(RecentResponse { results, not_answered }))
 }

@@ -2,7 +2,7 @@
 
 use tonic::Status;
 
-use crate::v1::Stretch;
+use crate::v1::ResultRange;
 use crate::v1::question::What;
 
 /// Max bytes of a response. A thousand results take 1 MB, the newest results of a thousand tasks 20 MB.
@@ -19,9 +19,9 @@ impl Answer {
     /// An empty response to a query.
     pub(super) fn to(what: &What) -> Self {
         let most = match what {
-            What::Measured(Stretch { most, .. })
-            | What::Counted(Stretch { most, .. })
-            | What::Flows(Stretch { most, .. }) => usize::try_from(*most).unwrap_or(usize::MAX),
+            What::Measured(ResultRange { most, .. })
+            | What::Counted(ResultRange { most, .. })
+            | What::Flows(ResultRange { most, .. }) => usize::try_from(*most).unwrap_or(usize::MAX),
             // One row per task.
             What::Recent(_) => usize::MAX,
             What::Newest(_)
@@ -61,11 +61,12 @@ mod tests {
 
     #[test]
     fn more_rows_than_requested_are_rejected() {
-        let (stretch, rows) = (Stretch { most: 3, ..Stretch::default() }, vec![String::new(); 2]);
+        let (range, rows) =
+            (ResultRange { most: 3, ..ResultRange::default() }, vec![String::new(); 2]);
         for (what, most) in [
-            (What::Measured(stretch), 3),
-            (What::Counted(stretch), 3),
-            (What::Flows(stretch), 3),
+            (What::Measured(range), 3),
+            (What::Counted(range), 3),
+            (What::Flows(range), 3),
             (What::Newest(Newest {}), 1),
         ] {
             let mut answer = Answer::to(&what);

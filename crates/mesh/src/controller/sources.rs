@@ -17,7 +17,9 @@ use wirestamp_clock::{Time, Utc};
 use super::placement::TaskPlacement;
 use super::response::Answer;
 use super::shared_ca::ValidCertificates;
-use crate::collector::{Collector, Counted, Heard, Histograms, Measured, Recent, Stretch, Sum};
+use crate::collector::{
+    Collector, Counted, ExporterStats, Histograms, Measured, Recent, ResultRange, Sum,
+};
 use crate::pki::{Credentials, Role};
 use crate::transport::{Trust, Unusable, call, reason};
 use crate::v1::answers_client::AnswersClient;
@@ -120,11 +122,11 @@ impl Sources {
     pub async fn measured(
         &self,
         task: u64,
-        stretch: &Stretch,
+        range: &ResultRange,
     ) -> Result<Vec<Measured>, QueryError> {
         match self.remote(task)? {
-            None => self.read(|own| own.measured(task, stretch)).await,
-            Some(connection) => connection.read(task, What::Measured(stretch.into())).await,
+            None => self.read(|own| own.measured(task, range)).await,
+            Some(connection) => connection.read(task, What::Measured(range.into())).await,
         }
     }
 
@@ -132,10 +134,14 @@ impl Sources {
     ///
     /// # Errors
     /// As for [`Self::measured`].
-    pub async fn counted(&self, task: u64, stretch: &Stretch) -> Result<Vec<Counted>, QueryError> {
+    pub async fn counted(
+        &self,
+        task: u64,
+        range: &ResultRange,
+    ) -> Result<Vec<Counted>, QueryError> {
         match self.remote(task)? {
-            None => self.read(|own| own.counted(task, stretch)).await,
-            Some(connection) => connection.read(task, What::Counted(stretch.into())).await,
+            None => self.read(|own| own.counted(task, range)).await,
+            Some(connection) => connection.read(task, What::Counted(range.into())).await,
         }
     }
 
@@ -143,10 +149,10 @@ impl Sources {
     ///
     /// # Errors
     /// As for [`Self::measured`].
-    pub async fn flows(&self, task: u64, stretch: &Stretch) -> Result<Vec<String>, QueryError> {
+    pub async fn flows(&self, task: u64, range: &ResultRange) -> Result<Vec<String>, QueryError> {
         match self.remote(task)? {
-            None => self.read(|own| own.flows(task, stretch)).await,
-            Some(connection) => connection.ask(task, What::Flows(stretch.into())).await,
+            None => self.read(|own| own.flows(task, range)).await,
+            Some(connection) => connection.ask(task, What::Flows(range.into())).await,
         }
     }
 
@@ -154,15 +160,11 @@ impl Sources {
     ///
     /// # Errors
     /// As for [`Self::measured`].
-    pub async fn histograms(
-        &self,
-        task: u64,
-        stretch: Range<i64>,
-    ) -> Result<Histograms, QueryError> {
+    pub async fn histograms(&self, task: u64, range: Range<i64>) -> Result<Histograms, QueryError> {
         match self.remote(task)? {
-            None => self.read(|own| own.histograms(task, stretch)).await,
+            None => self.read(|own| own.histograms(task, range)).await,
             Some(connection) => {
-                let Range { start: from, end: until } = stretch;
+                let Range { start: from, end: until } = range;
                 connection.one(task, What::Histograms(v1::Histograms { from, until })).await
             }
         }
@@ -226,8 +228,8 @@ impl Sources {
 
     /// Statistics of foreign exporters, which report to the controller's own collector only.
     #[must_use]
-    pub fn heard(&self) -> &Heard {
-        self.own.heard()
+    pub fn exporter_stats(&self) -> &ExporterStats {
+        self.own.exporter_stats()
     }
 
     /// The newest window of a task.
@@ -373,8 +375,8 @@ impl RemoteCollector {
         let asked = async {
             let mut answer = Answer::to(&what);
             let question = Question { task, what: Some(what) };
-            let mut heard = client.ask(question).await?.into_inner();
-            while let Some(more) = heard.message().await? {
+            let mut stream = client.ask(question).await?.into_inner();
+            while let Some(more) = stream.message().await? {
                 answer.add(more.rows)?;
             }
             Ok::<_, Status>(answer.rows())

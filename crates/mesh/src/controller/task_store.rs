@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wanted_is_wanted_behind_a_restart_and_has_a_number_of_its_own() {
+    fn tasks_and_numbers_survive_restart() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("plan");
         let plan = TaskStore::open(&path).unwrap();
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_stays_with_its_task_and_nobody_is_told_of_it_with_that() {
+    fn secret_is_stored_but_not_published() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("plan");
         let test = |rate| {
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_from_before_there_were_secrets_is_read() {
+    fn store_without_secrets_is_upgraded() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("plan");
         let tables =
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_ends_what_it_began_and_nothing_else() {
+    fn file_ends_only_tasks_that_it_started() {
         let folder = tempfile::tempdir().unwrap();
         let plan = TaskStore::open(&folder.path().join("plan")).unwrap();
         let named =

@@ -38,7 +38,7 @@ const TABLES: &str = "
     COMMIT;";
 
 /// Max time to wait for a lock of another process.
-const PATIENCE: Duration = Duration::from_secs(5);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An issued certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -155,7 +155,7 @@ impl Register {
 
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
-    connection.busy_timeout(PATIENCE)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     // A used token must stay used, even after a power failure.
     connection.pragma_update(None, "synchronous", "FULL")?;
     Ok(connection)

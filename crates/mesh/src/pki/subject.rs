@@ -96,7 +96,7 @@ pub enum NotOfTheMesh {
     Unreadable,
     /// It contains no name of the mesh.
     #[error("the certificate does not contain exactly one name below {DOMAIN}")]
-    Nobody,
+    NoSubject,
     /// Its name is not valid.
     #[error(transparent)]
     Name(#[from] NotAName),
@@ -129,9 +129,9 @@ impl Subject {
             _ => None,
         });
         let (Some(subject), None) = (subjects.next(), subjects.next()) else {
-            return Err(NotOfTheMesh::Nobody);
+            return Err(NotOfTheMesh::NoSubject);
         };
-        let serial = Serial::of(certificate.raw_serial()).ok_or(NotOfTheMesh::Nobody)?;
+        let serial = Serial::of(certificate.raw_serial()).ok_or(NotOfTheMesh::NoSubject)?;
         Ok((subject?, serial))
     }
 

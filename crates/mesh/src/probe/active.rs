@@ -133,13 +133,13 @@ impl Running {
 }
 
 fn begin(name: ChannelName, end: &TestEnd, shared: &Shared) -> Result<Running, StartError> {
-    let (commands, told) = mpsc::channel();
+    let (commands, receiver) = mpsc::channel();
     if let Ok(all) = Sampling::share(1.0) {
         // The observer lasts as long as this end.
         drop(commands.send(Command::Attach(name, None, Purpose::Observe(all))));
     }
     let stop = Stop::new().map_err(StartError::Thread)?;
-    let tap = shared.tap(told);
+    let tap = shared.tap(receiver);
     let session = end.part.session();
     let (stopped, ended) = (stop.clone(), shared.ended());
     let clock = TestClock::new(shared.machine());

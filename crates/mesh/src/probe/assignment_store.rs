@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_looks_where_it_has_a_part_and_while_the_task_runs() {
+    fn probe_observes_its_own_current_tasks() {
         let folder = tempfile::tempdir().unwrap();
         let always = r#"{"name":"p","measure":"passive-delay","from":"a/eth0","to":"b/eth1"}"#;
         let hourly = r#"{"name":"q","measure":"passive-delay","from":"a/eth0","to":"a/eth1",
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn an_authenticated_test_takes_its_secret_and_is_not_begun_without() {
+    fn authenticated_test_requires_its_secret() {
         let folder = tempfile::tempdir().unwrap();
         let mut all = duties(&folder);
         let body =
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_damaged_is_as_good_as_none() {
+    fn corrupt_file_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("duties"), [0xff; 9]).unwrap();
         assert!(duties(&folder).now(&"a".parse().unwrap(), at(0)).wanted.is_empty());

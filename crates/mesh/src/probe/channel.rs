@@ -36,7 +36,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_name_is_read_as_it_is_written(task: u64, point: u32, text: String) {
+        fn channel_name_round_trips(task: u64, point: u32, text: String) {
             let name = ChannelName { task, point };
             prop_assert_eq!(name.to_string().parse(), Ok(name));
             // Parsing must not panic.

@@ -107,8 +107,8 @@ impl Probe {
         });
         let assignments = Arc::new(watch::Sender::new(None));
         let mut work = JoinSet::new();
-        let told = Arc::clone(&assignments);
-        work.spawn(keep_attending(Arc::clone(&self.member), Arc::clone(&self.state), told));
+        let sender = Arc::clone(&assignments);
+        work.spawn(keep_attending(Arc::clone(&self.member), Arc::clone(&self.state), sender));
         work.spawn(self.state.clock_sources.clone().query_periodically());
         let member = Arc::clone(&self.member);
         work.spawn(async move { member.stay().await });
@@ -249,13 +249,13 @@ fn account((interface, ledger): &(String, Arc<LiveLedger>)) -> Capture {
 async fn keep_attending(
     member: Arc<Member>,
     state: Arc<State>,
-    told: Arc<watch::Sender<Option<Assignment>>>,
+    sender: Arc<watch::Sender<Option<Assignment>>>,
 ) {
     let mut pause = Pause::new();
     let node = format!("the controller at {}", member.controller());
     loop {
         let attended = match member.call() {
-            Ok(channel) => exchange(channel, &node, || state.report(), &told).await,
+            Ok(channel) => exchange(channel, &node, || state.report(), &sender).await,
             Err(error) => Err(error.into()),
         };
         pause.after(attended).await;

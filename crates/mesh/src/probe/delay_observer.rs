@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn each_packet_is_in_one_batch_and_none_in_one_that_is_complete_before_it() {
+    fn each_packet_is_in_the_correct_batch() {
         let mut watch = watch(100);
         // The first two packets passed before the observer began.
         look(&mut watch, [98, 99, 100, 250, 349, 350, 351]);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_missed_is_told_of_when_its_stretch_is_over() {
+    fn missed_packets_are_reported_after_their_interval() {
         let mut watch = watch(100);
         let missed = |from, until| CaptureLoss { from: at(from), until: at(until), packets: 2 };
         // Before the observer began, while it began, and later.
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn many_packets_make_batches_sooner_and_none_is_too_large() {
+    fn batch_size_is_limited() {
         let mut watch = watch(100);
         look(&mut watch, std::iter::repeat_n(100, PACKETS));
         assert_eq!(watch.batches(at(100), CLOCK), []);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_set_back_leaves_a_time_of_which_nothing_is_known() {
+    fn clock_set_back_leaves_a_gap() {
         let mut watch = watch(1000);
         look(&mut watch, [1100]);
         one(watch.batches(at(1200), CLOCK));
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stops_to_look_says_so() {
+    fn stopped_observer_sends_a_closing_batch() {
         let mut watch = watch(100);
         look(&mut watch, [120, 160]);
         let (batches, end) = Box::new(watch).close(at(150), CLOCK);

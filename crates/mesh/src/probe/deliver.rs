@@ -11,7 +11,7 @@ use super::{ChannelName, Error, SharedSpool};
 use crate::spool::Held;
 use crate::v1::collection_client::CollectionClient;
 use crate::v1::delivery::What;
-use crate::v1::{Batch, Delivery, GivenUp, Opening, Receipt};
+use crate::v1::{Batch, Delivery, DroppedBatches, Opening, Receipt};
 
 /// Batches queued in front of the connection, and bytes read from the spool at a time.
 const QUEUED_BATCHES: usize = 4;
@@ -69,18 +69,18 @@ pub async fn deliver(
 fn last(held: &Held) -> u64 {
     match held {
         Held::Batch(number, _) => *number,
-        Held::GivenUp(given_up) => *given_up.sequences.end(),
+        Held::Dropped(dropped) => *dropped.sequences.end(),
     }
 }
 
 fn what(held: Held) -> What {
     match held {
         Held::Batch(number, batch) => What::Batch(Batch { number, body: batch.body }),
-        Held::GivenUp(given_up) => What::GivenUp(GivenUp {
-            first: *given_up.sequences.start(),
-            last: *given_up.sequences.end(),
-            until: *given_up.times.end(),
-            packets: given_up.items,
+        Held::Dropped(dropped) => What::Dropped(DroppedBatches {
+            first: *dropped.sequences.start(),
+            last: *dropped.sequences.end(),
+            until: *dropped.times.end(),
+            packets: dropped.items,
         }),
     }
 }

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_is_told_from_others_and_a_process_takes_something_of_it() {
+    fn machine_has_an_identifier_and_resource_usage() {
         let mut machine = Machine::new().unwrap();
         assert_eq!(machine.clock().machine, Machine::new().unwrap().clock().machine);
         assert_ne!(machine.clock().machine, [0; 16]);

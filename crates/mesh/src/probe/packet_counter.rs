@@ -122,14 +122,14 @@ mod tests {
     }
 
     /// Intervals by begin: packets, bytes, missed packets, and observed milliseconds.
-    fn told(batch: &Batch) -> Vec<(i64, [u64; 3], i64)> {
+    fn decoded_counts(batch: &Batch) -> Vec<(i64, [u64; 3], i64)> {
         let counts = Counts::decode(&batch.body).unwrap().counts;
         let millis = |nanos: i64| nanos / 1_000_000;
-        let told = counts.iter().map(|it| {
+        let decoded_counts = counts.iter().map(|it| {
             let counts = [it.packets, it.bytes, it.missed];
             (millis(it.begin.as_nanos()), counts, millis(it.watched.as_nanos()))
         });
-        told.collect()
+        decoded_counts.collect()
     }
 
     #[test]
@@ -140,33 +140,36 @@ mod tests {
         assert_eq!(counter.batches(at(1499), CLOCK), []);
         let first = counter.batches(at(1500), CLOCK);
         assert_eq!(
-            told(&first[0]),
+            decoded_counts(&first[0]),
             [(0, [2, 200, 0], 500), (1000, [2, 200, 0], 500), (2000, [1, 100, 0], 0)]
         );
         assert_eq!((first[0].items, &first[0].times), (5, &(500_000_000..=1_500_000_000)));
         look(&mut counter, [2200]);
         let last = Box::new(counter).close(at(2300), CLOCK);
-        assert_eq!(told(&last.0[0]), [(1000, [0, 0, 0], 500), (2000, [1, 100, 0], 300)]);
+        assert_eq!(decoded_counts(&last.0[0]), [(1000, [0, 0, 0], 500), (2000, [1, 100, 0], 300)]);
         assert_eq!(last.1, at(2300));
     }
 
     #[test]
-    fn what_was_missed_is_told_of_and_nobody_looks_while_the_machine_sleeps() {
+    fn missed_packets_and_suspended_time_are_reported() {
         let mut counter = PacketCounter::new(Span::from_secs(1), at(500));
         let missed = |from, until| CaptureLoss { from: at(from), until: at(until), packets: 2 };
         for it in [missed(100, 400), missed(400, 600), missed(1990, 2010)] {
             counter.missed(it);
         }
         assert_eq!(
-            told(&counter.batches(at(2500), CLOCK)[0]),
+            decoded_counts(&counter.batches(at(2500), CLOCK)[0]),
             [(0, [0, 0, 2], 500), (1000, [0, 0, 2], 1000), (2000, [0, 0, 0], 500)]
         );
-        assert_eq!(told(&counter.batches(at(100_000), CLOCK)[0]), []);
-        assert_eq!(told(&counter.batches(at(101_000), CLOCK)[0]), [(100_000, [0, 0, 0], 1000)]);
+        assert_eq!(decoded_counts(&counter.batches(at(100_000), CLOCK)[0]), []);
+        assert_eq!(
+            decoded_counts(&counter.batches(at(101_000), CLOCK)[0]),
+            [(100_000, [0, 0, 0], 1000)]
+        );
     }
 
     #[test]
-    fn what_a_clock_counts_that_was_set_back_is_told_of_before_it_has_caught_up() {
+    fn counts_continue_after_clock_is_set_back() {
         let mut counter = PacketCounter::new(Span::from_secs(1), at(0));
         counter.batches(at(1_000_000), CLOCK);
         let seconds = i64::try_from(MAX_INTERVALS).unwrap();
@@ -175,9 +178,9 @@ mod tests {
         look(&mut counter, [66_000]);
         let batches = counter.batches(at(66_001), CLOCK);
         assert_eq!((batches[0].items, batches[0].times.end()), (61, &1_000_000_000_000));
-        assert!(told(&batches[0]).iter().all(|(_, _, watched)| *watched == 0));
+        assert!(decoded_counts(&batches[0]).iter().all(|(_, _, watched)| *watched == 0));
         look(&mut counter, [67_000]);
         let last = Box::new(counter).end(at(67_001), CLOCK);
-        assert_eq!(told(&last[0]), [(67_000, [1, 100, 0], 0)]);
+        assert_eq!(decoded_counts(&last[0]), [(67_000, [1, 100, 0], 0)]);
     }
 }

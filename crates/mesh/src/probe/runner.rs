@@ -152,8 +152,8 @@ fn begin(shared: &Shared, interface: &str) -> Result<Running, StartError> {
     let open = || Capture::open(config, &shared.clock);
     let capture = within(namespace, open)??;
     let (ledger, stop) = (capture.live_ledger(), Stop::new().map_err(StartError::Thread)?);
-    let (commands, told) = mpsc::channel();
-    let mut tap = shared.tap(told);
+    let (commands, receiver) = mpsc::channel();
+    let mut tap = shared.tap(receiver);
     let (clock, stopped, ended) = (Arc::clone(&shared.clock), stop.clone(), shared.ended());
     let of = interface.to_owned();
     let run = move || {

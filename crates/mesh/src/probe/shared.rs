@@ -65,9 +65,9 @@ impl Shared {
         self.machine.clone()
     }
 
-    /// A tap that obeys `told`.
-    pub(super) fn tap(&self, told: mpsc::Receiver<Command>) -> Tap {
-        Tap::new(told, self.batches.clone(), self.machine.clone(), Arc::clone(&self.closed))
+    /// A tap that obeys `commands`.
+    pub(super) fn tap(&self, commands: mpsc::Receiver<Command>) -> Tap {
+        Tap::new(commands, self.batches.clone(), self.machine.clone(), Arc::clone(&self.closed))
     }
 
     /// Notifies that a capture or test end has stopped on its own.

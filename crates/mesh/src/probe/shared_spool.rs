@@ -52,8 +52,8 @@ impl SharedSpool {
 
     /// For each channel, the end of the last batch ever appended.
     pub(super) fn reported_until(&self) -> Result<BTreeMap<ChannelName, Time<Utc>>, DatabaseError> {
-        let told = self.lock().reported_until()?.into_iter();
-        let named = told.filter_map(|(name, nanos)| Some((name.parse().ok()?, nanos)));
+        let reported = self.lock().reported_until()?.into_iter();
+        let named = reported.filter_map(|(name, nanos)| Some((name.parse().ok()?, nanos)));
         Ok(named.map(|(name, nanos)| (name, Time::from_nanos(nanos))).collect())
     }
 

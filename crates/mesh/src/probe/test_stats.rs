@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_refused_is_counted_by_why() {
+    fn rejected_packets_are_counted_by_reason() {
         let (stats, name) = (TestStats::default(), ChannelName { task: 7, point: 1 });
         for why in [NotStamp::Forged, NotStamp::TooShort(44, 112), NotStamp::Forged] {
             stats.refuse(name, why);

@@ -29,12 +29,12 @@ pub enum Held {
     /// A batch and its number, from 1.
     Batch(u64, Batch),
     /// Batches that were dropped.
-    GivenUp(GivenUp),
+    Dropped(DroppedBatches),
 }
 
 /// Consecutive batches that were dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GivenUp {
+pub struct DroppedBatches {
     /// Their numbers.
     pub sequences: RangeInclusive<u64>,
     /// Number of observations or results in them.
@@ -163,8 +163,8 @@ mod tests {
         Batch { items: number.into(), times: begin..=begin + 9, body }
     }
 
-    fn given_up(sequences: RangeInclusive<u64>, items: u64, times: RangeInclusive<i64>) -> Held {
-        Held::GivenUp(GivenUp { sequences, items, times })
+    fn dropped(sequences: RangeInclusive<u64>, items: u64, times: RangeInclusive<i64>) -> Held {
+        Held::Dropped(DroppedBatches { sequences, items, times })
     }
 
     #[test]
@@ -205,23 +205,23 @@ mod tests {
             spool.append(&[("a", batch(number))]).unwrap();
         }
         let (third, fourth) = (Held::Batch(3, batch(3)), Held::Batch(4, batch(4)));
-        let held = [given_up(1..=2, 3, 10..=29), third, fourth.clone()];
+        let held = [dropped(1..=2, 3, 10..=29), third, fourth.clone()];
         assert_eq!(spool.read("a", 0, 999).unwrap(), held);
         // The third may have been delivered: it is reported separately.
         spool.append(&[("a", batch(5))]).unwrap();
         let fifth = Held::Batch(5, batch(5));
-        let held = [held[0].clone(), given_up(3..=3, 3, 30..=39), fourth, fifth];
+        let held = [held[0].clone(), dropped(3..=3, 3, 30..=39), fourth, fifth];
         assert_eq!(spool.read("a", 0, 999).unwrap(), held);
         spool.acknowledge("a", 3).unwrap();
         assert_eq!(spool.read("a", 0, 999).unwrap(), held[2..]);
         // A batch that is too large evicts no others.
         spool.append(&[("b", Batch { body: vec![0; 250], ..batch(9) })]).unwrap();
-        assert_eq!(spool.read("b", 0, 999).unwrap(), [given_up(1..=1, 9, 90..=99)]);
+        assert_eq!(spool.read("b", 0, 999).unwrap(), [dropped(1..=1, 9, 90..=99)]);
         assert_eq!(spool.bytes(), 200);
         drop(spool);
         // The limit is smaller now.
         let mut spool = Spool::open(&path, 150).unwrap();
-        assert_eq!(spool.read("a", 0, 999).unwrap()[0], given_up(4..=4, 4, 40..=49));
+        assert_eq!(spool.read("a", 0, 999).unwrap()[0], dropped(4..=4, 4, 40..=49));
     }
 
     #[derive(Clone, Copy, Debug)]
@@ -286,7 +286,7 @@ mod tests {
                 let expected: u64 = sequences.map(|it| items[usize::try_from(it).unwrap()]).sum();
                 let reported = match held {
                     Held::Batch(_, batch) => batch.items,
-                    Held::GivenUp(given_up) => given_up.items,
+                    Held::Dropped(dropped) => dropped.items,
                 };
                 prop_assert_eq!(reported, expected);
             }
@@ -297,7 +297,7 @@ mod tests {
     fn sequences(held: &Held) -> RangeInclusive<u64> {
         match held {
             Held::Batch(sequence, _) => *sequence..=*sequence,
-            Held::GivenUp(given_up) => given_up.sequences.clone(),
+            Held::Dropped(dropped) => dropped.sequences.clone(),
         }
     }
 }

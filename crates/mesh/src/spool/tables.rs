@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
-use super::{Batch, GivenUp, Held};
+use super::{Batch, DroppedBatches, Held};
 use crate::database::{DatabaseSchema, unsigned};
 
 /// "WSSP".
@@ -72,8 +72,8 @@ pub(super) fn first(database: &Connection, channel: &str) -> rusqlite::Result<u6
 /// For each channel, the end of the last batch ever appended.
 pub(super) fn reported_until(database: &Connection) -> rusqlite::Result<Vec<(String, i64)>> {
     let mut statement = database.prepare("SELECT name, until FROM channel ORDER BY name")?;
-    let told = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    told.collect()
+    let reported = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    reported.collect()
 }
 
 /// Current size in bytes.
@@ -163,7 +163,7 @@ pub(super) fn read(
             }
             None => {
                 bytes += BESIDE;
-                Held::GivenUp(GivenUp { sequences: first..=last, items, times })
+                Held::Dropped(DroppedBatches { sequences: first..=last, items, times })
             }
         });
     }

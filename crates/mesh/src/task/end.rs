@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_is_a_probe_and_may_be_in_a_namespace() {
+    fn end_is_a_probe_with_optional_namespace() {
         for text in ["roof", "roof@wirestamp-source"] {
             assert_eq!(text.parse::<End>().unwrap().to_string(), text);
         }

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_foreign_point_is_a_domain_of_an_exporter_or_a_point_of_it() {
+    fn foreign_point_is_a_domain_or_its_point() {
         for text in ["ipfix:192.0.2.7/3", "ipfix:2001:db8::7/0/18446744073709551615"] {
             let point: ForeignPoint = text.parse().unwrap();
             assert_eq!(point.to_string(), text);

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_point_is_an_interface_of_a_probe() {
+    fn point_is_an_interface_of_a_probe() {
         let point: Point = "roof/tap-a@wirestamp-router".parse().unwrap();
         assert_eq!((point.probe.as_ref(), &*point.interface), ("roof", "tap-a@wirestamp-router"));
         assert_eq!(point.to_string().parse(), Ok(point));

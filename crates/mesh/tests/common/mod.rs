@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time};
-use wirestamp_mesh::collector::{Collector, Keep, Measured, Step, Stretch};
+use wirestamp_mesh::collector::{Collector, Keep, Measured, ResultRange, Step};
 use wirestamp_mesh::controller::{Change, Controller, Settings, Sources, TaskStore};
 use wirestamp_mesh::member;
 use wirestamp_mesh::pki::{Authority, Credentials, Request, Role, Subject, Token};
@@ -23,12 +23,12 @@ use wirestamp_metrics::Observation;
 use wirestamp_packet::{FlowKey, PacketId};
 
 pub(crate) const MILLISECOND: i64 = 1_000_000;
-pub(crate) const EVERYTHING: Stretch =
-    Stretch { step: Step::AsMeasured, from: i64::MIN, until: i64::MAX, most: 1000 };
+pub(crate) const EVERYTHING: ResultRange =
+    ResultRange { step: Step::AsMeasured, from: i64::MIN, until: i64::MAX, most: 1000 };
 /// Begins at a whole second.
 pub(crate) const BEGIN: i64 = 1_700_000_000_000 * MILLISECOND;
 
-/// A controller in a runtime of its own, which can be killed.
+/// A controller in its own runtime, which can be killed.
 pub(crate) struct Running {
     pub(crate) runtime: Runtime,
     pub(crate) address: SocketAddr,
@@ -60,7 +60,7 @@ impl Running {
         Self { runtime, address, collector, sources, plan, tasks }
     }
 
-    /// Ends it without a word to anybody.
+    /// Kills it without a shutdown.
     pub(crate) fn kill(self) -> SocketAddr {
         let Self { runtime, address, collector, sources, .. } = self;
         drop((runtime, sources));
@@ -72,7 +72,7 @@ impl Running {
         self.collector.measured(1, &EVERYTHING).unwrap()
     }
 
-    /// Waits until there are results of so many packets that were sent.
+    /// Waits for results of this number of sent packets.
     pub(crate) fn wait_for(&self, packets: u64) -> Vec<Measured> {
         let mut stored = self.collector.subscribe();
         self.runtime.block_on(async {
@@ -104,7 +104,7 @@ pub(crate) fn subject(name: &str, role: Role) -> Subject {
     Subject { name: name.parse().unwrap(), role }
 }
 
-/// A folder with an authority, and a controller that has just been started.
+/// A folder with a CA, and a new controller.
 pub(crate) fn mesh() -> (tempfile::TempDir, Running) {
     let folder = tempfile::tempdir().unwrap();
     Authority::create(&authority(folder.path()), now()).unwrap();
@@ -117,7 +117,7 @@ pub(crate) fn token(folder: &Path, name: &str) -> Token {
     authority.token(&subject(name, Role::Probe), SignedDuration::from_mins(5), now()).unwrap()
 }
 
-/// A probe: its credentials, and what it holds.
+/// A probe: its credentials and its spool.
 pub(crate) struct Probe {
     pub(crate) credentials: Credentials,
     pub(crate) stock: Arc<SharedSpool>,
@@ -141,7 +141,7 @@ impl Probe {
         Self { credentials, stock: Arc::new(SharedSpool::new(spool)), channel }
     }
 
-    /// Delivers until that ends, and says why.
+    /// Delivers until the stream ends; returns the reason.
     pub(crate) async fn deliver(self: Arc<Self>, address: SocketAddr) -> String {
         let trust = Trust::Certificate(&self.credentials);
         let collector = call(&address.to_string(), Role::Controller, &trust).unwrap();
@@ -155,7 +155,7 @@ impl Probe {
     }
 }
 
-/// A batch of what passed from one time until another, in nanoseconds; the first says since when somebody looks.
+/// A batch of packets in a time range, in nanoseconds. The first one contains the start of the observation.
 pub(crate) fn batch((from, until): (i64, i64), is_first: bool, seen: Vec<Observation>) -> Batch {
     let items = seen.len() as u64;
     let seen = ObservationBatch {

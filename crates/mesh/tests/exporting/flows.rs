@@ -9,7 +9,7 @@ use wirestamp_mesh::spool::Batch;
 use super::super::common::{BEGIN, MILLISECOND, now};
 use super::*;
 
-/// What is told of a flow.
+/// A flow report.
 fn report(packets: u64, last: i64, rest: &str) -> String {
     let (first, last, bytes) = (BEGIN, BEGIN + last * MILLISECOND, 100 * packets);
     format!(
@@ -31,7 +31,7 @@ fn batch(reports: Vec<String>, until: i64) -> Batch {
     Batch { items: 1, times: BEGIN..=complete_until.as_nanos(), body }
 }
 
-/// What is exported of two flows, of which one goes on.
+/// Exported messages of two flows; one of them continues.
 fn exported() -> Vec<Vec<u8>> {
     let (folder, mesh) = mesh();
     let task = r#"{"name":"f","measure":"flows","at":"roof/eth0"}"#;
@@ -60,9 +60,9 @@ fn next(receive: &mut impl FnMut() -> [u64; 2]) -> [u64; 2] {
 }
 
 #[test]
-fn tshark_complains_of_no_flow() {
+fn tshark_accepts_flow_records() {
     let printed = dissected(&exported());
-    for told in [
+    for expected in [
         "SrcAddr: 192.0.2.1",
         "DstAddr: 2001:db8::2",
         "DstPort: 5004",
@@ -72,7 +72,7 @@ fn tshark_complains_of_no_flow() {
         // A codec, PCMA.
         "Type 46: Value (hex bytes): 50 43 4d 41",
     ] {
-        assert!(printed.contains(told), "{told}: {printed}");
+        assert!(printed.contains(expected), "{expected}: {printed}");
     }
 }
 
@@ -85,7 +85,7 @@ name=codec_name field_type=32473:46 len=vlen semantics=str
 ";
 
 #[test]
-fn nfacctd_takes_flows() {
+fn nfacctd_accepts_flow_records() {
     let keys = "task_name, src_host, dst_host, dst_port, proto, total, octets, jitter, codec_name";
     let mut records = printed(&exported(), keys, PRIMITIVES, 3);
     records.sort_by_key(|it| (it["ip_dst"].to_string(), it["total"].to_string()));

@@ -110,7 +110,7 @@ fn dissected(messages: &[Vec<u8>]) -> String {
 }
 
 #[test]
-fn tshark_complains_of_nothing_that_is_exported() {
+fn tshark_accepts_exported_messages() {
     let printed = dissected(&exported());
     assert!(printed.contains("(32473)"), "{printed}");
     assert!(printed.contains("Dropped Packets: 10"), "{printed}");
@@ -126,13 +126,13 @@ impl Drop for Ending {
     }
 }
 
-/// What nfacctd of pmacct prints of messages, by these keys, of which others than its own are described: so many
-/// records, and no more.
+/// Records that nfacctd (pmacct) prints for these messages and keys: exactly `count`. `primitives` describes the
+/// enterprise keys.
 fn printed(messages: &[Vec<u8>], keys: &str, primitives: &str, count: usize) -> Vec<Value> {
     let folder = tempfile::tempdir().unwrap();
     let [settings, file] = ["settings", "primitives"].map(|name| folder.path().join(name));
     fs::write(&file, primitives).unwrap();
-    // A port that was free a moment ago: nfacctd does not say which one it has.
+    // A port that was free a moment ago: nfacctd does not report its port.
     let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
     let text = format!(
@@ -155,7 +155,7 @@ fn printed(messages: &[Vec<u8>], keys: &str, primitives: &str, count: usize) -> 
     let printed = BufReader::new(nfacctd.0.stdout.take().unwrap()).lines().map(Result::unwrap);
     let mut records = printed.map(|line| serde_json::from_str::<Value>(&line).unwrap());
     let found = records.by_ref().take(count).collect();
-    // Its other process ends by itself, and closes what it prints to.
+    // Its other process ends on its own, and closes the pipe.
     drop(nfacctd);
     assert_eq!(records.count(), 0);
     found
@@ -171,7 +171,7 @@ name=delay_max field_type=32473:23 len=8 semantics=u_int
 
 /// nfacctd of pmacct takes what is exported, elements of ours too, and prints it.
 #[test]
-fn nfacctd_takes_what_is_exported() {
+fn nfacctd_accepts_exported_messages() {
     let seconds = usize::try_from(PACKETS / 100).unwrap();
     let keys = "task_name, lost, received, delay_min, delay_max, timestamp_start";
     for record in printed(&exported(), keys, PRIMITIVES, seconds) {

@@ -8,7 +8,7 @@
 //! statistics.
 
 mod columns;
-mod over;
+mod task_end;
 
 use std::fs::{self, File};
 use std::io;
@@ -23,7 +23,7 @@ use tracing::{info, warn};
 use wirestamp_clock::{Time, Utc};
 use wirestamp_results::Table;
 
-use super::{Collector, Hour, Step, Stretch, flow_reports};
+use super::{Collector, Hour, ResultRange, Step, flow_reports};
 use crate::task::{Measure, Task, TaskRecord, Tasks};
 use crate::{DatabaseError, Name};
 use columns::{COUNTED, MEASURED};
@@ -86,8 +86,9 @@ impl Archive {
     }
 
     fn tend_task(&self, number: u64, entered: &TaskRecord) -> Result<(), ArchiveError> {
-        let goes_on = |settled_until| over::goes_on(entered, settled_until, Timestamp::now());
-        while let Some(hour) = self.collector.next_hour(number, goes_on)? {
+        let next_results =
+            |settled_until| task_end::next_results(entered, settled_until, Timestamp::now());
+        while let Some(hour) = self.collector.next_hour(number, next_results)? {
             self.write(number, &entered.task, &hour)?;
             self.collector.archived(number, &hour)?;
         }
@@ -96,16 +97,16 @@ impl Archive {
 
     fn write(&self, number: u64, task: &Task, hour: &Hour) -> Result<(), ArchiveError> {
         let (from, until) = (hour.begin.as_nanos(), hour.end().as_nanos());
-        let stretch = Stretch { step: Step::AsMeasured, from, until, most: u32::MAX };
+        let range = ResultRange { step: Step::AsMeasured, from, until, most: u32::MAX };
         let table = match task.measure {
             Measure::Volume { .. } | Measure::Traffic { .. } => {
-                Table::of(&self.collector.counted(number, &stretch)?, COUNTED)
+                Table::of(&self.collector.counted(number, &range)?, COUNTED)
             }
             Measure::Flows { .. } => {
-                let found = self.collector.flows(number, &stretch)?;
+                let found = self.collector.flows(number, &range)?;
                 Table::of_flows(&flow_reports(&task.name, found))
             }
-            _ => Table::of(&self.collector.measured(number, &stretch)?, MEASURED),
+            _ => Table::of(&self.collector.measured(number, &range)?, MEASURED),
         };
         let path = self.path(&task.name, hour.begin, number);
         let beside = path.with_extension("new");

@@ -53,8 +53,8 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-fn everything() -> Stretch {
-    Stretch { step: Step::AsMeasured, from: i64::MIN, until: i64::MAX, most: 99 }
+fn everything() -> ResultRange {
+    ResultRange { step: Step::AsMeasured, from: i64::MIN, until: i64::MAX, most: 99 }
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn complete_hours_are_archived_and_deleted() {
     collector.forget(7, begin + Span::from_secs(999_999)).unwrap();
     let left = collector.counted(7, &everything()).unwrap();
     assert_eq!(left.iter().map(|it| it.packets).collect::<Vec<_>>(), [8]);
-    let by_hour = Stretch { step: Step::Hour, ..everything() };
+    let by_hour = ResultRange { step: Step::Hour, ..everything() };
     assert_eq!(collector.counted(7, &by_hour).unwrap().len(), 3);
 }
 
@@ -105,11 +105,11 @@ fn flow_is_in_the_hour_of_its_last_packet() {
     let begin = Time::from_nanos(1_800_000_000 * SECOND);
     let collector = collector(folder.path(), begin, 0);
     let tell = |flows: &[(&str, i64)], until: i64| {
-        let told = |&(report, last): &(&str, i64)| {
+        let flow = |&(report, last): &(&str, i64)| {
             let last = begin + Span::from_secs(last);
             Flow { key: report.to_owned(), last, report: Some(report.to_owned()) }
         };
-        let news = News { counts: Vec::new(), flows: flows.iter().map(told).collect() };
+        let news = News { counts: Vec::new(), flows: flows.iter().map(flow).collect() };
         let until = begin + Span::from_secs(until);
         collector.results().store(7, &Settled { news, ..Settled::nothing(until) }).unwrap();
     };

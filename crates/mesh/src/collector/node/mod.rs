@@ -1,6 +1,6 @@
 //! A collector that runs as a separate process. It connects to the controller, receives batches, and answers queries.
 
-mod told;
+mod mesh_state;
 
 use std::future::Future;
 use std::io;
@@ -29,13 +29,13 @@ use crate::v1::answers_server::AnswersServer;
 use crate::v1::collection_server::CollectionServer;
 use crate::v1::control_client::ControlClient;
 use crate::{DatabaseError, Name};
-use told::Told;
+use mesh_state::MeshState;
 
 /// Min interval between notifications of new results: there are results every second.
-const NEWS: Duration = Duration::from_millis(250);
+const NOTIFICATION_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Max bytes of a message from the controller: a thousand tasks and ten thousand certificates take 1 MB.
-const LARGEST_CHARGE: usize = 64 << 20;
+const MAX_CHARGE_BYTES: usize = 64 << 20;
 
 /// Settings of a collector.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ pub struct Node {
     routes: Router,
     configuration: watch::Sender<Arc<ServerConfig>>,
     member: Member,
-    told: Arc<Told>,
+    mesh_state: Arc<MeshState>,
     collector: Arc<Collector>,
     archive: Arc<Archive>,
     presence: Presence,
@@ -92,11 +92,11 @@ impl Node {
         let Settings { socket, reach, controller, folder, token, keep } = settings;
         let file = folder.join("collector.pem");
         let member = Member::open(controller, file, token.as_ref(), Role::Collector).await?;
-        let told = Arc::new(Told::open(folder.join("charge")));
+        let mesh_state = Arc::new(MeshState::open(folder.join("charge")));
         let results = Results::open(&folder.join("results.sqlite"))?;
-        let collector = Arc::new(Collector::new(results, told.tasks()));
+        let collector = Arc::new(Collector::new(results, mesh_state.tasks()));
         let archive = Archive::new(folder.join("archive"), Arc::clone(&collector), keep);
-        let authorizer = Arc::new(Authorizer::new(told.clone()));
+        let authorizer = Arc::new(Authorizer::new(mesh_state.clone()));
         let deliveries =
             Service { collector: Arc::clone(&collector), authorizer: Arc::clone(&authorizer) };
         let answers = AnswersService { collector: Arc::clone(&collector), authorizer };
@@ -111,7 +111,16 @@ impl Node {
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
         let archive = Arc::new(archive);
-        Ok(Self { listener, routes, configuration, member, told, collector, archive, presence })
+        Ok(Self {
+            listener,
+            routes,
+            configuration,
+            member,
+            mesh_state,
+            collector,
+            archive,
+            presence,
+        })
     }
 
     /// Name of the collector.
@@ -131,26 +140,39 @@ impl Node {
     /// # Errors
     /// When the socket fails.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
-        let Self { listener, routes, configuration, member, told, collector, archive, presence } =
-            self;
+        let Self {
+            listener,
+            routes,
+            configuration,
+            member,
+            mesh_state,
+            collector,
+            archive,
+            presence,
+        } = self;
         let answers = routes.into_make_service_with_connect_info::<Peer>();
         tokio::select! {
             served = async { axum::serve(listener, answers).await } => served,
-            () = attend_for_ever(&member, &told, &collector, &presence) => Ok(()),
+            () = keep_attending(&member, &mesh_state, &collector, &presence) => Ok(()),
             () = member.stay() => Ok(()),
-            () = show(&member, &configuration) => Ok(()),
-            () = tend(&archive, told.tasks()) => Ok(()),
+            () = renew_configuration(&member, &configuration) => Ok(()),
+            () = tend(&archive, mesh_state.tasks()) => Ok(()),
             () = stop => Ok(()),
         }
     }
 }
 
 /// Keeps the stream to the controller open.
-async fn attend_for_ever(member: &Member, told: &Told, collector: &Collector, presence: &Presence) {
+async fn keep_attending(
+    member: &Member,
+    mesh_state: &MeshState,
+    collector: &Collector,
+    presence: &Presence,
+) {
     let mut pause = Pause::new();
     loop {
         let news = presences(presence, collector.subscribe());
-        pause.after(attend(member, told, news).await).await;
+        pause.after(attend(member, mesh_state, news).await).await;
     }
 }
 
@@ -158,17 +180,17 @@ async fn attend_for_ever(member: &Member, told: &Told, collector: &Collector, pr
 /// the stream.
 async fn attend(
     member: &Member,
-    told: &Told,
+    mesh_state: &MeshState,
     news: impl Stream<Item = Presence> + Send + 'static,
 ) -> Result<(), member::Error> {
     let controller = format!("the controller at {}", member.controller());
     let refused =
         |status| member::Error::Refused { node: controller.clone(), status: Box::new(status) };
-    let mut client = ControlClient::new(member.call()?).max_decoding_message_size(LARGEST_CHARGE);
-    let mut heard = client.collect(news).await.map_err(refused)?.into_inner();
+    let mut client = ControlClient::new(member.call()?).max_decoding_message_size(MAX_CHARGE_BYTES);
+    let mut stream = client.collect(news).await.map_err(refused)?.into_inner();
     let mut is_new = true;
-    while let Some(charge) = heard.message().await.map_err(refused)? {
-        told.replace(&charge);
+    while let Some(charge) = stream.message().await.map_err(refused)? {
+        mesh_state.replace(&charge);
         if std::mem::take(&mut is_new) {
             info!("connected to {controller}");
         }
@@ -182,12 +204,14 @@ fn presences(
     stored: watch::Receiver<()>,
 ) -> impl Stream<Item = Presence> + Send + 'static {
     let again = presence.clone();
-    let news = WatchStream::from_changes(stored).throttle(NEWS).map(move |()| again.clone());
+    let news = WatchStream::from_changes(stored)
+        .throttle(NOTIFICATION_INTERVAL)
+        .map(move |()| again.clone());
     once(presence.clone()).chain(news)
 }
 
 /// Updates the TLS configuration with renewed credentials, forever.
-async fn show(member: &Member, configuration: &watch::Sender<Arc<ServerConfig>>) {
+async fn renew_configuration(member: &Member, configuration: &watch::Sender<Arc<ServerConfig>>) {
     let mut credentials = member.credentials();
     // The sender is part of the member.
     while credentials.changed().await.is_ok() {

@@ -6,7 +6,7 @@
 //!
 //! Some state reaches further back than redelivery and is not exact after a restart: the delay variation of a flow that
 //! was silent for longer; which of several identical packets is which; and which missing packets were lost by a
-//! capture, if both points saw none for longer or the capture lost packets for longer than [`FARTHEST`].
+//! capture, if both points saw none for longer or the capture lost packets for longer than [`MAX_MISSED_INTERVAL`].
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -20,7 +20,7 @@ use super::window::Windows;
 use super::{Delivery, Settled, Window, side, synchronisation};
 
 /// Max time for which missed packets delay the acknowledgement of batches.
-const FARTHEST: Span = Span::from_secs(10);
+const MAX_MISSED_INTERVAL: Span = Span::from_secs(10);
 
 /// Time parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ struct Batch {
     /// None if the batch was dropped.
     clock: Option<MachineClock>,
     /// Packets dropped with it.
-    given_up: u64,
+    dropped: u64,
     /// It only states that the point was not observed until its end.
     is_closing: bool,
 }
@@ -103,7 +103,7 @@ impl Pair {
             self.observe_between(point, observations, missed);
             let is_closing = observations.is_empty() && seen.begin == Some(*complete_until);
             let (complete_until, clock) = (*complete_until, Some(*clock));
-            self.complete(point, Batch { number, complete_until, clock, given_up: 0, is_closing });
+            self.complete(point, Batch { number, complete_until, clock, dropped: 0, is_closing });
         }
         delivery
     }
@@ -152,17 +152,17 @@ impl Pair {
         observations: &[Observation],
         missed: &[CaptureLoss],
     ) {
-        let mut stretches: Vec<_> = missed.iter().filter(|it| it.packets > 0).collect();
-        stretches.sort_by_key(|it| it.from);
+        let mut intervals: Vec<_> = missed.iter().filter(|it| it.packets > 0).collect();
+        intervals.sort_by_key(|it| it.from);
         let mut rest = observations;
-        for stretch in stretches {
+        for interval in intervals {
             // The correlator must learn of a loss before it sees packets inside of it.
-            let ahead = rest.iter().position(|it| it.stamp.utc >= stretch.from);
+            let ahead = rest.iter().position(|it| it.stamp.utc >= interval.from);
             let (before, behind) = rest.split_at(ahead.unwrap_or(rest.len()));
             self.observe(point, before);
             rest = behind;
-            self.correlator.missed(point, *stretch);
-            self.missed.push((stretch.from, stretch.until));
+            self.correlator.missed(point, *interval);
+            self.missed.push((interval.from, interval.until));
         }
         self.observe(point, rest);
     }
@@ -214,14 +214,14 @@ impl Pair {
         });
         let windows = windows.collect();
         let needed_from = self.needed_from(until);
-        let given_up = self.sides.each_mut().map(|side| side.acknowledge(needed_from));
+        let dropped = self.sides.each_mut().map(|side| side.acknowledge(needed_from));
         // Nothing follows a closing batch that depends on it.
         if self.sides.iter().all(Side::is_closed) {
             self.sides.iter_mut().for_each(Side::acknowledge_closing);
         }
         let acknowledged = self.sides.each_ref().map(|side| side.acknowledged);
         self.coverage.forget(until - self.reach());
-        Some(Settled { windows, acknowledged, given_up, late, ..Settled::nothing(until) })
+        Some(Settled { windows, acknowledged, dropped, late, ..Settled::nothing(until) })
     }
 
     /// Start of the batches that must be delivered again, so that windows from `until` on come out the same.
@@ -230,7 +230,7 @@ impl Pair {
     /// explains depends on the interval before it, if they can share packets.
     fn needed_from(&mut self, until: Time<Utc>) -> Time<Utc> {
         let reach = self.reach();
-        let farthest = until - FARTHEST;
+        let farthest = until - MAX_MISSED_INTERVAL;
         self.missed.sort_unstable();
         let needed_from = self.missed.iter().rev().fold(until, |needed_from, (from, until)| {
             if *until + reach >= needed_from - reach { needed_from.min(*from) } else { needed_from }
@@ -265,8 +265,8 @@ fn recorder(windows: &mut Windows, coverage: &Coverage, rule: &Config) -> impl F
 
 impl Batch {
     /// A batch that was skipped.
-    fn without(number: u64, complete_until: Time<Utc>, given_up: u64) -> Self {
-        Self { number, complete_until, clock: None, given_up, is_closing: false }
+    fn without(number: u64, complete_until: Time<Utc>, dropped: u64) -> Self {
+        Self { number, complete_until, clock: None, dropped, is_closing: false }
     }
 }
 
@@ -293,12 +293,12 @@ impl Side {
 
     /// Removes batches complete before a time. Returns the packets dropped with them.
     fn acknowledge(&mut self, until: Time<Utc>) -> u64 {
-        let mut given_up = 0_u64;
+        let mut dropped = 0_u64;
         while let Some(batch) = self.batches.pop_front_if(|it| it.complete_until <= until) {
             self.acknowledged = batch.number;
-            given_up = given_up.saturating_add(batch.given_up);
+            dropped = dropped.saturating_add(batch.dropped);
         }
-        given_up
+        dropped
     }
 
     /// Whether only a closing batch is left, or nothing.

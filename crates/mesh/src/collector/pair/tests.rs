@@ -120,7 +120,7 @@ struct Stored {
     windows: BTreeMap<Time<Utc>, Window>,
     acknowledged: [u64; 2],
     /// Of point B.
-    given_up: u64,
+    dropped: u64,
 }
 
 impl Stored {
@@ -130,11 +130,11 @@ impl Stored {
     }
 
     fn store(&mut self, settled: Settled) {
-        let Settled { until, windows, acknowledged, given_up, late, .. } = settled;
+        let Settled { until, windows, acknowledged, dropped, late, .. } = settled;
         assert_eq!(late, 0);
         self.until = Some(until);
         self.acknowledged = acknowledged;
-        self.given_up += given_up[1];
+        self.dropped += dropped[1];
         for (begin, window) in windows {
             let before = self.windows.insert(begin, window);
             assert!(before.is_none(), "{begin:?} is settled twice");
@@ -213,7 +213,7 @@ proptest! {
 
     /// If the path keeps the order, it is known which packets a capture lost.
     #[test]
-    fn every_packet_is_counted_as_what_became_of_it(
+    fn every_packet_counts_with_its_outcome(
         fates in prop::collection::vec(fate(8), 1..200), delay in 0..150_000_i64,
     ) {
         let steady = |fate| match fate {
@@ -232,11 +232,11 @@ proptest! {
         prop_assert_eq!(sum(&stored, |it| it.duplicated), twice);
         let lost = number(&|it| matches!(it, Fate::Lost));
         let missed = number(&|it| matches!(it, Fate::Missed(_)));
-        let given_up = sum(&stored, |it| it.undetermined_sent);
-        prop_assert_eq!((sum(&stored, |it| it.lost), given_up), (lost, missed));
+        let undetermined = sum(&stored, |it| it.undetermined_sent);
+        prop_assert_eq!((sum(&stored, |it| it.lost), undetermined), (lost, missed));
         let unseen = number(&|it| matches!(it, Fate::Unseen(_)));
-        let given_up = sum(&stored, |it| it.undetermined_received);
-        prop_assert_eq!((sum(&stored, |it| it.unexpected), given_up), (0, unseen));
+        let undetermined = sum(&stored, |it| it.undetermined_received);
+        prop_assert_eq!((sum(&stored, |it| it.unexpected), undetermined), (0, unseen));
     }
 
     /// On any other path, all packets are counted, and network losses are not attributed to captures.
@@ -331,7 +331,7 @@ fn dropped_batches_are_excluded_from_loss() {
         }
     }
     assert_eq!((sum(&stored, |it| it.lost), sum(&stored, |it| it.undetermined_sent)), (0, 60));
-    assert_eq!((sum(&stored, |it| it.matched), stored.given_up), (140, 60));
+    assert_eq!((sum(&stored, |it| it.matched), stored.dropped), (140, 60));
 }
 
 /// B's probe does not run from 300 to 600 ms, and has lost its spool afterwards.

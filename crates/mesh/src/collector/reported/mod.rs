@@ -6,9 +6,9 @@
 //! Only results are stored. Reports that are not settled are undetermined after a restart, and excluded from loss,
 //! because exporters do not send them again.
 
-mod heard;
+mod exporter_stats;
 mod listener;
 mod path;
 
-pub use heard::Heard;
+pub use exporter_stats::ExporterStats;
 pub use listener::Listener;

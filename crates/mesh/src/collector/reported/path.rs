@@ -9,23 +9,23 @@ use tracing::{info, warn};
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::Point;
 
-use super::heard::Counts;
+use super::exporter_stats::Counts;
 use crate::collector::{Channel, Collector, Refused};
 use crate::task::{ForeignPoint, ReportedDelay};
 
 /// After this time without a message, a point counts as not observed, so that the other one can proceed. If both are
 /// silent, this is repeated at the same interval.
-const SILENT: Duration = Duration::from_secs(30);
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Max distance of a message before the newest one, unless it was overtaken. Beyond that, the exporter's clock was set
 /// back.
-const APART: Span = Span::from_secs(5);
+const MAX_STEP_BACK: Span = Span::from_secs(5);
 
 /// How far the time advances when the task ends: then all reports are settled.
 const CLOSING: Span = Span::from_secs(30);
 
 /// Max packets held for a point while the other is behind: half a minute of one exporter, at most 100 MB.
-const MOST_HELD: usize = 1 << 20;
+const MAX_HELD: usize = 1 << 20;
 
 /// Both points of a task.
 pub(super) struct Path {
@@ -46,7 +46,7 @@ pub(super) struct End {
     /// Number of the next batch.
     next: u64,
     /// Time of the last message, or of the start.
-    heard: Instant,
+    last_message: Instant,
     /// When the point was last reported as not observed, if it is silent.
     passed_over: Option<Instant>,
     /// The rejection was logged.
@@ -70,7 +70,7 @@ impl Path {
                 spool,
                 channel: None,
                 next: 1,
-                heard: Instant::now(),
+                last_message: Instant::now(),
                 passed_over: None,
                 is_refused: false,
             }
@@ -79,18 +79,21 @@ impl Path {
     }
 
     /// Delivers what is ready at both points, and reports silent ones as not observed.
-    pub(super) fn go_on(
+    pub(super) fn process(
         &mut self,
         collector: &Arc<Collector>,
         now: Time<Utc>,
         counts: &mut Counts,
     ) {
-        let is_silent = self.ends.each_ref().map(|end| end.heard.elapsed() >= SILENT);
+        let is_silent =
+            self.ends.each_ref().map(|end| end.last_message.elapsed() >= SILENCE_TIMEOUT);
         for (end, other_is_silent) in self.ends.iter_mut().zip([is_silent[1], is_silent[0]]) {
             end.deliver(collector, counts);
-            if end.heard.elapsed() < SILENT {
+            if end.last_message.elapsed() < SILENCE_TIMEOUT {
                 end.passed_over = None;
-            } else if !other_is_silent || end.passed_over.is_none_or(|it| it.elapsed() >= SILENT) {
+            } else if !other_is_silent
+                || end.passed_over.is_none_or(|it| it.elapsed() >= SILENCE_TIMEOUT)
+            {
                 end.pass_over(collector, now, counts);
             }
             end.make_room();
@@ -122,9 +125,9 @@ impl End {
         sent: Time<Utc>,
         counts: &mut Counts,
     ) -> bool {
-        self.heard = Instant::now();
+        self.last_message = Instant::now();
         let is_next = !matches!(message.order, Order::Late(_) | Order::Copy);
-        let is_before = |newest| sent + APART < newest;
+        let is_before = |newest| sent + MAX_STEP_BACK < newest;
         let is_set_back = is_next && self.digests.newest().is_some_and(is_before);
         if is_set_back {
             self.begin_anew(counts);
@@ -155,16 +158,16 @@ impl End {
 
     /// The point is silent.
     fn pass_over(&mut self, collector: &Arc<Collector>, now: Time<Utc>, counts: &mut Counts) {
-        let silence =
-            i64::try_from(self.heard.elapsed().as_nanos()).map_or(Span::MAX, Span::from_nanos);
-        // By its own clock, if it was ever heard.
+        let silence = i64::try_from(self.last_message.elapsed().as_nanos())
+            .map_or(Span::MAX, Span::from_nanos);
+        // By its own clock, if it was ever last_message.
         let until = self.digests.newest().map_or(now, |newest| newest + silence) - HELD_BACK;
-        let mut is_told = false;
+        let mut is_offered = false;
         self.offer(collector, counts, |digests| {
-            is_told = true;
+            is_offered = true;
             digests.close(until)
         });
-        if is_told && self.passed_over.replace(Instant::now()).is_none() {
+        if is_offered && self.passed_over.replace(Instant::now()).is_none() {
             let Self { at, task, .. } = self;
             info!("{at} of task {task} is silent: its packets are undetermined");
         }
@@ -218,7 +221,7 @@ impl End {
     }
 
     fn make_room(&mut self) {
-        if self.digests.held() > MOST_HELD {
+        if self.digests.held() > MAX_HELD {
             warn!(
                 "{} of task {}: dropped its reports: the other point is too far behind",
                 self.at, self.task
@@ -228,10 +231,10 @@ impl End {
     }
 
     fn count(&mut self, counts: &mut Counts) {
-        let NotTaken { other, late, early, given_up } = self.digests.not_taken();
+        let NotTaken { other, late, early, dropped } = self.digests.not_taken();
         let before = std::mem::replace(&mut self.counted, self.digests.not_taken());
         counts.no_packets += other - before.other;
         counts.out_of_time += late - before.late + early - before.early;
-        counts.given_up += given_up - before.given_up;
+        counts.dropped += dropped - before.dropped;
     }
 }

@@ -4,7 +4,7 @@ use crate::protocol::Count;
 use rusqlite::{Connection, Row, Transaction, params, params_from_iter};
 use wirestamp_clock::{Time, Utc};
 
-use super::{Counted, Step, Stretch, Sum};
+use super::{Counted, ResultRange, Step, Sum};
 use crate::database::unsigned;
 
 /// Adds a count to the stored intervals.
@@ -30,9 +30,9 @@ pub(super) fn add(change: &Transaction<'_>, task: u64, count: &Count) -> rusqlit
 pub(super) fn counted(
     database: &Connection,
     task: u64,
-    stretch: &Stretch,
+    range: &ResultRange,
 ) -> rusqlite::Result<Vec<Counted>> {
-    let Stretch { step, from, until, most } = *stretch;
+    let ResultRange { step, from, until, most } = *range;
     let query = "SELECT begin, packets, bytes, missed, watched FROM count
                  WHERE task = ? AND step = ? AND begin >= ? AND begin < ?
                  ORDER BY begin LIMIT ?";

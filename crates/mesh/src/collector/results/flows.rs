@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Transaction, params};
 use tracing::warn;
 
-use super::Stretch;
+use super::ResultRange;
 use crate::collector::Flow;
 use crate::database::unsigned;
 
@@ -47,9 +47,9 @@ pub(super) fn count(database: &Connection, task: u64) -> rusqlite::Result<u64> {
 pub(super) fn found(
     database: &Connection,
     task: u64,
-    stretch: &Stretch,
+    range: &ResultRange,
 ) -> rusqlite::Result<Vec<String>> {
-    let Stretch { from, until, most, .. } = *stretch;
+    let ResultRange { from, until, most, .. } = *range;
     let query = "SELECT report FROM flow WHERE task = ? AND last >= ? AND last < ?
                  ORDER BY last DESC LIMIT ?";
     let mut statement = database.prepare_cached(query)?;

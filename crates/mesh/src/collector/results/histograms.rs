@@ -68,14 +68,14 @@ pub(super) fn insert(
 }
 
 /// Merges histograms into longer ones, and updates the percentiles of their windows.
-pub(super) fn put_together(
+pub(super) fn merge(
     change: &Transaction<'_>,
     task: u64,
     (of, step): (Step, Step),
-    stretch: Range<i64>,
+    range: Range<i64>,
 ) -> rusqlite::Result<()> {
     let mut together: BTreeMap<_, Histograms> = BTreeMap::new();
-    each(change, task, of, stretch, |begin, part| {
+    each(change, task, of, range, |begin, part| {
         together.entry(begin.interval_begin(step.length())).or_default().merge(part);
     })?;
     for (begin, histograms) in &together {
@@ -117,10 +117,10 @@ fn set_percentiles(
 pub(super) fn found(
     database: &Connection,
     task: u64,
-    stretch: Range<i64>,
+    range: Range<i64>,
 ) -> rusqlite::Result<Histograms> {
     let settled_until = tables::progress(database, task)?.settled_until.as_nanos();
-    let (from, until) = (stretch.start.max(0), stretch.end.min(settled_until));
+    let (from, until) = (range.start.max(0), range.end.min(settled_until));
     let mut together = Histograms::default();
     let mut measured = Missing::default();
     for (step, part) in parts(&[Step::Hour, Step::Minute, Step::AsMeasured], from..until) {
@@ -147,20 +147,20 @@ fn whole(total: f64) -> u64 {
 }
 
 /// Splits a time range into the longest windows inside of it, and shorter ones at its ends.
-fn parts(steps: &[Step], stretch: Range<i64>) -> Vec<(Step, Range<i64>)> {
-    let Range { start, end } = stretch;
+fn parts(steps: &[Step], range: Range<i64>) -> Vec<(Step, Range<i64>)> {
+    let Range { start, end } = range;
     let [step, shorter @ ..] = steps else { return Vec::new() };
     if start >= end {
         return Vec::new();
     }
     if shorter.is_empty() {
-        return vec![(*step, stretch)];
+        return vec![(*step, range)];
     }
     let length = step.length().as_nanos();
     let first = start.saturating_add(length - 1) / length * length;
     let behind = end / length * length;
     if first >= behind {
-        return parts(shorter, stretch);
+        return parts(shorter, range);
     }
     let mut all = parts(shorter, start..first);
     all.push((*step, first..behind));
@@ -173,13 +173,13 @@ fn each(
     database: &Connection,
     task: u64,
     step: Step,
-    stretch: Range<i64>,
+    range: Range<i64>,
     mut act: impl FnMut(Time<Utc>, &Histograms),
 ) -> rusqlite::Result<()> {
     let query = "SELECT begin, delay, variation FROM histogram
                  WHERE task = ? AND step = ? AND begin >= ? AND begin < ? ORDER BY begin";
     let mut statement = database.prepare_cached(query)?;
-    let values = params![task.cast_signed(), step.seconds(), stretch.start, stretch.end];
+    let values = params![task.cast_signed(), step.seconds(), range.start, range.end];
     let mut rows = statement.query(values)?;
     while let Some(row) = rows.next()? {
         let (delay, variation) = (decoded(row, 1)?, decoded(row, 2)?);

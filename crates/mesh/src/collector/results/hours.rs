@@ -10,14 +10,14 @@ use super::{Hour, Step, windows};
 pub(super) fn next(
     change: &Transaction<'_>,
     task: u64,
-    goes_on: impl FnOnce(Time<Utc>) -> Time<Utc>,
+    next_results: impl FnOnce(Time<Utc>) -> Time<Utc>,
 ) -> rusqlite::Result<Option<Hour>> {
     let Some((settled_until, begin)) = oldest(change, task)? else { return Ok(None) };
     let hour = Hour { begin, settled_until };
-    if hour.end() > goes_on(settled_until) {
+    if hour.end() > next_results(settled_until) {
         return Ok(None);
     }
-    windows::put_together(change, task, settled_until, hour.end())?;
+    windows::merge(change, task, settled_until, hour.end())?;
     Ok(Some(hour))
 }
 

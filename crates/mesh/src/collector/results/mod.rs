@@ -2,7 +2,7 @@
 
 mod brief;
 mod counts;
-mod fates;
+mod counts_schema;
 mod flows;
 mod histograms;
 mod hours;
@@ -22,7 +22,7 @@ use super::{NotSynchronised, Settled};
 use crate::DatabaseError;
 use crate::database::Database;
 pub use brief::Brief;
-use fates::Fates;
+use counts_schema::CountsSchema;
 pub use histograms::{Histograms, Missing};
 pub use mos::NoOpinion;
 use tables::SCHEMA;
@@ -49,7 +49,7 @@ pub struct Delivered {
     /// Last acknowledged batch of the spool.
     pub acknowledged: u64,
     /// Packets dropped by the probe, in all its spools.
-    pub given_up: u64,
+    pub dropped: u64,
     /// No batch of the spool is acknowledged; the time before it is not observed.
     pub is_unknown: bool,
 }
@@ -61,7 +61,7 @@ pub struct Measured {
     pub begin_ns: i64,
     /// Packet counts.
     #[serde(flatten)]
-    #[schema(value_type = Fates)]
+    #[schema(value_type = CountsSchema)]
     pub counts: Counts,
     /// One-way delay; none without packets seen at both points, or if the clocks are not synchronised.
     #[schema(required)]
@@ -80,7 +80,7 @@ pub struct Measured {
     pub not_synchronised: Option<NotSynchronised>,
     /// Whether a negative delay contradicts the stated clock errors.
     pub contradicts_the_clocks: bool,
-    /// Mean opinion score of a call with the codec of the task, 1 to 4.5 (ITU-T G.107). If the task names a codec,
+    /// MOS of a call with the codec of the task, 1 to 4.5 (ITU-T G.107). If the task names a codec,
     /// either this or `no_mos` is present.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mos: Option<f64>,
@@ -191,7 +191,7 @@ impl Step {
 
 /// Selection of results.
 #[derive(Clone, Copy, Debug)]
-pub struct Stretch {
+pub struct ResultRange {
     /// Resolution.
     pub step: Step,
     /// Min begin, in nanoseconds since 1970 (UTC).
@@ -260,7 +260,7 @@ impl Results {
             for (begin, window) in &settled.windows {
                 windows::insert(change, task, *begin, window)?;
             }
-            windows::put_together(change, task, before, settled.until)?;
+            windows::merge(change, task, before, settled.until)?;
             for count in &settled.news.counts {
                 counts::add(change, task, count)?;
             }
@@ -278,8 +278,8 @@ impl Results {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn measured(&self, task: u64, stretch: &Stretch) -> Result<Vec<Measured>, DatabaseError> {
-        self.database.read(|database| windows::measured(database, task, stretch))
+    pub fn measured(&self, task: u64, range: &ResultRange) -> Result<Vec<Measured>, DatabaseError> {
+        self.database.read(|database| windows::measured(database, task, range))
     }
 
     /// The newest windows of a task from a time on, at most `most`, in a compact form and ordered by time.
@@ -312,16 +312,16 @@ impl Results {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn histograms(&self, task: u64, stretch: Range<i64>) -> Result<Histograms, DatabaseError> {
-        self.database.read(|database| histograms::found(database, task, stretch))
+    pub fn histograms(&self, task: u64, range: Range<i64>) -> Result<Histograms, DatabaseError> {
+        self.database.read(|database| histograms::found(database, task, range))
     }
 
     /// Counted intervals of a task, ordered by time, including the current one.
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn counted(&self, task: u64, stretch: &Stretch) -> Result<Vec<Counted>, DatabaseError> {
-        self.database.read(|database| counts::counted(database, task, stretch))
+    pub fn counted(&self, task: u64, range: &ResultRange) -> Result<Vec<Counted>, DatabaseError> {
+        self.database.read(|database| counts::counted(database, task, range))
     }
 
     /// Flow reports of a task whose last packet is in a time range, the latest first; the step is ignored. Each is a
@@ -329,8 +329,8 @@ impl Results {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn flows(&self, task: u64, stretch: &Stretch) -> Result<Vec<String>, DatabaseError> {
-        self.database.read(|database| flows::found(database, task, stretch))
+    pub fn flows(&self, task: u64, range: &ResultRange) -> Result<Vec<String>, DatabaseError> {
+        self.database.read(|database| flows::found(database, task, range))
     }
 
     /// Sum of a counting task.
@@ -357,9 +357,9 @@ impl Results {
     pub fn next_hour(
         &mut self,
         task: u64,
-        goes_on: impl FnOnce(Time<Utc>) -> Time<Utc>,
+        next_results: impl FnOnce(Time<Utc>) -> Time<Utc>,
     ) -> Result<Option<Hour>, DatabaseError> {
-        self.database.change(|change| hours::next(change, task, goes_on))
+        self.database.change(|change| hours::next(change, task, next_results))
     }
 
     /// Marks an hour as archived, unless more results have arrived since it was read. Later results cause another

@@ -87,7 +87,7 @@ pub(super) fn progress(database: &Connection, task: u64) -> rusqlite::Result<Pro
             Ok(Delivered {
                 spool: Some(row.get(0)?),
                 acknowledged: unsigned(row, 1)?,
-                given_up: unsigned(row, 2)?,
+                dropped: unsigned(row, 2)?,
                 is_unknown: row.get(3)?,
             })
         });
@@ -131,9 +131,9 @@ pub(super) fn settle(
                  WHERE task = ?1 AND point = ?2";
     let mut statement = change.prepare_cached(query)?;
     for point in [Point::A, Point::B] {
-        let [up_to, given_up] =
-            [settled.acknowledged, settled.given_up].map(|it| it[side(point)].cast_signed());
-        statement.execute(params![task, number(point), up_to, given_up])?;
+        let [up_to, dropped] =
+            [settled.acknowledged, settled.dropped].map(|it| it[side(point)].cast_signed());
+        statement.execute(params![task, number(point), up_to, dropped])?;
     }
     Ok(())
 }

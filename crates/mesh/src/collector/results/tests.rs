@@ -46,8 +46,8 @@ fn quality(ids: Range<i64>) -> Quality {
 }
 
 /// Selection of results in a time range.
-fn stretch(step: Step, from: i64, until: i64) -> Stretch {
-    Stretch { step, from, until, most: 9 }
+fn range(step: Step, from: i64, until: i64) -> ResultRange {
+    ResultRange { step, from, until, most: 9 }
 }
 
 fn settled(until: i64, windows: Vec<(i64, Window)>, acknowledged: [u64; 2]) -> Settled {
@@ -57,7 +57,7 @@ fn settled(until: i64, windows: Vec<(i64, Window)>, acknowledged: [u64; 2]) -> S
         windows: windows.collect::<BTreeMap<_, _>>(),
         news: News::default(),
         acknowledged,
-        given_up: [0, 5],
+        dropped: [0, 5],
         late: 0,
     }
 }
@@ -80,26 +80,26 @@ fn results_and_progress_survive_restart() {
     results.store(8, &settled(2 * SECOND, vec![(SECOND, known.clone())], [0, 0])).unwrap();
     drop(results);
     let mut results = Results::open(&path).unwrap();
-    let first = Delivered { spool: Some(70), acknowledged: 4, given_up: 0, is_unknown: false };
-    let second = Delivered { spool: Some(71), given_up: 10, ..first };
+    let first = Delivered { spool: Some(70), acknowledged: 4, dropped: 0, is_unknown: false };
+    let second = Delivered { spool: Some(71), dropped: 10, ..first };
     let progress = results.progress(7).unwrap();
     assert_eq!(progress.settled_until, Time::from_nanos(5 * SECOND));
     assert_eq!(progress.delivered, [first, second]);
-    let as_measured = |from, until| stretch(Step::AsMeasured, from, until);
+    let as_measured = |from, until| range(Step::AsMeasured, from, until);
     let measured = results.measured(7, &as_measured(0, 4 * SECOND)).unwrap();
     let begins: Vec<_> = measured.iter().map(|it| it.begin_ns).collect();
     assert_eq!(begins, [SECOND, 3 * SECOND]);
     for (measured, window) in measured.iter().zip([&known, &unknown]) {
         check(measured, window, 0.0);
     }
-    let one = Stretch { most: 1, ..as_measured(SECOND + 1, i64::MAX) };
+    let one = ResultRange { most: 1, ..as_measured(SECOND + 1, i64::MAX) };
     assert_eq!(results.measured(7, &one).unwrap(), measured[1..]);
     let all = results.measured(7, &as_measured(0, i64::MAX)).unwrap();
     let briefs = results.briefs(7, Time::from_nanos(0), 2).unwrap();
     assert_eq!(briefs.len(), 2);
     briefs.iter().zip(&all[1..]).for_each(|(brief, whole)| check_brief(brief, whole));
     results.begin_spool(7, Point::B, 72, 6).unwrap();
-    let second = Delivered { spool: Some(72), acknowledged: 6, given_up: 10, is_unknown: true };
+    let second = Delivered { spool: Some(72), acknowledged: 6, dropped: 10, is_unknown: true };
     assert_eq!(results.progress(7).unwrap().delivered, [first, second]);
 }
 
@@ -172,7 +172,7 @@ fn minutes_and_hours_are_merged_after_their_end() {
         let windows = parts.iter().map(|(second, it)| (second * SECOND, it.clone())).collect();
         results.store(7, &settled(until * SECOND, windows, [1, 1])).unwrap();
         [Step::Minute, Step::Hour]
-            .map(|step| results.measured(7, &stretch(step, i64::MIN, i64::MAX)).unwrap())
+            .map(|step| results.measured(7, &range(step, i64::MIN, i64::MAX)).unwrap())
     };
     assert_eq!(store(59, &parts[..1]), [vec![], vec![]]);
     let [minutes, hours] = store(90, &parts[1..4]);
@@ -202,7 +202,7 @@ fn last_windows_are_merged_at_end_and_again_later() {
     };
     let sent = |results: &Results| {
         [Step::AsMeasured, Step::Minute, Step::Hour].map(|step| {
-            let measured = results.measured(7, &stretch(step, 0, i64::MAX)).unwrap();
+            let measured = results.measured(7, &range(step, 0, i64::MAX)).unwrap();
             measured.iter().map(|it| (it.begin_ns / SECOND, it.counts.sent)).collect::<Vec<_>>()
         })
     };
@@ -226,7 +226,7 @@ fn last_windows_are_merged_at_end_and_again_later() {
         let minutes = vec![(0, 2), (60, 3)];
         assert_eq!(sent(&results), [vec![(59, 2), (70, 3)], minutes, vec![(0, 5)]]);
     }
-    let minute = &results.measured(7, &stretch(Step::Minute, 60 * SECOND, i64::MAX)).unwrap()[0];
+    let minute = &results.measured(7, &range(Step::Minute, 60 * SECOND, i64::MAX)).unwrap()[0];
     check(minute, &known(3..6), CompactHistogram::ERROR);
     // More results arrive during archiving, and afterwards.
     let hour = results.next_hour(7, |_| at(3600)).unwrap().unwrap();
@@ -303,7 +303,7 @@ fn database_without_histograms_is_upgraded() {
     let found = results.histograms(7, 0..i64::MAX).unwrap();
     let missing = Missing { delay: 9, variation: found.variation.count() / 3 };
     assert_eq!((found.delay.count(), found.missing), (27, missing));
-    let minutes = results.measured(7, &stretch(Step::Minute, 0, i64::MAX)).unwrap();
+    let minutes = results.measured(7, &range(Step::Minute, 0, i64::MAX)).unwrap();
     let medians: Vec<_> = minutes.iter().map(|it| it.delay_ns.unwrap().p50.is_some()).collect();
     assert_eq!(medians, [false, true]);
 }
@@ -327,7 +327,7 @@ fn counts_are_added_by_interval_minute_and_hour() {
     add(vec![count(3590, 5), count(3595, 6)]);
     add(vec![count(3595, 7), count(3600, 8)]);
     let counted = |step| {
-        let counted = results.counted(7, &stretch(step, 0, i64::MAX)).unwrap();
+        let counted = results.counted(7, &range(step, 0, i64::MAX)).unwrap();
         let of = |it: &Counted| (it.begin_ns / SECOND, it.packets, it.missed, it.watched_ns);
         counted.iter().map(of).collect::<Vec<_>>()
     };
@@ -368,7 +368,7 @@ fn flow_report_replaces_earlier_one() {
     put(vec![flow("a", 1, "1"), flow("b", 2, "2")]);
     put(vec![flow("d", 2, "2"), flow("e", 2, "")]);
     put(vec![flow("c", 3, "3"), flow("a", 4, "4"), flow("d", 2, "")]);
-    let found = |from, until| results.flows(7, &stretch(Step::AsMeasured, from, until)).unwrap();
+    let found = |from, until| results.flows(7, &range(Step::AsMeasured, from, until)).unwrap();
     assert_eq!(found(0, 9), ["4", "3", "2"]);
     assert_eq!(found(2, 4), ["3", "2"]);
     results.forget(7, Time::from_nanos(3)).unwrap();
@@ -376,7 +376,7 @@ fn flow_report_replaces_earlier_one() {
     let hour = results.next_hour(7, |_| Time::from_nanos(i64::MAX)).unwrap().unwrap();
     results.archived(7, &hour).unwrap();
     results.forget(7, Time::from_nanos(3)).unwrap();
-    let left = results.flows(7, &stretch(Step::AsMeasured, 0, 9)).unwrap();
+    let left = results.flows(7, &range(Step::AsMeasured, 0, 9)).unwrap();
     assert_eq!(left, ["4", "3"]);
     assert_eq!((results.flow_count(7).unwrap(), results.flow_count(8).unwrap()), (2, 0));
 }
@@ -387,7 +387,7 @@ fn unsynchronised_clocks_give_delay_differences_only() {
     let mut results = Results::open(&folder.path().join("results")).unwrap();
     let [unknown, known] = [Err(NotSynchronised::First), Ok(Span::from_nanos(500))].map(window);
     results.store(7, &settled(2 * SECOND, vec![(0, unknown), (SECOND, known)], [1, 1])).unwrap();
-    let measured = results.measured(7, &stretch(Step::AsMeasured, 0, i64::MAX)).unwrap();
+    let measured = results.measured(7, &range(Step::AsMeasured, 0, i64::MAX)).unwrap();
     let value = serde_json::to_value(&measured[0]).unwrap();
     assert_eq!((&value["sent"], &value["lost"]), (&10.into(), &1.into()));
     assert_eq!((&value["delay_ns"], &value["error_ns"]), (&().into(), &().into()));

@@ -7,7 +7,7 @@ use wirestamp_metrics::numeric::count_to_f64;
 use wirestamp_metrics::{Counts, Summary};
 
 use super::histograms::{self, Histograms};
-use super::{Measured, Spread, Step, Stretch};
+use super::{Measured, ResultRange, Spread, Step};
 use crate::collector::{NotSynchronised, Window};
 use crate::database::unsigned;
 
@@ -74,7 +74,7 @@ fn columns(summary: Option<&Summary>) -> [Value; SPREAD] {
 }
 
 /// Merges windows into longer ones that ended between two times.
-pub(super) fn put_together(
+pub(super) fn merge(
     change: &Transaction<'_>,
     task: u64,
     before: Time<Utc>,
@@ -99,7 +99,7 @@ pub(super) fn put_together(
             let values =
                 [task.cast_signed(), step.seconds(), length.as_nanos(), of.seconds(), from, until];
             change.prepare_cached(&query)?.execute(values)?;
-            histograms::put_together(change, task, (of, step), from..until)?;
+            histograms::merge(change, task, (of, step), from..until)?;
         }
     }
     Ok(())
@@ -120,9 +120,9 @@ fn together(name: &str) -> String {
 pub(super) fn measured(
     database: &Connection,
     task: u64,
-    stretch: &Stretch,
+    range: &ResultRange,
 ) -> rusqlite::Result<Vec<Measured>> {
-    let Stretch { step, from, until, most } = *stretch;
+    let ResultRange { step, from, until, most } = *range;
     let query = "SELECT * FROM window WHERE task = ? AND step = ? AND begin >= ? AND begin < ?
                  ORDER BY begin LIMIT ?";
     let mut statement = database.prepare_cached(query)?;

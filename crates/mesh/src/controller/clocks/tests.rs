@@ -33,7 +33,7 @@ fn report(probes: &ProbeRegistry, probe: &str, clock_offsets: Vec<v1::ClockOffse
 }
 
 #[test]
-fn the_newest_exchange_between_two_probes_tells_of_all_their_tasks() {
+fn newest_exchange_covers_all_tasks_of_two_probes() {
     let (tasks, probes) = (tasks(), ProbeRegistry::default());
     let known = |task: u64| between(&tasks[&task].task.measure, &tasks, &probes);
     assert_eq!(known(1), None);
@@ -50,7 +50,7 @@ fn the_newest_exchange_between_two_probes_tells_of_all_their_tasks() {
 }
 
 #[test]
-fn clocks_that_are_farther_apart_than_they_claim_are_told_of_once() {
+fn contradictory_clocks_are_logged_once() {
     let (tasks, probes) = (tasks(), ProbeRegistry::default());
     let name = "a".parse().unwrap();
     let mut warned = BTreeSet::new();
@@ -68,7 +68,7 @@ fn clocks_that_are_farther_apart_than_they_claim_are_told_of_once() {
 }
 
 #[test]
-fn prometheus_is_told_of_both_clocks() {
+fn metrics_contain_both_clocks() {
     let mut families = Families::default();
     let health = report(&ProbeRegistry::default(), "a", vec![last(1, 5, -1_000)]);
     show(&"a".parse().unwrap(), &health, &tasks(), &mut families);

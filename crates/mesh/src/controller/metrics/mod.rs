@@ -40,7 +40,7 @@ pub(super) async fn scrape(
     last?;
     api.totals.show(&tasks, &mut families).await;
     counted::show(counted, &tasks, &mut families)?;
-    show_heard(&api.sources.heard().counts(), &mut families);
+    add_exporter_stats(&api.sources.exporter_stats().counts(), &mut families);
     for (name, attends) in api.placement.collectors() {
         families.gauge(
             "wirestamp_collector_up",
@@ -61,8 +61,8 @@ pub(super) async fn scrape(
 }
 
 /// Records from foreign exporters, if the collector listens for them.
-fn show_heard(heard: &[(&str, u64)], families: &mut Families) {
-    for (what, count) in heard {
+fn add_exporter_stats(exporter_stats: &[(&str, u64)], families: &mut Families) {
+    for (what, count) in exporter_stats {
         families.counter(
             "wirestamp_digests_total",
             "IPFIX records received from foreign exporters, by outcome.",

@@ -10,7 +10,7 @@ use crate::task::Tasks;
 
 pub(super) fn show_probe(name: &Name, attending: &RegisteredProbe, families: &mut Families) {
     let labels = [("probe", name.to_string())];
-    let RegisteredProbe { heard, until, health, .. } = attending;
+    let RegisteredProbe { last_message, until, health, .. } = attending;
     families.gauge(
         "wirestamp_probe_up",
         "Whether the probe is connected to the controller.",
@@ -21,7 +21,7 @@ pub(super) fn show_probe(name: &Name, attending: &RegisteredProbe, families: &mu
         "wirestamp_probe_heard_timestamp_seconds",
         "When the last report of the probe arrived.",
         &labels,
-        seconds_of(*heard),
+        seconds_of(*last_message),
     );
     if let Some(health) = health {
         show_health(name, health, &labels, families);

@@ -60,7 +60,7 @@ fn assert_has(text: &str, sample: &str) {
 }
 
 #[test]
-fn counters_begin_behind_what_was_there_and_count_everything_once() {
+fn counters_start_at_zero_and_count_once() {
     let results: Vec<_> = (1..8).map(|number| second(number, 10)).collect();
     let mut total = Total::behind(Some(results[1].clone()));
     assert_has(
@@ -78,7 +78,7 @@ fn counters_begin_behind_what_was_there_and_count_everything_once() {
 }
 
 #[test]
-fn the_newest_window_is_shown_in_base_units() {
+fn newest_window_is_exported_in_base_units() {
     let total = Total::behind(Some(second(7, 20)));
     let text = text(|it| total.show(&name(), it));
     for sample in [
@@ -98,14 +98,14 @@ fn the_newest_window_is_shown_in_base_units() {
 
 /// Unknown values are left out.
 #[test]
-fn what_is_not_known_is_not_shown() {
+fn unknown_values_are_not_exported() {
     let unknown = Measured { delay_ns: None, error_ns: None, ..second(7, 0) };
     let text = text(|it| Total::behind(Some(unknown)).show(&name(), it));
     assert!(!text.contains("wirestamp_task_delay") && !text.contains("loss_ratio"), "{text}");
 }
 
 #[test]
-fn a_probe_is_shown_with_its_captures() {
+fn probe_is_exported_with_its_captures() {
     let health = ProbeHealth {
         version: "1".to_owned(),
         clock: "CLOCK_REALTIME".to_owned(),
@@ -123,7 +123,7 @@ fn a_probe_is_shown_with_its_captures() {
     let mut attending = RegisteredProbe {
         address: ([127, 0, 0, 1], 1).into(),
         since: at,
-        heard: at,
+        last_message: at,
         until: None,
         health: Some(health),
     };
@@ -160,7 +160,7 @@ fn a_probe_is_shown_with_its_captures() {
 
 /// Prometheus times out after ten seconds.
 #[test]
-fn a_collector_that_hangs_keeps_no_other_task_from_being_shown() {
+fn hanging_collector_does_not_block_other_tasks() {
     let (folder, runtime) = (tempfile::tempdir().unwrap(), Runtime::new().unwrap());
     let controller = sample::open(folder.path(), &runtime);
     for task in [

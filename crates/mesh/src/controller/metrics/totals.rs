@@ -9,7 +9,7 @@ use wirestamp_results::Families;
 
 use super::window::{COUNTS, Count, show_window};
 use crate::Name;
-use crate::collector::{Measured, Step, Stretch};
+use crate::collector::{Measured, ResultRange, Step};
 use crate::controller::sources::{QueryError, Sources};
 use crate::task::{TaskRecord, Tasks};
 
@@ -79,8 +79,8 @@ impl Total {
         }
         loop {
             let (step, from) = (Step::AsMeasured, self.next.unwrap_or(i64::MIN));
-            let stretch = Stretch { step, from, until: i64::MAX, most: MAX_READ };
-            if !self.add(sources.measured(task, &stretch).await?) {
+            let range = ResultRange { step, from, until: i64::MAX, most: MAX_READ };
+            if !self.add(sources.measured(task, &range).await?) {
                 return Ok(());
             }
         }

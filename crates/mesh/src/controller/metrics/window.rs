@@ -100,7 +100,7 @@ pub(super) fn show_window(measured: &Measured, labels: &Labels, families: &mut F
     if let Some(mos) = measured.mos {
         families.gauge(
             "wirestamp_task_mos",
-            "Mean opinion score of a call with the task's codec in the newest window, 1 to 4.5 (ITU-T G.107).",
+            "MOS of a call with the task's codec in the newest window, 1 to 4.5 (ITU-T G.107).",
             labels,
             mos,
         );

@@ -23,7 +23,7 @@ use super::error_response::{ApiError, CommonErrors, ErrorBody};
 use super::health::ClockOffset;
 use super::sources::{QueryError, Sources};
 use crate::Name;
-use crate::collector::{Counted, FlowReport, Measured, Step, Stretch};
+use crate::collector::{Counted, FlowReport, Measured, ResultRange, Step};
 use crate::task::Measure;
 
 /// Default number of results.
@@ -36,7 +36,7 @@ const PIECE: u32 = 1000;
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Which {
+pub(super) struct ResultsQuery {
     /// Only results that begin at or after this time; of flows, those whose last packet passed at or after it.
     #[param(nullable = false)]
     from: Option<Timestamp>,
@@ -51,8 +51,8 @@ pub(super) struct Which {
     limit: Option<u32>,
 }
 
-impl Which {
-    fn stretch(&self) -> Result<Stretch, ApiError> {
+impl ResultsQuery {
+    fn range(&self) -> Result<ResultRange, ApiError> {
         let step = match self.step {
             None | Some(1) => Step::AsMeasured,
             Some(60) => Step::Minute,
@@ -68,14 +68,14 @@ impl Which {
             return Err(ApiError::wrong(why));
         }
         let (from, until) = (self.from.map_or(i64::MIN, nanos), self.until.map_or(i64::MAX, nanos));
-        Ok(Stretch { step, from, until, most })
+        Ok(ResultRange { step, from, until, most })
     }
 }
 
 /// The results of a task.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Results)]
-struct Found {
+struct ResultsResponse {
     task: NumberedTask,
     /// The requested step in seconds; 1 is as measured.
     #[schema(schema_with = description::step)]
@@ -105,8 +105,8 @@ struct Reported(Value);
 /// Results of the newest task of a name
 ///
 /// A long response is streamed. If it breaks off it is incomplete; repeat the request.
-#[utoipa::path(get, path = "/api/v1/tasks/{name}/results", params(("name" = Name, Path), Which), responses(
-    (status = 200, description = "The results", body = Found),
+#[utoipa::path(get, path = "/api/v1/tasks/{name}/results", params(("name" = Name, Path), ResultsQuery), responses(
+    (status = 200, description = "The results", body = ResultsResponse),
     (status = 400, description = "The name or the selection is not valid, or selects too many results", body = ErrorBody),
     (status = 404, description = "There is no task of this name", body = ErrorBody),
     CommonErrors,
@@ -115,59 +115,59 @@ pub(super) async fn results(
     _: Reader,
     State(api): State<Api>,
     Called(name): Called,
-    which: Result<Query<Which>, QueryRejection>,
+    query: Result<Query<ResultsQuery>, QueryRejection>,
 ) -> Result<Response, ApiError> {
-    let Query(which) = which.map_err(|why| ApiError::wrong(why.body_text()))?;
+    let Query(query) = query.map_err(|why| ApiError::wrong(why.body_text()))?;
     let (number, entered) = api.plan.newest(&name).ok_or_else(|| ApiError::no_such(&name))?;
     let measure = entered.task.measure.clone();
     let clocks = clocks::between(&measure, &api.plan.subscribe().borrow(), &api.probes);
-    let (sources, rest) = (Arc::clone(&api.sources), which.stretch()?);
-    let mut asked = Asked { sources, number, measure, rest };
+    let (sources, rest) = (Arc::clone(&api.sources), query.range()?);
+    let mut reader = ResultReader { sources, number, measure, rest };
     // Errors must be detected before the response begins.
-    let results = asked.next().await?;
-    let (task, step_s) = (NumberedTask { number, entered }, which.step.unwrap_or(1));
-    let answer = serde_json::to_string(&Found { task, step_s, clocks, results });
+    let results = reader.next().await?;
+    let (task, step_s) = (NumberedTask { number, entered }, query.step.unwrap_or(1));
+    let answer = serde_json::to_string(&ResultsResponse { task, step_s, clocks, results });
     let answer = answer.map_err(ApiError::failure)?;
-    let body = if asked.rest.most == 0 { Body::from(answer) } else { asked.in_pieces(answer) };
+    let body = if reader.rest.most == 0 { Body::from(answer) } else { reader.in_pieces(answer) };
     Ok(([(CONTENT_TYPE, "application/json")], body).into_response())
 }
 
 /// The rest of a response.
-struct Asked {
+struct ResultReader {
     sources: Arc<Sources>,
     number: u64,
     measure: Measure,
     /// `most` is 0 when the response is complete.
-    rest: Stretch,
+    rest: ResultRange,
 }
 
-impl Asked {
+impl ResultReader {
     /// The next results; empty when there are no more.
     async fn next(&mut self) -> Result<Vec<Measurement>, QueryError> {
         let Self { sources, number, measure, rest } = self;
-        let stretch = Stretch { most: rest.most.min(PIECE), ..*rest };
+        let range = ResultRange { most: rest.most.min(PIECE), ..*rest };
         let (found, behind): (Vec<_>, _) = match measure {
             Measure::Volume { .. } | Measure::Traffic { .. } => {
-                let counted = sources.counted(*number, &stretch).await?;
+                let counted = sources.counted(*number, &range).await?;
                 let last = counted.last().map(|it| it.begin_ns);
                 (counted.into_iter().map(Measurement::Interval).collect(), last)
             }
             Measure::Flows { .. } => {
                 // Flows have no order in which reading could continue.
-                let stretch = Stretch { most: rest.most.min(MOST_FLOWS), ..*rest };
-                let reports = sources.flows(*number, &stretch).await?;
+                let range = ResultRange { most: rest.most.min(MOST_FLOWS), ..*rest };
+                let reports = sources.flows(*number, &range).await?;
                 // Only valid JSON is stored.
                 let values = reports.iter().filter_map(|report| serde_json::from_str(report).ok());
                 (values.map(|it| Measurement::Flow(Reported(it))).collect(), None)
             }
             Measure::PassiveDelay(_) | Measure::ReportedDelay(_) | Measure::ActiveDelay(_) => {
-                let measured = sources.measured(*number, &stretch).await?;
+                let measured = sources.measured(*number, &range).await?;
                 let last = measured.last().map(|it| it.begin_ns);
                 (measured.into_iter().map(|it| Measurement::Window(it.into())).collect(), last)
             }
         };
         let count = u32::try_from(found.len()).unwrap_or(u32::MAX);
-        let is_more = behind.is_some() && count == stretch.most;
+        let is_more = behind.is_some() && count == range.most;
         rest.most = if is_more { rest.most - count } else { 0 };
         rest.from = behind.map_or(rest.from, |begin| begin.saturating_add(1));
         Ok(found)

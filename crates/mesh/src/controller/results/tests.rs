@@ -27,7 +27,7 @@ fn store(folder: &Path) {
 }
 
 #[test]
-fn a_long_answer_comes_in_pieces_and_is_whole() {
+fn long_response_is_chunked_and_complete() {
     let folder = tempfile::tempdir().unwrap();
     store(folder.path());
     let runtime = Runtime::new().unwrap();
@@ -36,7 +36,7 @@ fn a_long_answer_comes_in_pieces_and_is_whole() {
     testing::enter(&controller, task);
     let page = controller.page().unwrap();
     testing::run(controller, &runtime);
-    for (which, seconds) in [
+    for (query, seconds) in [
         ("", 0..SECONDS),
         ("?limit=0", 0..0),
         ("?limit=7", 0..7),
@@ -46,19 +46,19 @@ fn a_long_answer_comes_in_pieces_and_is_whole() {
         ("?limit=100000&from=1970-01-01T00:08:20Z", 500..SECONDS),
         ("?until=1970-01-01T00:16:40Z", 0..1000),
     ] {
-        let (status, found) = testing::get(page, &format!("/api/v1/tasks/load/results{which}"));
+        let (status, found) = testing::get(page, &format!("/api/v1/tasks/load/results{query}"));
         let found: Value = serde_json::from_str(&found).unwrap();
         let results = found["results"].as_array().unwrap();
         let begins = results.iter().map(|it| it["begin_ns"].as_i64().unwrap() / 1_000_000_000);
-        assert_eq!((&*status, found["task"]["number"].as_u64()), ("200", Some(1)), "{which}");
-        assert!(begins.eq(seconds.clone()), "{which}: {} results", results.len());
+        assert_eq!((&*status, found["task"]["number"].as_u64()), ("200", Some(1)), "{query}");
+        assert!(begins.eq(seconds.clone()), "{query}: {} results", results.len());
     }
 }
 
 #[test]
-fn who_asks_for_too_much_is_told_what_to_ask_instead() {
-    let which = |limit| Which { from: None, until: None, step: None, limit };
-    let most = |limit| which(limit).stretch().map(|it| it.most).map_err(|why| why.1);
+fn error_for_large_limit_names_the_max() {
+    let query = |limit| ResultsQuery { from: None, until: None, step: None, limit };
+    let most = |limit| query(limit).range().map(|it| it.most).map_err(|why| why.1);
     assert_eq!(most(None), Ok(RESULTS));
     assert_eq!(most(Some(MOST_RESULTS)), Ok(MOST_RESULTS));
     let why = most(Some(MOST_RESULTS + 1)).unwrap_err();

@@ -50,8 +50,9 @@ fn text<'a>(record: &Record<'a>, element: Element) -> &'a str {
 /// Decoded records of these flows.
 fn exported(reports: &[FlowReport], check: impl FnOnce(&[Record<'_>])) {
     let (mut ipfix, mut session) = (Ipfix::default(), Session::new(Transport::Datagrams));
-    let told = ipfix.descriptions(&tasks(), 1);
-    let messages = told.into_iter().chain(ipfix.flows((7, "f"), reports, 2)).collect::<Vec<_>>();
+    let descriptions = ipfix.descriptions(&tasks(), 1);
+    let messages =
+        descriptions.into_iter().chain(ipfix.flows((7, "f"), reports, 2)).collect::<Vec<_>>();
     let read = messages.iter().flat_map(|it| session.read(it).unwrap().records);
     let records: Vec<_> = read.collect();
     let Some((task, flows)) = records.split_first() else { panic!("nothing") };

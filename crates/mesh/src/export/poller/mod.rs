@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::task::JoinSet;
 use tracing::warn;
 
-use crate::collector::{Measured, Step, Stretch};
+use crate::collector::{Measured, ResultRange, Step};
 use crate::controller::{QueryError, Sources};
 use crate::task::{Measure, Tasks};
 
@@ -158,7 +158,7 @@ async fn query_new(
     let settled =
         if needs_settled { sources.settled_until(task).await?.as_nanos() } else { i64::MIN };
     let from = from.unwrap_or(settled);
-    let behind = |most| Stretch { step: Step::AsMeasured, from, until: i64::MAX, most };
+    let behind = |most| ResultRange { step: Step::AsMeasured, from, until: i64::MAX, most };
     let (news, next) = if follows {
         let has_news = settled > from;
         let reports =

@@ -48,9 +48,9 @@ impl ReportedFlows {
             let gone = parts.iter().filter(|part| part.is_in_other_report(now));
             gone.map(|part| part.without_packets(flow))
         });
-        let mut news: Vec<_> = changed.chain(elsewhere).collect();
-        news.sort_by_key(|it| it.last_ns);
-        news
+        let mut changes: Vec<_> = changed.chain(elsewhere).collect();
+        changes.sort_by_key(|it| it.last_ns);
+        changes
     }
 }
 

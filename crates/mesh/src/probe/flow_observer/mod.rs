@@ -30,7 +30,7 @@ pub(super) struct FlowObserver {
     /// Start of the observation.
     begin: Time<Utc>,
     reported_until: Time<Utc>,
-    told: ReportedFlows,
+    reported: ReportedFlows,
     /// Flows evicted so far.
     evicted: u64,
 }
@@ -39,23 +39,23 @@ impl FlowObserver {
     /// Observes from `begin` on.
     pub(super) fn new(begin: Time<Utc>) -> Self {
         let config = FlowConfig { flows: MAX_FLOWS, ..FlowConfig::default() };
-        let (monitor, told) = (FlowMonitor::new(config), ReportedFlows::default());
-        Self { monitor, begin, reported_until: begin, told, evicted: 0 }
+        let (monitor, reported) = (FlowMonitor::new(config), ReportedFlows::default());
+        Self { monitor, begin, reported_until: begin, reported, evicted: 0 }
     }
 
     /// Changed flows, when all packets before `until` were processed.
     fn take(&mut self, until: Time<Utc>) -> Vec<Batch> {
-        let (news, from) = (self.news(), std::mem::replace(&mut self.reported_until, until));
+        let (changes, from) = (self.changes(), std::mem::replace(&mut self.reported_until, until));
         let is_due = from.interval_begin(MAX_SILENCE) != until.interval_begin(MAX_SILENCE);
-        if news.is_empty() && !is_due {
+        if changes.is_empty() && !is_due {
             return Vec::new();
         }
-        batches(news, from, until)
+        batches(changes, from, until)
     }
 
-    fn news(&mut self) -> Vec<FlowChange> {
+    fn changes(&mut self) -> Vec<FlowChange> {
         self.warn_of_evicted();
-        self.told.update(&self.monitor.flows().collect::<Vec<_>>())
+        self.reported.update(&self.monitor.flows().collect::<Vec<_>>())
     }
 
     fn warn_of_evicted(&mut self) {
@@ -70,11 +70,11 @@ impl FlowObserver {
 }
 
 /// Encodes changed flows. Each batch carries the time up to which all flows are complete, by their last packets.
-fn batches(news: Vec<FlowChange>, from: Time<Utc>, until: Time<Utc>) -> Vec<Batch> {
-    let (mut batches, mut news) = (Vec::new(), news.into_iter().peekable());
+fn batches(changes: Vec<FlowChange>, from: Time<Utc>, until: Time<Utc>) -> Vec<Batch> {
+    let (mut batches, mut changes) = (Vec::new(), changes.into_iter().peekable());
     loop {
-        let now: Vec<_> = news.by_ref().take(FLOWS_PER_BATCH).collect();
-        let next = news.peek().map(|it| Time::from_nanos(it.last_ns));
+        let now: Vec<_> = changes.by_ref().take(FLOWS_PER_BATCH).collect();
+        let next = changes.peek().map(|it| Time::from_nanos(it.last_ns));
         let complete_until = next.map_or(until, |next| next.min(until));
         let items = now.iter().map(|it| it.packets).sum();
         let reports = now.into_iter().map(|it| it.report).collect();
@@ -109,7 +109,7 @@ impl Observer for FlowObserver {
         if until <= self.reported_until {
             return Vec::new();
         }
-        batches(self.news(), self.reported_until, until)
+        batches(self.changes(), self.reported_until, until)
     }
 
     fn close(self: Box<Self>, until: Time<Utc>, clock: MachineClock) -> (Vec<Batch>, Time<Utc>) {
@@ -167,12 +167,12 @@ mod tests {
     }
 
     /// Ports and packets of the reported flows.
-    fn told(batches: &[Batch]) -> Vec<(u64, u64)> {
-        let mut told: Vec<_> = decoded(batches)
+    fn reported(batches: &[Batch]) -> Vec<(u64, u64)> {
+        let mut reported: Vec<_> = decoded(batches)
             .map(|flow| (flow["sport"].as_u64().unwrap(), flow["packets"].as_u64().unwrap()))
             .collect();
-        told.sort_unstable();
-        told
+        reported.sort_unstable();
+        reported
     }
 
     /// Packets of the flows by begin (ms) and SSRC, after all reports.
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_are_told_of_as_long_as_they_have_packets() {
+    fn flows_are_reported_while_they_have_packets() {
         let mut flows = FlowObserver::new(at(1000));
         // The first packet passed before the observer began.
         for (port, millis) in [(1, 999), (1, 1000), (2, 2000), (1, 3000)] {
@@ -195,15 +195,15 @@ mod tests {
         }
         assert_eq!(flows.batches(at(5_999), CLOCK), []);
         let first = flows.batches(at(6_000), CLOCK);
-        assert_eq!(told(&first), [(1, 2), (2, 1)]);
+        assert_eq!(reported(&first), [(1, 2), (2, 1)]);
         assert_eq!((first[0].items, &first[0].times), (3, &(1_000_000_000..=6_000_000_000)));
         assert_eq!(flows.batches(at(21_000), CLOCK), []);
         look(&mut flows, 2, 22_000);
-        assert_eq!(told(&Box::new(flows).close(at(23_000), CLOCK).0), [(2, 2)]);
+        assert_eq!(reported(&Box::new(flows).close(at(23_000), CLOCK).0), [(2, 2)]);
     }
 
     #[test]
-    fn packets_that_turn_out_to_be_of_rtp_are_told_once() {
+    fn packets_recognised_as_rtp_are_reported_once() {
         let ssrc = Some(0x0102_0304);
         let mut flows = FlowObserver::new(at(0));
         // Three packets are not enough to recognise a stream.
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beside_rtp_stays_when_a_stream_is_recognised() {
+    fn other_packets_of_rtp_flow_stay_reported() {
         let mut flows = FlowObserver::new(at(0));
         look(&mut flows, 7, 4900);
         (0..3).for_each(|it| look_at_rtp(&mut flows, it, 4940 + 20 * i64::from(it)));
@@ -237,18 +237,18 @@ mod tests {
     }
 
     #[test]
-    fn many_flows_make_several_batches() {
+    fn many_flows_are_split_into_batches() {
         let mut flows = FlowObserver::new(at(0));
         for port in 1..=600 {
             look(&mut flows, port, port.into());
         }
         let batches = flows.batches(at(10_000), CLOCK);
-        assert_eq!((batches.len(), told(&batches).len()), (2, 600));
+        assert_eq!((batches.len(), reported(&batches).len()), (2, 600));
         assert_eq!(complete_until(&batches), [513, 10_000]);
     }
 
     #[test]
-    fn until_when_is_told_where_nothing_passes_too() {
+    fn idle_observer_reports_its_progress() {
         let hour = 3_600_000;
         let mut flows = FlowObserver::new(at(hour - 12_000));
         look(&mut flows, 1, hour - 9000);
@@ -257,6 +257,6 @@ mod tests {
         assert_eq!(complete_until(&flows.batches(at(hour + 3000), CLOCK)), [hour + 3000]);
         assert_eq!(flows.batches(at(hour + 8000), CLOCK), []);
         let last = Box::new(flows).close(at(7_300_000), CLOCK).0;
-        assert_eq!((complete_until(&last), told(&last)), (vec![7_300_000], vec![]));
+        assert_eq!((complete_until(&last), reported(&last)), (vec![7_300_000], vec![]));
     }
 }

@@ -47,7 +47,7 @@ pub struct NotTaken {
     /// Packets observed after their report. Counted as missed.
     pub early: u64,
     /// Packets dropped for lack of memory. Counted as missed.
-    pub given_up: u64,
+    pub dropped: u64,
 }
 
 /// Resolution of export times: the header counts whole seconds.
@@ -156,7 +156,7 @@ impl Digests {
         let times = || self.held.iter().map(|it| it.stamp.utc);
         if let Some((first, last)) = times().min().zip(times().max()) {
             let packets = self.held.len() as u64;
-            self.not_taken.given_up += packets;
+            self.not_taken.dropped += packets;
             self.miss(first, last, packets);
             self.held = Vec::new();
         }

@@ -74,12 +74,12 @@ struct Draft {
 }
 
 impl Draft {
-    fn goes_on(&self, part: &Part) -> bool {
+    fn continues_set(&self, part: &Part) -> bool {
         self.set.is_some_and(|(set, _)| set == part.set)
     }
 
     fn length_with(&self, part: &Part) -> usize {
-        let header = if self.goes_on(part) { 0 } else { SET_HEADER };
+        let header = if self.continues_set(part) { 0 } else { SET_HEADER };
         self.bytes.len() + header + part.bytes.len()
     }
 

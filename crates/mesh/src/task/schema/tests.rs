@@ -65,7 +65,7 @@ fn accepted_keys_match_the_schema() {
 
 #[test]
 fn keys_of_stored_tasks_match_the_schema() {
-    let told = ["number", "made", "ended"].map(str::to_owned);
+    let generated = ["number", "made", "ended"].map(str::to_owned);
     for (kind, text) in KINDS.iter().zip(WHOLE) {
         let entering = keys(&json!(kind.task(Direction::Request)), "required");
         let schema = json!(kind.task(Direction::Response));
@@ -74,7 +74,7 @@ fn keys_of_stored_tasks_match_the_schema() {
         for (task, of) in [(&least, "required"), (&whole(text), "properties")] {
             let task = serde_json::to_value(read(task).unwrap()).unwrap();
             let written = task.as_object().unwrap().keys().cloned();
-            let written: BTreeSet<_> = written.chain(told.clone()).collect();
+            let written: BTreeSet<_> = written.chain(generated.clone()).collect();
             assert_eq!(written, keys(&schema, of), "{text}");
         }
     }

@@ -11,20 +11,20 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 use wirestamp_clock::{Span, Time, Utc};
 
-use super::heard::Counts;
+use super::exporter_stats::Counts;
 use super::path::{End, Path};
 use crate::collector::Collector;
 use crate::task::{ForeignPoint, Measure, Tasks};
 
 /// Interval of deliveries.
-const OFTEN: Duration = Duration::from_millis(200);
+const DELIVERY_INTERVAL: Duration = Duration::from_millis(200);
 /// Max exporters remembered, by address and port. Old ports of a restarted exporter are removed eventually.
-const MOST_SESSIONS: usize = 256;
+const MAX_SESSIONS: usize = 256;
 /// Max time that an exporter's clock may be ahead. Results settled by it stay, and block correct times until they have
 /// caught up.
-const AHEAD: Span = Span::from_secs(60);
+const MAX_CLOCK_LEAD: Span = Span::from_secs(60);
 /// Min interval between log messages about rejections and clock steps.
-const TELL: Duration = Duration::from_mins(1);
+const LOG_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Receives reports of foreign exporters for the tasks that name them.
 pub struct Listener {
@@ -36,21 +36,21 @@ pub struct Listener {
     /// Spool number of this process.
     spool: i64,
     counts: Counts,
-    refused: Seldom,
-    set_back: Seldom,
+    refused: LogLimit,
+    set_back: LogLimit,
 }
 
 /// State of an exporter at one port.
 struct Exporter {
     session: Session,
-    heard: Instant,
+    last_message: Instant,
     unread: Unread,
 }
 
 /// Rate limit for a log message: anyone can send many datagrams.
 #[derive(Default)]
-struct Seldom {
-    told: Option<Instant>,
+struct LogLimit {
+    logged: Option<Instant>,
     /// Occurrences since then.
     times: u64,
 }
@@ -65,7 +65,7 @@ impl Listener {
         collector: Arc<Collector>,
         mut tasks: watch::Receiver<Arc<Tasks>>,
     ) -> io::Result<Self> {
-        socket.set_read_timeout(Some(OFTEN))?;
+        socket.set_read_timeout(Some(DELIVERY_INTERVAL))?;
         tasks.mark_changed();
         let counts = Counts { is_listening: true, ..Counts::default() };
         Ok(Self {
@@ -76,8 +76,8 @@ impl Listener {
             sessions: HashMap::new(),
             spool: now().as_nanos(),
             counts,
-            refused: Seldom::default(),
-            set_back: Seldom::default(),
+            refused: LogLimit::default(),
+            set_back: LogLimit::default(),
         })
     }
 
@@ -104,11 +104,11 @@ impl Listener {
             }
             match self.socket.recv_from(&mut datagram) {
                 Ok((length, from)) => self.take(datagram.get(..length).unwrap_or_default(), from),
-                Err(error) if is_passing(&error) => {}
+                Err(error) if is_transient(&error) => {}
                 Err(error) => return Err(error),
             }
-            if delivered.elapsed() >= OFTEN {
-                self.go_on();
+            if delivered.elapsed() >= DELIVERY_INTERVAL {
+                self.process();
                 delivered = Instant::now();
             }
         }
@@ -152,12 +152,13 @@ impl Listener {
             counts.strangers += 1;
             return Some("no task names the address");
         }
-        if self.sessions.len() >= MOST_SESSIONS && !self.sessions.contains_key(&from) {
-            let oldest = self.sessions.iter().min_by_key(|(_, it)| it.heard).map(|(from, _)| *from);
+        if self.sessions.len() >= MAX_SESSIONS && !self.sessions.contains_key(&from) {
+            let oldest =
+                self.sessions.iter().min_by_key(|(_, it)| it.last_message).map(|(from, _)| *from);
             oldest.and_then(|oldest| self.sessions.remove(&oldest));
         }
         let exporter = self.sessions.entry(from).or_insert_with(Exporter::new);
-        exporter.heard = Instant::now();
+        exporter.last_message = Instant::now();
         let Ok(message) = exporter.session.read(datagram) else {
             counts.malformed += 1;
             return Some("not an IPFIX message");
@@ -171,7 +172,7 @@ impl Listener {
             return Some("no task names its observation domain");
         }
         let sent = Time::from_nanos(0) + Span::from_secs(i64::from(message.second));
-        if sent > now() + AHEAD {
+        if sent > now() + MAX_CLOCK_LEAD {
             counts.ahead += 1;
             ends.for_each(End::leave_out);
             return Some("the exporter's clock is more than a minute ahead");
@@ -204,11 +205,11 @@ impl Listener {
         }
     }
 
-    fn go_on(&mut self) {
+    fn process(&mut self) {
         let Self { paths, collector, counts, .. } = self;
         let now = now();
-        paths.values_mut().for_each(|path| path.go_on(collector, now, counts));
-        collector.heard().publish(*counts);
+        paths.values_mut().for_each(|path| path.process(collector, now, counts));
+        collector.exporter_stats().publish(*counts);
     }
 }
 
@@ -216,7 +217,7 @@ impl Exporter {
     fn new() -> Self {
         Self {
             session: Session::new(Transport::Datagrams),
-            heard: Instant::now(),
+            last_message: Instant::now(),
             unread: Unread::default(),
         }
     }
@@ -229,20 +230,20 @@ impl Exporter {
     }
 }
 
-impl Seldom {
+impl LogLimit {
     /// Counts an occurrence. Returns the number since the last message, if one is due.
     fn again(&mut self) -> Option<u64> {
         self.times += 1;
-        let is_due = self.told.is_none_or(|told| told.elapsed() >= TELL);
+        let is_due = self.logged.is_none_or(|logged| logged.elapsed() >= LOG_INTERVAL);
         is_due.then(|| {
-            self.told = Some(Instant::now());
+            self.logged = Some(Instant::now());
             std::mem::take(&mut self.times)
         })
     }
 }
 
 /// Whether the error is a timeout or a signal.
-fn is_passing(error: &io::Error) -> bool {
+fn is_transient(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }

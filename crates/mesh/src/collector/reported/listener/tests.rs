@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use wirestamp_clock::{Span, Time, Utc};
 
 use super::*;
-use crate::collector::{Collector, Measured, Results, Step, Stretch};
+use crate::collector::{Collector, Measured, ResultRange, Results, Step};
 use crate::task::{TaskRecord, Tasks};
 
 const TASK: &str = r#"{"name":"core","measure":"passive-delay","from":"ipfix:192.0.2.1/3","to":"ipfix:192.0.2.2/3","clock_error":"1ms"}"#;
@@ -45,11 +45,11 @@ fn at(second: i64) -> Time<Utc> {
 impl Site {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let (tasks, told) = watch::channel(tasks(None));
+        let (tasks, receiver) = watch::channel(tasks(None));
         let results = Results::open(&folder.path().join("results")).unwrap();
-        let collector = Arc::new(Collector::new(results, told.clone()));
+        let collector = Arc::new(Collector::new(results, receiver.clone()));
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let mut listener = Listener::open(socket, Arc::clone(&collector), told).unwrap();
+        let mut listener = Listener::open(socket, Arc::clone(&collector), receiver).unwrap();
         listener.follow_tasks();
         let exporters = [Export::new(3, 1400), Export::new(3, 1400)];
         Self { _folder: folder, tasks, collector, listener, exporters }
@@ -75,12 +75,12 @@ impl Site {
         for message in self.exporters[usize::from(end)].messages(second, &parts) {
             self.listener.take(&message, from);
         }
-        self.listener.go_on();
+        self.listener.process();
     }
 
     fn results(&self) -> Vec<Measured> {
-        let stretch = Stretch { step: Step::AsMeasured, from: 0, until: i64::MAX, most: 99 };
-        self.collector.measured(7, &stretch).unwrap()
+        let range = ResultRange { step: Step::AsMeasured, from: 0, until: i64::MAX, most: 99 };
+        self.collector.measured(7, &range).unwrap()
     }
 
     fn sum(&self, of: impl Fn(&Measured) -> u64) -> u64 {
@@ -88,7 +88,7 @@ impl Site {
     }
 
     fn count(&self, what: &str) -> u64 {
-        let counts = self.collector.heard().counts();
+        let counts = self.collector.exporter_stats().counts();
         counts.into_iter().find(|(name, _)| *name == what).unwrap().1
     }
 }
@@ -108,15 +108,15 @@ fn reports_are_settled_when_the_task_ends() {
     site.tasks.send_replace(tasks(Some(Timestamp::now())));
     site.listener.follow_tasks();
     let sums = |of: [fn(&Measured) -> u64; 4]| of.map(|of| site.sum(of));
-    let [sent, matched, lost, given_up] = sums([
+    let [sent, matched, lost, undetermined] = sums([
         |it| it.counts.sent,
         |it| it.counts.matched,
         |it| it.counts.lost,
         |it| it.counts.undetermined_sent,
     ]);
     // The first and last packets are partly undetermined.
-    assert_eq!([sent, matched, lost, given_up], [100, 81, 4, 15]);
-    site.listener.go_on();
+    assert_eq!([sent, matched, lost, undetermined], [100, 81, 4, 15]);
+    site.listener.process();
     assert!(site.collector.settled_until(7).unwrap() >= at(now()));
     assert_eq!((site.count("packets-taken"), site.count("packets-given-up")), (181, 0));
 }
@@ -177,10 +177,10 @@ fn messages_far_ahead_are_rejected_without_loss() {
         site.report(1, begin + second, (0, &[]));
     }
     assert_eq!(site.sum(|it| it.counts.lost + it.counts.unexpected), 0);
-    let [matched, given_up] =
+    let [matched, undetermined] =
         [|it: &Measured| it.counts.matched, |it: &Measured| it.counts.undetermined_received]
             .map(|of| site.sum(of));
-    assert!(matched >= 100 && given_up == 40, "{matched} {given_up}");
+    assert!(matched >= 100 && undetermined == 40, "{matched} {undetermined}");
     let counted = ["clocks-set-back", "packets-given-up"];
     assert_eq!(counted.map(|what| site.count(what)), [0, 0]);
     assert!(site.count("messages-ahead-of-time") >= 4);

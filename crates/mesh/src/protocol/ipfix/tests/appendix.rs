@@ -6,7 +6,7 @@ const HOPS: &[u8] = &[1, 0, 0, 5, 0, 8, 0, 4, 0, 12, 0, 4, 0, 15, 0, 4, 0, 2, 0,
 const NEXT_HOP: Element = Element { enterprise: 0, number: 15 };
 
 #[test]
-fn a_template_and_its_records() {
+fn template_and_records_are_decoded() {
     // A.2.1 and A.3.
     let records = [
         [192, 0, 2, 12, 192, 0, 2, 254, 192, 0, 2, 1, 0, 0, 0x13, 0x91, 0, 0x51, 0x8c, 0x81],
@@ -30,7 +30,7 @@ fn a_template_and_its_records() {
 }
 
 #[test]
-fn an_element_of_an_enterprise() {
+fn enterprise_element_is_decoded() {
     // A.2.2, with an enterprise number for documentation.
     let template = [
         1, 1, 0, 5, 0, 8, 0, 4, 0, 12, 0, 4, 0x80, 15, 0, 4, 0, 0, 0x7e, 0xd9, 0, 2, 0, 4, 0, 1, 0,
@@ -45,7 +45,7 @@ fn an_element_of_an_enterprise() {
 }
 
 #[test]
-fn an_options_template_and_its_records() {
+fn options_template_and_records_are_decoded() {
     // A.4.1 and A.4.2, with two bytes of padding behind the template.
     let template = [1, 2, 0, 3, 0, 1, 0, 141, 0, 4, 0, 41, 0, 2, 0, 42, 0, 2];
     let padded = [&template[..], &[0, 0]].concat();
@@ -62,7 +62,7 @@ fn an_options_template_and_its_records() {
 }
 
 #[test]
-fn lengths_that_vary() {
+fn variable_lengths_are_decoded() {
     // A.5.1 and A.5.2: five bytes, and a thousand.
     let template = [1, 0, 0, 1, 0, 82, 0xff, 0xff];
     let short = [&[5][..], b"hello"].concat();

@@ -125,13 +125,13 @@ fn lost_messages_count_as_missed() {
 #[test]
 fn continuous_losses_do_not_block_results() {
     let mut reported = Reported::begun();
-    let mut told = Vec::new();
+    let mut delivered = Vec::new();
     for second in 4..30 {
         drop(reported.send(second, &[report(1, 0, 0)]));
-        told.extend(reported.report(second, &[report(1, 1, second * 1_000_000_000)]));
+        delivered.extend(reported.report(second, &[report(1, 1, second * 1_000_000_000)]));
     }
-    assert_eq!(told.last().unwrap().complete_until, at(29 - 5));
-    let sum: u64 = told.iter().flat_map(|it| &it.missed).map(|it| it.packets).sum();
+    assert_eq!(delivered.last().unwrap().complete_until, at(29 - 5));
+    let sum: u64 = delivered.iter().flat_map(|it| &it.missed).map(|it| it.packets).sum();
     assert_eq!(sum, 23);
 }
 
@@ -203,14 +203,14 @@ fn skipped_message_leaves_a_gap() {
 fn earlier_times_are_accepted_after_a_reset() {
     let mut reported = Reported::begun();
     reported.digests.reset();
-    assert_eq!(reported.digests.not_taken(), NotTaken { given_up: 1, ..NotTaken::default() });
+    assert_eq!(reported.digests.not_taken(), NotTaken { dropped: 1, ..NotTaken::default() });
     reported.digests.settled(at(-15));
     let rows = [report(1, 3, -15_500_000_000), report(1, 4, -14_500_000_000)];
     assert_eq!(reported.report(-14, &rows), None);
     let seen = reported.report(-11, &[report(1, 5, -11_500_000_000)]).unwrap();
     assert_eq!((seen.begin, seen.complete_until, ids(&seen)), (Some(at(-13)), at(-13), vec![4]));
-    let NotTaken { late, given_up, .. } = reported.digests.not_taken();
-    assert_eq!((late, given_up), (1, 1));
+    let NotTaken { late, dropped, .. } = reported.digests.not_taken();
+    assert_eq!((late, dropped), (1, 1));
 }
 
 #[test]
@@ -280,8 +280,8 @@ proptest! {
             prop_assert!(complete < Some(seen.complete_until));
             complete = Some(seen.complete_until);
         }
-        let told: usize = all.iter().map(|it| it.observations.len()).sum();
+        let delivered: usize = all.iter().map(|it| it.observations.len()).sum();
         let NotTaken { early, late, .. } = reported.digests.not_taken();
-        prop_assert_eq!(told as u64 + early + late + reported.digests.held() as u64, taken);
+        prop_assert_eq!(delivered as u64 + early + late + reported.digests.held() as u64, taken);
     }
 }

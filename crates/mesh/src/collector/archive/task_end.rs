@@ -6,18 +6,23 @@ use wirestamp_clock::{Time, Utc};
 use crate::task::{TaskRecord, Window};
 
 /// Max time to wait for undelivered batches of an ended task. Later batches are still accepted.
-const PATIENCE: SignedDuration = SignedDuration::from_hours(24);
+const DELIVERY_TIMEOUT: SignedDuration = SignedDuration::from_hours(24);
 
 /// Probes may stop to observe shortly before the scheduled end.
 const SLACK: SignedDuration = SignedDuration::from_millis(900);
 
 /// Earliest time of further results of a task with this settled time: the settled time itself, or after a pause of the
 /// schedule; never for a task that has ended.
-pub(super) fn goes_on(entered: &TaskRecord, settled_until: Time<Utc>, now: Timestamp) -> Time<Utc> {
+pub(super) fn next_results(
+    entered: &TaskRecord,
+    settled_until: Time<Utc>,
+    now: Timestamp,
+) -> Time<Utc> {
     let never = Time::from_nanos(i64::MAX);
     let settled = Timestamp::from_nanosecond(settled_until.as_nanos().into());
     let settled = settled.and_then(|it| it.checked_add(SLACK)).unwrap_or(Timestamp::MAX);
-    let is_over = |ended: Timestamp| settled >= ended || now.duration_since(ended) >= PATIENCE;
+    let is_over =
+        |ended: Timestamp| settled >= ended || now.duration_since(ended) >= DELIVERY_TIMEOUT;
     if entered.ended.is_some_and(is_over) {
         return never;
     }
@@ -48,32 +53,32 @@ mod tests {
     }
 
     /// Second of the earliest further results, if any.
-    fn goes_on_at(entered: &TaskRecord, settled: i64, now: i64) -> Option<i64> {
-        let since = goes_on(entered, Time::from_nanos(settled * 1_000_000_000), at(now));
+    fn next_results_at(entered: &TaskRecord, settled: i64, now: i64) -> Option<i64> {
+        let since = next_results(entered, Time::from_nanos(settled * 1_000_000_000), at(now));
         (since < Time::from_nanos(i64::MAX)).then(|| since.as_nanos() / 1_000_000_000)
     }
 
     #[test]
     fn task_continues_until_ended_and_delivered() {
-        assert_eq!(goes_on_at(&task("", None), 2000, 999_999), Some(2000));
-        assert_eq!(goes_on_at(&task("", None), 900, 999_999), Some(900));
+        assert_eq!(next_results_at(&task("", None), 2000, 999_999), Some(2000));
+        assert_eq!(next_results_at(&task("", None), 900, 999_999), Some(900));
         let ended = task("", Some(3000));
-        assert_eq!(goes_on_at(&ended, 2999, 3100), Some(2999));
-        assert_eq!(goes_on_at(&ended, 3000, 3100), None);
-        assert_eq!(goes_on_at(&ended, 2990, 3000 + 86_399), Some(2990));
-        assert_eq!(goes_on_at(&ended, 2990, 3000 + 86_400), None);
+        assert_eq!(next_results_at(&ended, 2999, 3100), Some(2999));
+        assert_eq!(next_results_at(&ended, 3000, 3100), None);
+        assert_eq!(next_results_at(&ended, 2990, 3000 + 86_399), Some(2990));
+        assert_eq!(next_results_at(&ended, 2990, 3000 + 86_400), None);
     }
 
     #[test]
     fn pauses_of_schedule_have_no_results() {
         let schedule = r#","schedule":{"every":"1h","for":"10m","until":"1970-01-01T02:00:00Z"}"#;
         let again = task(schedule, None);
-        assert_eq!(goes_on_at(&again, 1500, 9999), Some(1500));
-        assert_eq!(goes_on_at(&again, 1600, 9999), Some(4600));
-        assert_eq!(goes_on_at(&again, 5200, 9999), None);
+        assert_eq!(next_results_at(&again, 1500, 9999), Some(1500));
+        assert_eq!(next_results_at(&again, 1600, 9999), Some(4600));
+        assert_eq!(next_results_at(&again, 5200, 9999), None);
         // The task was ended in a pause.
         let ended = task(schedule, Some(4000));
-        assert_eq!(goes_on_at(&ended, 1500, 4001), Some(1500));
-        assert_eq!(goes_on_at(&ended, 1600, 4001), None);
+        assert_eq!(next_results_at(&ended, 1500, 4001), Some(1500));
+        assert_eq!(next_results_at(&ended, 1600, 4001), None);
     }
 }

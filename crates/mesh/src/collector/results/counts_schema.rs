@@ -1,13 +1,15 @@
 //! Schema of a window's packet counts.
 
+use std::borrow::Cow;
+
 use utoipa::openapi::schema::{KnownFormat, Object, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 /// Schema of [`wirestamp_metrics::Counts`], which has none of its own.
-pub(super) struct Fates;
+pub(super) struct CountsSchema;
 
-const FATES: [(&str, &str); 10] = [
+const COUNTS: [(&str, &str); 10] = [
     ("sent", "Packets seen at the first point."),
     ("received", "Packets seen at the second point, including duplicates."),
     ("matched", "Packets seen at both points."),
@@ -23,22 +25,26 @@ const FATES: [(&str, &str); 10] = [
     ("identical", "Packets at the first point that are identical to an earlier one."),
 ];
 
-impl PartialSchema for Fates {
+impl PartialSchema for CountsSchema {
     fn schema() -> RefOr<Schema> {
         let all = ObjectBuilder::new().schema_type(Type::Object);
-        let all = FATES
-            .into_iter()
-            .fold(all, |all, (name, says)| all.property(name, count(says)).required(name));
+        let all = COUNTS.into_iter().fold(all, |all, (name, description)| {
+            all.property(name, count(description)).required(name)
+        });
         all.build().into()
     }
 }
 
-impl ToSchema for Fates {}
+impl ToSchema for CountsSchema {
+    fn name() -> Cow<'static, str> {
+        "Fates".into()
+    }
+}
 
-fn count(says: &str) -> Object {
+fn count(description: &str) -> Object {
     let count = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0));
     let format = SchemaFormat::KnownFormat(KnownFormat::Int64);
-    count.format(Some(format)).description(Some(says)).build()
+    count.format(Some(format)).description(Some(description)).build()
 }
 
 #[cfg(test)]
@@ -50,7 +56,7 @@ mod tests {
     #[test]
     fn every_count_has_a_schema() {
         let written = serde_json::to_value(Counts::default()).unwrap();
-        let mut names: Vec<_> = FATES.iter().map(|(name, _)| *name).collect();
+        let mut names: Vec<_> = COUNTS.iter().map(|(name, _)| *name).collect();
         names.sort_unstable();
         let written: Vec<_> = written.as_object().unwrap().keys().collect();
         assert_eq!(names, written);

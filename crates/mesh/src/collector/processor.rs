@@ -24,7 +24,7 @@ fn timing() -> Timing {
 }
 
 /// Processing state of a task.
-pub(super) enum Making {
+pub(super) enum Processor {
     /// Observations of two points.
     Pair(Box<Pair>),
     /// Counts of one point, per interval.
@@ -33,7 +33,7 @@ pub(super) enum Making {
     Flows(Single),
 }
 
-impl Making {
+impl Processor {
     /// Continues from the stored progress.
     pub(super) fn new(measure: &Measure, progress: &Progress) -> Self {
         let Progress { settled_until, delivered } = *progress;
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn flows_in_the_future_are_rejected() {
-        let told = |last_ns: i64| {
+        let decode = |last_ns: i64| {
             let report = format!(
                 r#"{{"src":"192.0.2.1","dst":"192.0.2.2","sport":5,"dport":6,"protocol":17,
                     "first_ns":1,"last_ns":{last_ns},"packets":3}}"#
@@ -190,25 +190,25 @@ mod tests {
             let complete_until = Time::from_nanos(2);
             flows(&Flows { reports: vec![report], complete_until }.encode())
         };
-        assert_eq!(told(3).unwrap().1.flows.len(), 1);
-        assert_eq!(told(i64::MAX).unwrap_err(), AHEAD_OF_TIME);
+        assert_eq!(decode(3).unwrap().1.flows.len(), 1);
+        assert_eq!(decode(i64::MAX).unwrap_err(), AHEAD_OF_TIME);
     }
 
     #[test]
     fn counts_match_intervals_of_the_task() {
         let at = |millis: i64| Time::from_nanos(millis * 1_000_000);
-        let told = |begin| {
+        let decode = |begin| {
             let (packets, bytes, missed, watched) = (3, 300, 0, Span::from_secs(1));
             let count = Count { begin, packets, bytes, missed, watched };
             let message = Counts { counts: vec![count], complete_until: at(20_000) }.encode();
             counts(&message, Span::from_secs(5))
         };
         for begin in [at(0), at(15_000), at(-5000)] {
-            assert_eq!(told(begin).unwrap().1.counts[0].begin, begin);
+            assert_eq!(decode(begin).unwrap().1.counts[0].begin, begin);
         }
         for begin in [at(1000), at(4999), at(-1)] {
-            assert!(told(begin).unwrap_err().starts_with("no interval of the task begins at"));
+            assert!(decode(begin).unwrap_err().starts_with("no interval of the task begins at"));
         }
-        assert!(told(at(-100_000_000)).unwrap_err().contains("far from the end of the batch"));
+        assert!(decode(at(-100_000_000)).unwrap_err().contains("far from the end of the batch"));
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Datagrams, records and packets by outcome, since the collector started.
 #[derive(Debug, Default)]
-pub struct Heard(Mutex<Counts>);
+pub struct ExporterStats(Mutex<Counts>);
 
 /// The counters.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,12 +34,12 @@ pub(super) struct Counts {
     /// Packets observed before the settled time, or after their report.
     pub(super) out_of_time: u64,
     /// Packets dropped because the other point of their path was behind.
-    pub(super) given_up: u64,
+    pub(super) dropped: u64,
     /// Packets taken.
     pub(super) packets: u64,
 }
 
-impl Heard {
+impl ExporterStats {
     /// The counters by name; empty if the collector does not listen for exporters.
     #[must_use]
     pub fn counts(&self) -> Vec<(&'static str, u64)> {
@@ -59,7 +59,7 @@ impl Heard {
             ("records-missed", counts.missed),
             ("records-of-no-packet", counts.no_packets),
             ("packets-out-of-time", counts.out_of_time),
-            ("packets-given-up", counts.given_up),
+            ("packets-given-up", counts.dropped),
             ("packets-taken", counts.packets),
         ]
     }

@@ -17,14 +17,14 @@ use crate::task::{TaskRecord, Tasks};
 use crate::v1::{Charge, Good, Task};
 
 /// Tasks whose batches are accepted, and valid certificates.
-pub(super) struct Told {
+pub(super) struct MeshState {
     file: PathBuf,
     tasks: watch::Sender<Arc<Tasks>>,
     /// Expiry of each valid certificate.
     good: RwLock<HashMap<Serial, Timestamp>>,
 }
 
-impl Told {
+impl MeshState {
     /// Reads the file; without a file there are no tasks.
     pub(super) fn open(file: PathBuf) -> Self {
         let charge = atomic_file::read(&file).unwrap_or_else(|error| {
@@ -33,9 +33,9 @@ impl Told {
             }
             Charge::default()
         });
-        let told = Self { file, tasks: watch::Sender::default(), good: RwLock::default() };
-        told.take(&charge);
-        told
+        let mesh_state = Self { file, tasks: watch::Sender::default(), good: RwLock::default() };
+        mesh_state.take(&charge);
+        mesh_state
     }
 
     /// The tasks and their changes.
@@ -67,7 +67,7 @@ impl Told {
     }
 }
 
-impl CertificateList for Told {
+impl CertificateList for MeshState {
     fn has(&self, serial: Serial, now: Timestamp) -> pki::Result<bool> {
         let good = self.good.read().unwrap_or_else(PoisonError::into_inner);
         Ok(good.get(&serial).is_some_and(|until| now < *until))
@@ -104,24 +104,25 @@ mod tests {
     #[test]
     fn tasks_and_certificates_survive_restart() {
         let folder = tempfile::tempdir().unwrap();
-        let open = || Told::open(folder.path().join("charge"));
+        let open = || MeshState::open(folder.path().join("charge"));
         let task =
             |number, body: &str, ended| Task { number, body: body.to_owned(), made: 1000, ended };
         let serials = [1, 2].map(|byte| Serial::of(&[0x40 | byte; 16]).unwrap());
         let good = |nth: usize, until| Good { serial: serials[nth].bytes().to_vec(), until };
         let nonsense = Good { serial: vec![7], until: 9 };
-        let is_good = |told: &Told, now| serials.map(|it| told.has(it, at(now)).unwrap());
+        let is_good =
+            |mesh_state: &MeshState, now| serials.map(|it| mesh_state.has(it, at(now)).unwrap());
         open().replace(&Charge {
             tasks: vec![task(1, BODY, None), task(2, BODY, Some(2000)), task(3, "{", None)],
             good: vec![good(0, 50), nonsense],
         });
-        let told = open();
-        let tasks = told.tasks().borrow().clone();
+        let mesh_state = open();
+        let tasks = mesh_state.tasks().borrow().clone();
         let ended: Vec<_> = tasks.iter().map(|(number, it)| (*number, it.ended)).collect();
         assert_eq!(ended, [(1, None), (2, Some(at(2000)))]);
-        assert_eq!([49, 50].map(|now| is_good(&told, now)), [[true, false], [false, false]]);
-        told.replace(&Charge { tasks: Vec::new(), good: vec![good(1, 60)] });
-        assert_eq!(is_good(&told, 49), [false, true]);
+        assert_eq!([49, 50].map(|now| is_good(&mesh_state, now)), [[true, false], [false, false]]);
+        mesh_state.replace(&Charge { tasks: Vec::new(), good: vec![good(1, 60)] });
+        assert_eq!(is_good(&mesh_state, 49), [false, true]);
         assert!(open().tasks().borrow().is_empty());
     }
 
@@ -130,6 +131,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("charge");
         std::fs::write(&file, [0xff; 9]).unwrap();
-        assert!(Told::open(file).tasks().borrow().is_empty());
+        assert!(MeshState::open(file).tasks().borrow().is_empty());
     }
 }
