@@ -29,7 +29,7 @@ pub(crate) fn run(_: Command, _: Output) -> anyhow::Result<ExitCode> {
 
 /// The launcher of meshes for studies; an error in this build.
 #[cfg(feature = "studies")]
-pub(crate) fn bring_up() -> anyhow::Result<wirestamp_studies::mesh::BringUp> {
+pub(crate) fn bring_up() -> anyhow::Result<wirestamp_studies::mesh::StartMesh> {
     not_built_in()
 }
 

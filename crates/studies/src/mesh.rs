@@ -17,37 +17,37 @@ pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Max time until a mesh measures, and until results are available.
 const RESULTS_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What is brought up.
+/// Path and tasks of a mesh.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
-    /// What the path does.
+pub struct MeshPlan {
+    /// Impairments of the path.
     pub path: Impairments,
     /// The tasks, as a controller reads them from a file. There are the probes `street` at the source, `roof` at
     /// the first router, and `cellar` at the sink.
     pub tasks: String,
-    /// Where each node runs, if that matters.
-    pub confined: Option<Confined>,
+    /// Cores of the nodes; `None` for any.
+    pub confined: Option<NodeCores>,
 }
 
-/// Cores that nodes are kept on.
+/// CPU affinity of the nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Confined {
-    /// That of the probe `roof`, which has it alone.
+pub struct NodeCores {
+    /// Core of the probe `roof`, exclusively.
     pub roof: usize,
-    /// That of all others.
+    /// Core of all other nodes.
     pub others: usize,
 }
 
-/// Brings up a mesh.
-pub type BringUp = fn(&Plan) -> anyhow::Result<Box<dyn Mesh>>;
+/// Starts a mesh.
+pub type StartMesh = fn(&MeshPlan) -> anyhow::Result<Box<dyn Mesh>>;
 
-/// A mesh that runs. It is gone when this is dropped.
+/// A running mesh. Dropping it stops the nodes.
 pub trait Mesh {
-    /// The bed that it is in.
+    /// The lab of the mesh.
     fn lab(&self) -> &MeshLab;
 
     /// What a task has measured between two points in the seconds that begin at a time, in nanoseconds since
-    /// 1970 (UTC), or later: those that will not change any more.
+    /// 1970 (UTC), or later. Only final results.
     ///
     /// # Errors
     /// When a node has ended, or the controller does not answer.
@@ -94,28 +94,28 @@ impl Total {
         })
     }
 
-    /// The least, the mean and the longest delay in nanoseconds; not numbers without any.
+    /// Min, mean and max delay in nanoseconds; NaN without a delay.
     pub(crate) fn delays_ns(&self) -> [f64; 3] {
         let of = |Delay { min, mean, max, .. }: Delay| [approximate(min), mean, approximate(max)];
         self.delay.map_or([f64::NAN; 3], of)
     }
 }
 
-/// A mesh that is kept for as long as the same is wanted of it.
-pub(crate) struct Kept {
-    bring_up: BringUp,
-    kept: Option<(Plan, Box<dyn Mesh>)>,
+/// A mesh that is reused while its plan is unchanged.
+pub(crate) struct ReusedMesh {
+    bring_up: StartMesh,
+    kept: Option<(MeshPlan, Box<dyn Mesh>)>,
 }
 
-impl Kept {
-    pub(crate) const fn new(bring_up: BringUp) -> Self {
+impl ReusedMesh {
+    pub(crate) const fn new(bring_up: StartMesh) -> Self {
         Self { bring_up, kept: None }
     }
 
-    /// The mesh of a plan. One that has just been brought up is made `ready`.
+    /// The mesh of a plan. Calls `ready` on a mesh that has just started.
     pub(crate) fn with(
         &mut self,
-        plan: Plan,
+        plan: MeshPlan,
         ready: impl FnOnce(&mut dyn Mesh) -> anyhow::Result<()>,
     ) -> anyhow::Result<&mut dyn Mesh> {
         if self.kept.as_ref().is_none_or(|(of, _)| *of != plan) {
@@ -130,7 +130,7 @@ impl Kept {
         }
     }
 
-    /// Ends what is kept.
+    /// Stops the mesh, if there is one.
     pub(crate) fn end(&mut self) -> anyhow::Result<()> {
         self.kept.take().map_or(Ok(()), |(_, mesh)| mesh.end())
     }

@@ -8,7 +8,7 @@ use wirestamp_capture::Stop;
 
 use crate::account::{self, Account};
 use crate::experiment::Progress;
-use crate::mesh::BringUp;
+use crate::mesh::StartMesh;
 use crate::options::Options;
 use crate::timers::{self, Elsewhere};
 use crate::{
@@ -21,7 +21,7 @@ type Run = fn(&Options, &Stop, &mut dyn FnMut(&Progress)) -> anyhow::Result<Acco
 
 /// The same with a mesh.
 type RunOverMesh =
-    fn(BringUp, &Options, &Stop, &mut dyn FnMut(&Progress)) -> anyhow::Result<Account>;
+    fn(StartMesh, &Options, &Stop, &mut dyn FnMut(&Progress)) -> anyhow::Result<Account>;
 
 /// A study.
 pub struct Entry {
@@ -41,70 +41,70 @@ pub struct Entry {
 pub static STUDIES: &[Entry] = &[
     Entry {
         name: "timers",
-        about: "what it costs to read the time",
+        about: "cost of reading a time source",
         paper: timers::PAPER,
         run: timers::run,
         run_over_mesh: None,
     },
     Entry {
         name: "overhead",
-        about: "what it costs to stamp a packet",
+        about: "cost of timestamping a packet",
         paper: overhead::PAPER,
         run: overhead::run,
         run_over_mesh: None,
     },
     Entry {
         name: "interarrival",
-        about: "what stamps make of the times between arrivals",
+        about: "error of times between arrivals, by timestamping method",
         paper: interarrival::PAPER,
         run: interarrival::run,
         run_over_mesh: None,
     },
     Entry {
         name: "loss",
-        about: "how many packets are lost by the way they are stamped",
+        about: "packet loss by timestamping method",
         paper: loss::PAPER,
         run: loss::run,
         run_over_mesh: None,
     },
     Entry {
         name: "reception",
-        about: "how well packets are received and stamped by each technique",
+        about: "packet loss and timestamp error of each capture technique",
         paper: reception::PAPER,
         run: reception::run,
         run_over_mesh: None,
     },
     Entry {
         name: "step",
-        about: "smallest change of the delay that is detected",
+        about: "smallest delay change that is detected",
         paper: step::PAPER,
         run: step::run,
         run_over_mesh: None,
     },
     Entry {
         name: "limit-rate",
-        about: "how many packets a second a probe can have",
+        about: "max packet rate of a probe without loss",
         paper: limit_rate::PAPER,
         run: limit_rate::run,
         run_over_mesh: Some(limit_rate::run_over_mesh),
     },
     Entry {
         name: "timestamp-jitter",
-        about: "what stamps are off by from a constant rhythm",
+        about: "timestamp error at a constant packet rate",
         paper: timestamp_jitter::PAPER,
         run: timestamp_jitter::run,
         run_over_mesh: None,
     },
     Entry {
         name: "passive-delay",
-        about: "how precisely one-way delay and loss are measured",
+        about: "error of passive one-way delay and loss",
         paper: passive_delay::PAPER,
         run: passive_delay::run,
         run_over_mesh: Some(passive_delay::run_over_mesh),
     },
     Entry {
         name: "active-delay",
-        about: "what active one-way delay is off by from passive, on the same packets",
+        about: "difference between active and passive one-way delay of the same packets",
         paper: active_delay::PAPER,
         run: active_delay::run,
         run_over_mesh: Some(active_delay::run_over_mesh),
@@ -144,7 +144,7 @@ impl Entry {
     /// As of [`Entry::run`], when it is nothing for a mesh, or when there is none to be had.
     pub fn run_over_mesh(
         &self,
-        bring_up: BringUp,
+        bring_up: StartMesh,
         options: &Options,
         stop: &Stop,
         progress: &mut dyn FnMut(&Progress),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use wirestamp_capture::layers::{Direction, End, Facts, LayersLedger, Point};
 use wirestamp_report::Circumstances;
-use wirestamp_report::layers::{Findings, Layer};
+use wirestamp_report::layers::{Layer, LayersResult};
 
 use super::statistics::{LayerStatistics, PacketOutcome, Segment};
 use crate::output::{count, plural, time};
@@ -88,7 +88,7 @@ impl Document {
     }
 
     /// Data of the HTML report.
-    pub(crate) fn findings(&self) -> Findings {
+    pub(crate) fn findings(&self) -> LayersResult {
         let whole = self.layers.len().saturating_sub(1);
         let layer = |(number, segment): (usize, &Segment)| Layer {
             name: segment.name(),
@@ -96,7 +96,7 @@ impl Document {
             delay: segment.delay.summary(),
             share: segment.share,
         };
-        Findings {
+        LayersResult {
             interface: self.facts.interface.clone(),
             direction: self.facts.direction,
             filter: self.facts.filter.clone(),

@@ -38,6 +38,6 @@ pub(crate) fn run(command: Command, output: Output) -> anyhow::Result<ExitCode> 
 /// The launcher of meshes for studies.
 #[cfg(feature = "studies")]
 #[expect(clippy::unnecessary_wraps, reason = "without the mesh there is none")]
-pub(crate) fn bring_up() -> anyhow::Result<wirestamp_studies::mesh::BringUp> {
+pub(crate) fn bring_up() -> anyhow::Result<wirestamp_studies::mesh::StartMesh> {
     Ok(lab::study::bring_up)
 }

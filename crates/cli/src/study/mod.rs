@@ -30,25 +30,25 @@ enum Study {
     List,
     /// All studies one after the other, and a page that leads to their reports
     All(named::Arguments),
-    /// What it costs to read each time source (Fedotova and Siemens, "HighPerTimer")
+    /// Cost of reading each time source (Fedotova and Siemens, "HighPerTimer")
     Timers(timers::Arguments),
-    /// What it costs to stamp a packet (Orosz and Skopkó, 2013)
+    /// Cost of timestamping a packet (Orosz and Skopkó, 2013)
     Overhead(named::Arguments),
-    /// What stamps make of the times between arrivals (Orosz and Skopkó, 2013)
+    /// Error of times between arrivals, by timestamping method (Orosz and Skopkó, 2013)
     Interarrival(named::Arguments),
-    /// How many packets are lost by the way they are stamped (Orosz and Skopkó, 2013)
+    /// Packet loss by timestamping method (Orosz and Skopkó, 2013)
     Loss(named::Arguments),
-    /// How well packets are received and stamped by each technique (Grigorjew et al., 2023)
+    /// Packet loss and timestamp error of each capture technique (Grigorjew et al., 2023)
     Reception(named::Arguments),
-    /// Smallest change of the delay that is detected (Grigorjew et al., 2023)
+    /// Smallest delay change that is detected (Grigorjew et al., 2023)
     Step(named::Arguments),
-    /// How many packets a second a probe can have (6QM, D4.2, section 2)
+    /// Max packet rate of a probe without loss (6QM, D4.2, section 2)
     LimitRate(with_mesh::Arguments),
-    /// What stamps are off by from a constant rhythm (6QM, D4.2)
+    /// Timestamp error at a constant packet rate (6QM, D4.2)
     TimestampJitter(named::Arguments),
-    /// How precisely one-way delay and loss are measured (6QM, deliverable D4.2)
+    /// Error of passive one-way delay and loss (6QM, deliverable D4.2)
     PassiveDelay(with_mesh::Arguments),
-    /// What active one-way delay is off by from passive, on the same packets (6QM, D4.2, section 3.7)
+    /// Difference between active and passive one-way delay of the same packets (6QM, D4.2, section 3.7)
     ActiveDelay(with_mesh::Arguments),
 }
 

@@ -35,7 +35,7 @@ pub struct DelayReport<'a> {
     /// Whether the packets are a sample of those that passed.
     pub sampled: bool,
     /// Where the time goes behind B, inside of its host.
-    pub layers: Option<layers::Findings>,
+    pub layers: Option<layers::LayersResult>,
     /// How far the figures are to be believed: pairs of what and a statement.
     pub trust: Vec<(String, String)>,
     /// Capture ledgers of the points of this measurement.

@@ -14,7 +14,7 @@ use crate::sheet::{Heading, document, on_every_screen, pairs, table, terms};
 
 /// What the page says.
 #[derive(Clone, Debug, Default)]
-pub struct Findings {
+pub struct LayersResult {
     /// The interface whose packets were followed.
     pub interface: String,
     /// Whether it received or sent them.
@@ -46,7 +46,7 @@ pub struct Layer {
 
 /// The page.
 #[must_use]
-pub fn html(findings: &Findings) -> String {
+pub fn html(findings: &LayersResult) -> String {
     let generated_at = format!("{} UTC", findings.circumstances.date);
     let heading = Heading {
         title: &format!("Where the time goes inside this host, on {}", findings.interface),
@@ -59,7 +59,7 @@ pub fn html(findings: &Findings) -> String {
 }
 
 /// The figure and the tables, for a page about more than these.
-pub(crate) fn section(findings: &Findings, heading: &str) -> String {
+pub(crate) fn section(findings: &LayersResult, heading: &str) -> String {
     let draw = |size, id: &str| figure::spread(&findings.layers, size, id);
     let figure = on_every_screen("Times in each layer", "", "spread", draw).unwrap_or_default();
     let times = times(&findings.layers);
@@ -72,7 +72,7 @@ pub(crate) fn section(findings: &Findings, heading: &str) -> String {
 }
 
 /// What was found, in sentences.
-fn summary(findings: &Findings) -> Vec<String> {
+fn summary(findings: &LayersResult) -> Vec<String> {
     let [layers @ .., whole] = &findings.layers[..] else { return findings.remarks.clone() };
     let most =
         layers.iter().max_by(|a, b| a.share.unwrap_or(0.0).total_cmp(&b.share.unwrap_or(0.0)));
@@ -115,7 +115,7 @@ fn percent(share: f64) -> String {
     format!("{:.1}\u{202f}%", 100.0 * share)
 }
 
-fn machine(findings: &Findings) -> Vec<(String, String)> {
+fn machine(findings: &LayersResult) -> Vec<(String, String)> {
     let here = &findings.circumstances;
     let all = match findings.direction {
         Direction::In => "all that the interface received",
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn the_page_names_the_layer_that_takes_most_of_the_time() {
-        let findings = Findings {
+        let findings = LayersResult {
             interface: "<eth0>".to_owned(),
             layers: vec![
                 layer("driver to stack", Some((700, 900)), 0.04),
@@ -162,7 +162,7 @@ mod tests {
                 layer("driver to application", Some((18_000, 2_100_000)), 1.0),
             ],
             ends: vec![("were dropped after socket: SOCKET_RCVBUFF".to_owned(), 12)],
-            ..Findings::default()
+            ..LayersResult::default()
         };
         let page = html(&findings);
         assert!(page.contains("96.0\u{202f}% of that time went by from stack to application."));
@@ -172,8 +172,9 @@ mod tests {
 
     #[test]
     fn without_packets_there_is_a_page_without_a_figure() {
-        let page = html(&Findings { layers: vec![Layer::default()], ..Findings::default() });
+        let page =
+            html(&LayersResult { layers: vec![Layer::default()], ..LayersResult::default() });
         assert!(page.contains("The layers") && !page.contains("<svg"));
-        assert!(html(&Findings::default()).contains("The layers"));
+        assert!(html(&LayersResult::default()).contains("The layers"));
     }
 }

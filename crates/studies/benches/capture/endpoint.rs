@@ -29,7 +29,7 @@ use crate::statistics::Spread;
 const NOTHING: &str = "ether proto 0x88b5";
 
 /// What a transfer must keep of its rate.
-const KEPT: f64 = 0.95;
+const MIN_RATE_RATIO: f64 = 0.95;
 
 /// A link between the sender and the interface.
 struct Link {
@@ -213,10 +213,10 @@ fn report(link: &Link, rows: &[&Row], results: &mut Results) {
         results.say(&format!("  {with:.3} Gbit/s with {name}, {ratio:.3} of that"));
         if link.keeping.contains(&beside) {
             let text = format!(
-                "TCP, {}: with {name} at least {KEPT} of the rate without: {ratio:.3}",
+                "TCP, {}: with {name} at least {MIN_RATE_RATIO} of the rate without: {ratio:.3}",
                 link.name
             );
-            results.verdict(ratio >= KEPT, text);
+            results.verdict(ratio >= MIN_RATE_RATIO, text);
         }
         if filter.is_empty() {
             let mine = || rows.iter().filter(|row| row.beside == beside);

@@ -2,7 +2,7 @@
 
 use super::claims;
 use super::figures::{DELAYS, differences, names};
-use super::findings::Findings;
+use super::findings::ActiveDelayResult;
 use super::measured::Measured;
 use super::paper::{MACHINES, PAPER};
 use crate::account::{Account, Making, Part, Section, members};
@@ -10,7 +10,10 @@ use crate::experiment::Runs;
 use wirestamp_report::format::plural;
 
 /// What the runs and the findings in them come to.
-pub(super) fn account(runs: &Runs<Measured>, findings: &Findings) -> anyhow::Result<Account> {
+pub(super) fn account(
+    runs: &Runs<Measured>,
+    findings: &ActiveDelayResult,
+) -> anyhow::Result<Account> {
     let names = names(findings);
     let figure = |(delay, (name, number)): (usize, &(&str, &str))| {
         let heading = format!("Difference of the {name} delay (Figure {number})");
@@ -23,7 +26,7 @@ pub(super) fn account(runs: &Runs<Measured>, findings: &Findings) -> anyhow::Res
     parts.extend(DELAYS.iter().enumerate().map(figure));
     let effects = vec![Part::Table(findings.effects())];
     Ok(Account {
-        title: "What active one-way delay is off by from passive",
+        title: "Difference between active and passive one-way delay",
         making: Making::of(runs),
         claims: claims::claims(runs),
         paper: PAPER,
@@ -39,7 +42,7 @@ pub(super) fn account(runs: &Runs<Measured>, findings: &Findings) -> anyhow::Res
 }
 
 /// That some packets have worse stamps, if some have.
-fn stamped_late(findings: &Findings) -> Option<Part> {
+fn stamped_late(findings: &ActiveDelayResult) -> Option<Part> {
     let late: u64 = findings.cells.iter().map(|cell| cell.stamped_late).sum();
     let packets = plural(late, "packet or answer has", "packets or answers have");
     (late > 0).then(|| {

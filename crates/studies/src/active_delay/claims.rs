@@ -50,7 +50,7 @@ fn means_agree(runs: &Runs<Measured>) -> Claim {
     let paper = PUBLISHED.map(|test| test.differences_ms()[MEAN].abs());
     let paper = paper.into_iter().fold(0.0, f64::max);
     let numbers = most.map_or_else(String::new, |most| {
-        format!("by {} at the most (paper: {})", duration(most), duration(paper * 1e6))
+        format!("by max {} (paper: {})", duration(most), duration(paper * 1e6))
     });
     Claim::goal(
         "the mean delays of active and passive measurement differ by less than 5 us",
@@ -66,7 +66,7 @@ fn never_negative(runs: &Runs<Measured>) -> Claim {
     let paper = PUBLISHED.map(|test| test.min_ms[0]).into_iter().fold(0.0, f64::min);
     let numbers = least.map_or_else(String::new, |least| {
         format!(
-            "of {} delays {} below 0, and the least is {} (paper: {})",
+            "of {} delays {} below 0, min {} (paper: {})",
             count(packets),
             plural(negative, "is", "are"),
             duration(least),
@@ -105,7 +105,7 @@ fn least_is_negative(runs: &Runs<Measured>) -> Claim {
     } else {
         format!("in {} of {} runs (paper: in 7 of 7)", length(&negative), length(&tests))
     };
-    Claim::of("the least delay that is measured actively is negative", lead, &numbers)
+    Claim::of("the min delay of the active measurement is negative", lead, &numbers)
 }
 
 fn mean_is_off(runs: &Runs<Measured>) -> Claim {
@@ -116,9 +116,9 @@ fn mean_is_off(runs: &Runs<Measured>) -> Claim {
     let numbers = if means.is_empty() {
         String::new()
     } else {
-        format!("on the average of runs it differs by {}", means.join(", "))
+        format!("mean difference of the runs: {}", means.join(", "))
     };
-    let claim = "the mean delay that is measured actively is milliseconds off";
+    let claim = "the error of the active mean delay is milliseconds";
     Claim::of(claim, lead, &numbers)
 }
 
@@ -128,7 +128,7 @@ fn passive_sees_more(runs: &Runs<Measured>) -> Claim {
     let lead = each_cell(runs, |run| more(run) - 0.5);
     let most = all(runs).map(more).reduce(f64::max);
     let numbers =
-        most.map_or_else(String::new, |most| format!("{most} more at the most (paper: 49 to 852)"));
-    let claim = "the passive measurement sees packets at the far end that the active one does not";
+        most.map_or_else(String::new, |most| format!("max {most} more (paper: 49 to 852)"));
+    let claim = "the passive measurement counts more packets at the far end than the active one";
     Claim::of(claim, lead, &numbers)
 }

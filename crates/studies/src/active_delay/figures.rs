@@ -2,7 +2,7 @@
 
 use plotters::prelude::*;
 
-use super::findings::{CellFindings, Findings};
+use super::findings::{ActiveDelayResult, CellFindings};
 use super::paper::FRAME;
 use wirestamp_report::axis::Axis;
 use wirestamp_report::figures::{FIRST_SERIES, Figure, Frame, SERIES};
@@ -15,12 +15,12 @@ pub(super) const DELAYS: [(&str, &str); 3] =
 type Line = Vec<(f64, f64)>;
 
 /// What is drawn: the tests with frames as long as the paper's.
-fn drawn(findings: &Findings) -> impl Iterator<Item = &CellFindings> {
+fn drawn(findings: &ActiveDelayResult) -> impl Iterator<Item = &CellFindings> {
     findings.cells.iter().filter(|cell| cell.frame == FRAME)
 }
 
 /// The names of the lines, in the order of their colours.
-pub(super) fn names(findings: &Findings) -> Vec<String> {
+pub(super) fn names(findings: &ActiveDelayResult) -> Vec<String> {
     let here = drawn(findings).map(|cell| format!("here, {}", cell.name));
     here.chain(["the paper".to_owned()]).collect()
 }
@@ -28,7 +28,7 @@ pub(super) fn names(findings: &Findings) -> Vec<String> {
 /// By how much active and passive measurement differ in one of [`DELAYS`], test by test as Figures 3-44 to
 /// 3-46; none if nothing was measured.
 pub(super) fn differences(
-    findings: &Findings,
+    findings: &ActiveDelayResult,
     delay: usize,
     size: (u32, u32),
     id: &str,

@@ -12,7 +12,7 @@ use wirestamp_report::format::length;
 
 /// What came of it, in numbers.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Findings {
+pub(super) struct ActiveDelayResult {
     /// Every cell.
     pub(super) cells: Vec<CellFindings>,
     /// What frame size and rate do to the difference of the mean delays, with its sign.
@@ -50,7 +50,7 @@ pub(super) struct CellFindings {
     pub(super) packet_difference_ns: Option<f64>,
 }
 
-impl Findings {
+impl ActiveDelayResult {
     /// Computes what the runs tell.
     pub(super) fn of(runs: &Runs<Measured>) -> Self {
         let cells = (0..).zip(runs.design.cells()).map(|(index, cell)| {

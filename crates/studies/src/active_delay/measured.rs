@@ -21,19 +21,19 @@ pub(super) struct Measured {
     pub(super) reflected: u64,
     /// Packets that reached the reflector, by what the sender made of the answers.
     pub(super) active_received: u64,
-    /// Packets of which the sender does not know whether they did.
+    /// Packets that may have reached the reflector: no answer arrived.
     pub(super) undecided: u64,
     /// Packets at tap A.
     pub(super) at_a: u64,
     /// Packets at tap B.
     pub(super) at_b: u64,
-    /// Packets that the captures lost themselves, and those that they cannot tell of.
+    /// Packets lost by the captures themselves, and packets of undetermined outcome.
     pub(super) own_loss: u64,
     /// Whether both ledgers account for every packet.
     pub(super) balanced: bool,
-    /// Packets and answers whose time of sending is a program's, not the kernel's. A mesh does not tell.
+    /// Packets and answers whose time of sending is a program's, not the kernel's. Not available from a mesh.
     pub(super) stamped_late: u64,
-    /// The delays of all packets of which it is known, in nanoseconds, measured actively: the least.
+    /// The delays of all packets of which it is known, in nanoseconds, measured actively: the min.
     pub(super) active_min_ns: f64,
     /// Their mean.
     pub(super) active_mean_ns: f64,
@@ -47,7 +47,7 @@ pub(super) struct Measured {
     pub(super) passive_max_ns: f64,
     /// Active delays below zero; of a mesh, seconds with one.
     pub(super) negative: u64,
-    /// By how much both delays of a packet differ, whatever the sign: the median. A mesh does not tell.
+    /// Median of the absolute difference of both delays of a packet. Not available from a mesh.
     pub(super) packet_difference_ns: f64,
 }
 

@@ -1,4 +1,4 @@
-//! What active one-way delay is off by from passive, on the same packets: the test of 6QM's report on
+//! Difference between active and passive one-way delay of the same packets: the test of 6QM's report on
 //! OpenIMP, section 3.7, reproduced on this machine.
 //!
 //! A STAMP sender tests the way through a bottleneck to a reflector, and two captures before and behind the
@@ -29,10 +29,10 @@ use wirestamp_capture::Stop;
 
 use crate::account::Account;
 use crate::experiment::{self, Progress};
-use crate::mesh::BringUp;
+use crate::mesh::StartMesh;
 use crate::options::Options;
-use findings::Findings;
-use tests_of_a_path::{Size, TestsOfAPath};
+use findings::ActiveDelayResult;
+use tests_of_a_path::{ActiveDelayScale, TestsOfAPath};
 
 pub(crate) use paper::PAPER;
 
@@ -48,10 +48,10 @@ pub(crate) fn run(
 ) -> anyhow::Result<Account> {
     wirestamp_lab::check_privilege()?;
     let Options { quick, folder, seed } = options;
-    let size = if *quick { Size::QUICK } else { Size::FULL };
+    let size = if *quick { ActiveDelayScale::QUICK } else { ActiveDelayScale::FULL };
     let mut tests = TestsOfAPath::new(size)?;
     let runs = experiment::run(&mut tests, folder.as_deref(), *seed, stop, progress)?;
-    account::account(&runs, &Findings::of(&runs))
+    account::account(&runs, &ActiveDelayResult::of(&runs))
 }
 
 /// The same, measured by the probes and the controller of a mesh.
@@ -59,17 +59,18 @@ pub(crate) fn run(
 /// # Errors
 /// As of [`run`], or when there is no mesh to be had.
 pub(crate) fn run_over_mesh(
-    bring_up: BringUp,
+    bring_up: StartMesh,
     options: &Options,
     stop: &Stop,
     progress: &mut dyn FnMut(&Progress),
 ) -> anyhow::Result<Account> {
     wirestamp_lab::check_privilege()?;
     let Options { quick, folder, seed } = options;
-    let size = if *quick { Size::QUICK_OF_MESH } else { Size::FULL_OF_MESH };
+    let size =
+        if *quick { ActiveDelayScale::QUICK_OF_MESH } else { ActiveDelayScale::FULL_OF_MESH };
     let mut tests = TestsOfAPath::over_mesh(size, bring_up);
     let runs = experiment::run(&mut tests, folder.as_deref(), *seed, stop, progress)?;
-    let account = account::account(&runs, &Findings::of(&runs))?;
+    let account = account::account(&runs, &ActiveDelayResult::of(&runs))?;
     let title = "What active one-way delay of a mesh is off by from passive";
     Ok(Account { title, deviations: include_str!("deviations_of_mesh.md"), ..account })
 }

@@ -5,7 +5,7 @@ use wirestamp_capture::Stop;
 use super::bed::above_ip;
 use super::measured::Measured;
 use super::setting::Setting;
-use crate::mesh::{self, Kept, Plan, Total, until};
+use crate::mesh::{self, MeshPlan, ReusedMesh, Total, until};
 use crate::passive_delay::Bottleneck;
 use wirestamp_lab::results::Second;
 
@@ -20,8 +20,12 @@ const BEGINNING: i64 = 2 * SECOND;
 ///
 /// # Errors
 /// When the mesh is not available, or a node ends.
-pub(super) fn run(setting: Setting, kept: &mut Kept, stop: &Stop) -> anyhow::Result<Measured> {
-    let plan = Plan {
+pub(super) fn run(
+    setting: Setting,
+    kept: &mut ReusedMesh,
+    stop: &Stop,
+) -> anyhow::Result<Measured> {
+    let plan = MeshPlan {
         path: Bottleneck::of_ethernet(setting.frame).impairments(setting.frame),
         tasks: mesh::active("street", PORT, setting.rate, above_ip(setting.frame))
             + &mesh::passive(&format!("udp dst port {PORT}"), 1.0),

@@ -1,27 +1,27 @@
 //! The findings as tables, for the page and for the terminal alike.
 
-use super::findings::{CellFindings, Findings};
+use super::findings::{ActiveDelayResult, CellFindings};
 use super::paper::{Published, SENT};
 use crate::experiment::{Estimate, effects_table};
 use wirestamp_report::Table;
 use wirestamp_report::format::{count, duration, optional, percent};
 
-impl Findings {
+impl ActiveDelayResult {
     /// Active beside passive measurement, here and in the report.
     pub(super) fn compared(&self) -> Table {
         let here = self.cells.iter().filter(|cell| cell.runs > 0).map(of_cell);
         let published = (1..).zip(&self.published).map(|(number, test)| of_paper(number, test));
         Table::new(
-            "Active less passive, on the same packets (paper: 600 bytes, 4167 a second)",
+            "Active minus passive delay of the same packets (paper: 600 bytes, 4167 a second)",
             &[
                 "",
                 "lost",
                 "received, active",
                 "passive",
                 "mean, passive",
-                "difference of the least",
+                "difference of the min",
                 "of the mean",
-                "of the longest",
+                "of the max",
                 "least, active",
             ],
             here.chain(published).collect(),

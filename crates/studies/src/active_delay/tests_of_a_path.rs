@@ -10,7 +10,7 @@ use super::measured::Measured;
 use super::setting::{FRAMES, RATES, Setting};
 use super::{bed, over_mesh};
 use crate::experiment::{Cell, Design, Factor, Study};
-use crate::mesh::{BringUp, Kept};
+use crate::mesh::{ReusedMesh, StartMesh};
 
 /// What a run takes beside the time in which it sends: the lab is built, the queue let out, and where packets
 /// were lost, a time-out passes.
@@ -19,42 +19,42 @@ const AROUND: Duration = Duration::from_millis(1_500);
 /// The same where a mesh is brought up, begins to measure, and has settled the last.
 const AROUND_OF_MESH: Duration = Duration::from_secs(8);
 
-/// How much is measured.
+/// Extent of the study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Size {
+pub(super) struct ActiveDelayScale {
     repetitions: u32,
     lasting: Duration,
     /// Number of frame lengths to test, from the first.
     frames: usize,
 }
 
-impl Size {
+impl ActiveDelayScale {
     /// The seven tests of the report, in nine minutes.
     pub(super) const FULL: Self =
         Self { repetitions: 7, lasting: Duration::from_secs(15), frames: 2 };
-    /// What half a minute has room for.
+    /// Takes half a minute.
     pub(super) const QUICK: Self =
         Self { repetitions: 3, lasting: Duration::from_millis(600), frames: 2 };
-    /// What two and a half minutes have room for, of which each mesh takes eight seconds to come and go.
+    /// Takes two and a half minutes; each mesh takes eight seconds to start and stop.
     pub(super) const FULL_OF_MESH: Self =
         Self { repetitions: 3, lasting: Duration::from_secs(5), frames: 2 };
-    /// What 20 seconds have room for.
+    /// Takes 20 seconds.
     pub(super) const QUICK_OF_MESH: Self =
         Self { repetitions: 1, lasting: Duration::from_secs(2), frames: 1 };
 }
 
 /// The study.
 pub(super) struct TestsOfAPath {
-    size: Size,
-    by: By,
+    size: ActiveDelayScale,
+    by: RunSource,
 }
 
-/// Who makes the runs.
-enum By {
+/// Source of the runs.
+enum RunSource {
     /// A sender, a reflector and captures of this process.
     Ourselves(ClockService),
-    Mesh(Kept),
-    /// They were made before.
+    Mesh(ReusedMesh),
+    /// Runs of an earlier study.
     #[cfg(test)]
     Nothing,
 }
@@ -62,20 +62,20 @@ enum By {
 impl TestsOfAPath {
     /// # Errors
     /// When the counter cannot be calibrated.
-    pub(super) fn new(size: Size) -> anyhow::Result<Self> {
+    pub(super) fn new(size: ActiveDelayScale) -> anyhow::Result<Self> {
         let clock = ClockService::start(Counter::select());
-        Ok(Self { size, by: By::Ourselves(clock.context("cannot calibrate the counter")?) })
+        Ok(Self { size, by: RunSource::Ourselves(clock.context("cannot calibrate the counter")?) })
     }
 
-    /// Those that meshes make.
-    pub(super) const fn over_mesh(size: Size, bring_up: BringUp) -> Self {
-        Self { size, by: By::Mesh(Kept::new(bring_up)) }
+    /// The study with runs of a mesh.
+    pub(super) const fn over_mesh(size: ActiveDelayScale, bring_up: StartMesh) -> Self {
+        Self { size, by: RunSource::Mesh(ReusedMesh::new(bring_up)) }
     }
 
-    /// That whose runs were made before.
+    /// The study of runs made before.
     #[cfg(test)]
-    pub(super) const fn done(size: Size) -> Self {
-        Self { size, by: By::Nothing }
+    pub(super) const fn done(size: ActiveDelayScale) -> Self {
+        Self { size, by: RunSource::Nothing }
     }
 }
 
@@ -88,7 +88,7 @@ impl Study for TestsOfAPath {
         let rates = RATES.map(|rate| format!("{rate}-a-second"));
         Design {
             name: match self.by {
-                By::Mesh(_) => "active-delay-mesh".to_owned(),
+                RunSource::Mesh(_) => "active-delay-mesh".to_owned(),
                 _ => "active-delay".to_owned(),
             },
             factors: vec![
@@ -101,17 +101,17 @@ impl Study for TestsOfAPath {
     }
 
     fn lasts(&self, _: &Cell) -> Duration {
-        let around = if matches!(self.by, By::Mesh(_)) { AROUND_OF_MESH } else { AROUND };
+        let around = if matches!(self.by, RunSource::Mesh(_)) { AROUND_OF_MESH } else { AROUND };
         self.size.lasting + around
     }
 
     fn run(&mut self, cell: &Cell, stop: &Stop) -> anyhow::Result<Vec<Measured>> {
         let setting = Setting::of(cell, self.size.lasting);
         Ok(vec![match &mut self.by {
-            By::Ourselves(clock) => bed::run(setting, clock, stop)?,
-            By::Mesh(kept) => over_mesh::run(setting, kept, stop)?,
+            RunSource::Ourselves(clock) => bed::run(setting, clock, stop)?,
+            RunSource::Mesh(kept) => over_mesh::run(setting, kept, stop)?,
             #[cfg(test)]
-            By::Nothing => Measured::default(),
+            RunSource::Nothing => Measured::default(),
         }])
     }
 }

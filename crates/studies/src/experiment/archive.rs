@@ -11,7 +11,7 @@ use anyhow::{Context, bail, ensure};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::design::{Design, Turn};
+use super::design::{Design, RunId};
 use wirestamp_report::Circumstances;
 
 /// The name of the file that says what the others are.
@@ -68,7 +68,7 @@ impl Archive {
     ///
     /// # Errors
     /// When its file cannot be read.
-    pub(super) fn load<S: DeserializeOwned>(&self, turn: Turn) -> anyhow::Result<Option<Vec<S>>> {
+    pub(super) fn load<S: DeserializeOwned>(&self, turn: RunId) -> anyhow::Result<Option<Vec<S>>> {
         let Some(file) = self.file(turn).filter(|file| file.exists()) else { return Ok(None) };
         let read = || csv::Reader::from_path(&file)?.into_deserialize().collect();
         let samples: Result<_, csv::Error> = read();
@@ -81,7 +81,7 @@ impl Archive {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(super) fn keep<S: Serialize>(&mut self, turn: Turn, samples: &[S]) -> anyhow::Result<()> {
+    pub(super) fn keep<S: Serialize>(&mut self, turn: RunId, samples: &[S]) -> anyhow::Result<()> {
         if !self.has_added {
             self.record.sittings.push(Circumstances::here());
             self.write_record()?;
@@ -95,7 +95,7 @@ impl Archive {
         write(&file, &text.into_inner().context("cannot write samples as CSV")?)
     }
 
-    fn file(&self, turn: Turn) -> Option<PathBuf> {
+    fn file(&self, turn: RunId) -> Option<PathBuf> {
         let design = &self.record.design;
         let cell = design.cells().into_iter().nth(turn.cell)?;
         let repetition = format!("{:03}", turn.repetition + 1);

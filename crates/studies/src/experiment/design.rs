@@ -1,26 +1,26 @@
-//! What is varied, and in which order.
+//! Factors of an experiment, and the order of its runs.
 
 use serde::{Deserialize, Serialize};
 
 /// An experiment as data: a full factorial design with repetitions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Design {
-    /// The name, which files are called by.
+    /// Name of the experiment and of its files.
     pub name: String,
-    /// What is varied; none for one cell that is only repeated.
+    /// Varied factors; empty for a single repeated cell.
     pub factors: Vec<Factor>,
     /// How often each cell is run.
     pub repetitions: u32,
-    /// Whatever else a run depends on: name and value.
+    /// Other parameters of a run: name and value.
     pub constants: Vec<(String, String)>,
 }
 
-/// Something that is varied.
+/// A varied factor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Factor {
-    /// What it is.
+    /// Name of the factor.
     pub name: String,
-    /// What it can be.
+    /// Its levels.
     pub levels: Vec<String>,
 }
 
@@ -36,9 +36,9 @@ impl Factor {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Cell(pub Vec<usize>);
 
-/// A cell's turn to be run.
+/// One run: repetition and cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Turn {
+pub struct RunId {
     /// From 0.
     pub repetition: u32,
     /// Which of [`Design::cells`].
@@ -65,13 +65,13 @@ impl Design {
     /// balanced up to its last whole repetition (randomised complete blocks: Box, Hunter and Hunter,
     /// "Statistics for Experimenters", chapter 4).
     #[must_use]
-    pub fn order(&self, seed: u64) -> Vec<Turn> {
+    pub fn order(&self, seed: u64) -> Vec<RunId> {
         let mut random = fastrand::Rng::with_seed(seed);
         let cells = self.cells().len();
         let block = |repetition| {
             let mut cells: Vec<_> = (0..cells).collect();
             random.shuffle(&mut cells);
-            cells.into_iter().map(move |cell| Turn { repetition, cell })
+            cells.into_iter().map(move |cell| RunId { repetition, cell })
         };
         (0..self.repetitions).flat_map(block).collect()
     }

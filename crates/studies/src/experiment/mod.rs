@@ -13,7 +13,7 @@ mod runner;
 
 pub use claim::{Claim, Verdict};
 pub use correlation::{pearson, spearman};
-pub use design::{Cell, Design, Factor, Turn};
+pub use design::{Cell, Design, Factor, RunId};
 pub use effects::{Effect, effects};
 pub(crate) use effects::{effects_table, factors};
 pub use runner::{Progress, Runs, Study, run};

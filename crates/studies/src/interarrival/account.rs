@@ -3,7 +3,7 @@
 use super::cable::Row;
 use super::claims;
 use super::figures::{Shown, density, place};
-use super::findings::Findings;
+use super::findings::InterarrivalResult;
 use super::stamps::Stamps;
 use crate::account::{Account, Making, Part, Section, members};
 use crate::experiment::Runs;
@@ -14,7 +14,7 @@ use crate::overhead::paper::{MACHINE, Traffic};
 pub(super) fn account(
     captured: &Runs<Row>,
     stamped: &Runs<Stamped>,
-    findings: &Findings,
+    findings: &InterarrivalResult,
 ) -> anyhow::Result<Account> {
     let mut making = Making::of(captured);
     making.interrupted |= stamped.interrupted;
@@ -35,7 +35,7 @@ pub(super) fn account(
         sections.push(Section::new("effects", "What makes the difference", effects));
     }
     Ok(Account {
-        title: "What stamps make of the times between arrivals",
+        title: "Error of times between arrivals, by timestamping method",
         making,
         claims: claims::claims(stamped, findings),
         paper: crate::overhead::PAPER,
@@ -48,7 +48,7 @@ pub(super) fn account(
 }
 
 /// The figures of a pattern.
-fn of_pattern(findings: &Findings, pattern: Traffic) -> Section {
+fn of_pattern(findings: &InterarrivalResult, pattern: Traffic) -> Section {
     let ([figure, words], name) = (place(pattern), pattern.name());
     let (user_space, captures) = (findings.in_user_space(pattern), findings.captures_of(pattern));
     let draw = |heading: &str, id: &str, stamps: &[&Stamps], shown| {

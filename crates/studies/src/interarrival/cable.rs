@@ -8,7 +8,7 @@ use wirestamp_capture::{Method, StampSource, Stop};
 use wirestamp_clock::{Time, Utc};
 
 use crate::experiment::{Cell, Design, Factor, Study};
-use crate::overhead::packets::Size;
+use crate::overhead::packets::OverheadScale;
 use crate::overhead::paper::Traffic;
 use crate::probe::{Observed, Passage, Probe, Source};
 use wirestamp_report::format::approximate;
@@ -70,12 +70,12 @@ pub(super) fn departures(run: &[Row]) -> impl Iterator<Item = Passage> {
 
 /// The study.
 pub(super) struct Cable {
-    size: Size,
+    size: OverheadScale,
     probe: Probe,
 }
 
 impl Cable {
-    pub(super) fn new(size: Size) -> anyhow::Result<Self> {
+    pub(super) fn new(size: OverheadScale) -> anyhow::Result<Self> {
         Ok(Self { size, probe: Probe::new()? })
     }
 
@@ -91,7 +91,7 @@ impl Cable {
 }
 
 /// What is varied.
-pub(super) fn design(size: Size) -> Design {
+pub(super) fn design(size: OverheadScale) -> Design {
     let constant = |(traffic, packets): (Traffic, u32)| {
         (format!("packets of {}", traffic.name()), packets.to_string())
     };

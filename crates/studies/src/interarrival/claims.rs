@@ -1,7 +1,7 @@
 //! What the paper finds, and what the data here say of it.
 
 use super::correlation::Correlation;
-use super::findings::Findings;
+use super::findings::InterarrivalResult;
 use super::stamps::between;
 use super::stamps::{Clock, passages};
 use crate::experiment::{Claim, Estimate, Runs, deviation, mean};
@@ -28,12 +28,12 @@ const MEASURES: [Measure; 2] = [
     Measure {
         claim: "ktime has extreme times between arrivals that raw stamps do not have",
         of: |gaps| Some(gaps.iter().copied().reduce(f64::max)? - mean(gaps)?),
-        name: "at most, above the mean,",
+        name: "max above the mean:",
     },
 ];
 
 /// The paper's claims, held against the runs.
-pub(super) fn claims(runs: &Runs<Stamped>, findings: &Findings) -> Vec<Claim> {
+pub(super) fn claims(runs: &Runs<Stamped>, findings: &InterarrivalResult) -> Vec<Claim> {
     let correlated = of_overhead(&findings.correlation);
     [correlated].into_iter().chain(MEASURES.iter().map(|measure| measure.claim(runs))).collect()
 }
@@ -49,7 +49,8 @@ fn of_overhead(correlations: &[Correlation]) -> Claim {
         Some(format!("a rank correlation of {} for the {}", coefficient((*rho)?), pattern.name()))
     };
     let numbers: Vec<_> = Traffic::ALL.into_iter().zip(&lead).filter_map(number).collect();
-    let claim = "large times between arrivals go with large overheads of the stamp, with ktime";
+    let claim =
+        "with ktime, long times between arrivals correlate with high overhead of the timestamp";
     Claim::of(claim, lead.into(), &numbers.join(", "))
 }
 

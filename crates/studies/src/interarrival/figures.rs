@@ -1,6 +1,6 @@
 //! The figures of the experiment.
 
-use super::findings::Findings;
+use super::findings::InterarrivalResult;
 use super::stamps::Stamps;
 use crate::overhead::paper::Traffic;
 use wirestamp_report::figures::Figure;
@@ -28,7 +28,7 @@ pub(super) enum Shown {
 
 /// Density points of what some sources make of a pattern; none if nothing was measured.
 pub(super) fn density(
-    findings: &Findings,
+    findings: &InterarrivalResult,
     stamps: &[&Stamps],
     shown: Shown,
     size: (u32, u32),

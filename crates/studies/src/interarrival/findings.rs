@@ -6,14 +6,14 @@ use super::cable::{self, Cable, Row, SOURCES};
 use super::correlation::Correlation;
 use super::stamps::{Clock, Stamps, errors, passages};
 use crate::experiment::{Design, Effect, Factor, Runs, deviation, effects};
-use crate::overhead::packets::{Packets, Size, Stamped};
+use crate::overhead::packets::{OverheadScale, Packets, Stamped};
 use crate::overhead::paper::{Method, Traffic};
 use crate::probe::{Gap, gaps};
 use wirestamp_report::format::length;
 
 /// What came of it, in numbers.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Findings {
+pub(super) struct InterarrivalResult {
     /// The smallest usual step of the counter in nanoseconds.
     pub(super) step_ns: f64,
     /// ktime and the counter, read for the same packets in user space, and their sender.
@@ -31,12 +31,12 @@ pub(super) struct Findings {
 /// What the sender's own record is called among the sources.
 const SENDER: &str = "the sender";
 
-impl Findings {
+impl InterarrivalResult {
     /// Computes what the runs tell.
     pub(super) fn of(
         captured: &Runs<Row>,
         stamped: &Runs<Stamped>,
-        size: Size,
+        size: OverheadScale,
         step_ns: f64,
         refused: Vec<(String, String)>,
     ) -> Self {
@@ -63,7 +63,7 @@ impl Findings {
 }
 
 /// The packets that ktime stamped, by ktime and by the counter at the checkpoint before.
-fn user_space(runs: &Runs<Stamped>, size: Size) -> Vec<Stamps> {
+fn user_space(runs: &Runs<Stamped>, size: OverheadScale) -> Vec<Stamps> {
     let cells = runs.design.cells();
     let cells = cells.iter().enumerate().map(|(index, cell)| (index, Packets::of(cell)));
     let of_ktime = cells.filter(|(_, (method, _))| *method == Method::Ktime);
@@ -83,12 +83,12 @@ fn user_space(runs: &Runs<Stamped>, size: Size) -> Vec<Stamps> {
     of_ktime.flat_map(of_pattern).collect()
 }
 
-fn sent<T>(runs: &[T], size: Size, pattern: Traffic) -> u64 {
+fn sent<T>(runs: &[T], size: OverheadScale, pattern: Traffic) -> u64 {
     length(runs) * u64::from(size.packets_of(pattern))
 }
 
 /// The sources that stamped anything with each pattern, and the sender.
-fn captures(runs: &Runs<Row>, size: Size) -> Vec<Stamps> {
+fn captures(runs: &Runs<Row>, size: OverheadScale) -> Vec<Stamps> {
     let of_cell = |(index, cell)| {
         let pattern = Cable::of(cell);
         let runs: Vec<&[Row]> = runs.of_cell(index).collect();

@@ -21,17 +21,17 @@ use wirestamp_capture::Stop;
 use crate::account::Account;
 use crate::experiment::{self, Progress};
 use crate::options::Options;
-use crate::overhead::packets::{Packets, Size};
+use crate::overhead::packets::{OverheadScale, Packets};
 use cable::Cable;
-use findings::Findings;
+use findings::InterarrivalResult;
 
 /// Where the figures come from.
 pub(crate) const PAPER: &str = crate::overhead::PAPER;
 
 /// As many packets as 30 minutes have room for; the paper does not say how many it took.
-const FULL: Size = Size { repetitions: 10, packets: [1_500, 20_000] };
+const FULL: OverheadScale = OverheadScale { repetitions: 10, packets: [1_500, 20_000] };
 /// As many as 30 seconds have room for.
-const QUICK: Size = Size { repetitions: 4, packets: [50, 500] };
+const QUICK: OverheadScale = OverheadScale { repetitions: 4, packets: [50, 500] };
 
 /// What the results of the stamps in user space are called.
 const IN_USER_SPACE: &str = "interarrival-user-space";
@@ -52,7 +52,8 @@ pub(crate) fn run(
     let mut packets = Packets::new(IN_USER_SPACE, size)?;
     let captured = experiment::run(&mut cable, folder, *seed, stop, progress)?;
     let stamped = experiment::run(&mut packets, folder, *seed, stop, progress)?;
-    let findings = Findings::of(&captured, &stamped, size, packets.step_ns, cable.refusals());
+    let findings =
+        InterarrivalResult::of(&captured, &stamped, size, packets.step_ns, cable.refusals());
     account::account(&captured, &stamped, &findings)
 }
 

@@ -1,6 +1,6 @@
 //! The findings as tables, for the page and for the terminal alike.
 
-use super::findings::Findings;
+use super::findings::InterarrivalResult;
 use super::stamps::Stamps;
 use crate::experiment::factors;
 use crate::overhead::paper::Traffic;
@@ -9,7 +9,7 @@ use wirestamp_report::Table;
 use wirestamp_report::estimate::{coefficient, micros_with_confidence};
 use wirestamp_report::format::{count, duration, micros, optional, plural};
 
-impl Findings {
+impl InterarrivalResult {
     /// What stamps in user space make of both patterns.
     pub(super) fn stamps_in_user_space(&self) -> Table {
         of_stamps("Times between arrivals, stamped in user space (µs)", &self.user_space)
@@ -58,7 +58,7 @@ impl Findings {
         let words: Vec<_> = captures.iter().filter_map(words).collect();
         (!words.is_empty()).then(|| {
             format!(
-                "Times between arrivals of the {} deviate from the sender's own, least first: {}.",
+                "Times between arrivals of the {} differ from the sender's; standard deviation, smallest first: {}.",
                 pattern.name(),
                 words.join(", ")
             )
@@ -85,11 +85,11 @@ fn of_stamps(caption: &str, stamps: &[Stamps]) -> Table {
             ("least", &|it| gap(it, |gap| gap.min)),
             ("most", &|it| gap(it, |gap| gap.max)),
             ("deviation", &|it| optional(it.gap_deviation_ns, micros_with_confidence)),
-            ("off the sender’s by (deviation)", &|it| {
+            ("standard deviation from the sender’s", &|it| {
                 optional(it.error_deviation_ns, micros_with_confidence)
             }),
-            ("least error", &|it| error(it, |error| error.min)),
-            ("greatest error", &|it| error(it, |error| error.max)),
+            ("min error", &|it| error(it, |error| error.min)),
+            ("max error", &|it| error(it, |error| error.max)),
             ("times", &|it| stamped(it)),
         ],
     )

@@ -2,23 +2,23 @@ use super::cable::{Row, design};
 use super::figures::{Shown, density};
 use super::*;
 use crate::account;
-use crate::experiment::{Runs, Study, Turn, Verdict};
+use crate::experiment::{RunId, Runs, Study, Verdict};
 use crate::overhead::packets::Stamped;
 use crate::overhead::paper::{Method, Traffic};
 
-const SIZE: Size = Size { repetitions: 3, packets: [61, 61] };
+const SIZE: OverheadScale = OverheadScale { repetitions: 3, packets: [61, 61] };
 /// From packet to packet.
 const GAP: f64 = 1e6;
 
-fn runs<S>(design: experiment::Design, sample: impl Fn(&Turn, u32) -> S) -> Runs<S> {
+fn runs<S>(design: experiment::Design, sample: impl Fn(&RunId, u32) -> S) -> Runs<S> {
     let order = design.order(1);
-    let run = |turn: Turn| (turn, (0..60).map(|packet| sample(&turn, packet)).collect());
+    let run = |turn: RunId| (turn, (0..60).map(|packet| sample(&turn, packet)).collect());
     let runs = order.into_iter().map(run).collect();
     Runs { design, seed: 1, sittings: Vec::new(), interrupted: false, runs }
 }
 
 /// Stamps in user space, of an overhead by ktime that the stamp and the counter are off by.
-fn stamped(of: impl Fn(&Turn, u32) -> (f64, f64, f64)) -> Runs<Stamped> {
+fn stamped(of: impl Fn(&RunId, u32) -> (f64, f64, f64)) -> Runs<Stamped> {
     let design = Packets::new(IN_USER_SPACE, SIZE).unwrap().design();
     runs(design, |turn, packet| {
         let (overhead, stamp_off, counter_off) = of(turn, packet);
@@ -51,14 +51,14 @@ fn captured(off: [i64; 3]) -> Runs<Row> {
 }
 
 /// Every third stamp is late by its overhead, which changes from packet to packet.
-fn late(turn: &Turn, packet: u32) -> (f64, f64, f64) {
+fn late(turn: &RunId, packet: u32) -> (f64, f64, f64) {
     let overhead = if packet.is_multiple_of(3) { 900.0 + f64::from(packet) } else { 50.0 };
     (overhead, overhead + f64::from(turn.repetition), overhead / 10.0)
 }
 
-fn found(captured: &Runs<Row>, stamped: &Runs<Stamped>) -> Findings {
+fn found(captured: &Runs<Row>, stamped: &Runs<Stamped>) -> InterarrivalResult {
     let refused = vec![("ring/raw".to_owned(), "no <b>counter".to_owned())];
-    Findings::of(captured, stamped, SIZE, 10.0, refused)
+    InterarrivalResult::of(captured, stamped, SIZE, 10.0, refused)
 }
 
 fn verdicts(stamped: &Runs<Stamped>) -> [Verdict; 3] {
@@ -69,7 +69,7 @@ fn verdicts(stamped: &Runs<Stamped>) -> [Verdict; 3] {
 #[test]
 fn what_the_data_say_of_the_paper_is_computed() {
     assert_eq!(verdicts(&stamped(late)), [Verdict::Confirmed; 3]);
-    let early = |turn: &Turn, packet: u32| {
+    let early = |turn: &RunId, packet: u32| {
         let (overhead, stamp, counter) = late(turn, packet);
         (-overhead, counter, stamp)
     };
@@ -143,7 +143,7 @@ fn any_stamps_make_a_page() {
 
 #[test]
 fn captures_stamp_the_packets_that_were_sent() {
-    let mut cable = Cable::new(Size { repetitions: 1, packets: [2, 40] }).unwrap();
+    let mut cable = Cable::new(OverheadScale { repetitions: 1, packets: [2, 40] }).unwrap();
     let stop = Stop::new().unwrap();
     for (cell, packets) in cable.design().cells().iter().zip([2, 40]) {
         let rows = cable.run(cell, &stop).unwrap();

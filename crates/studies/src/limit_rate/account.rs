@@ -1,7 +1,7 @@
 //! The experiment's account: its numbers, tables and figures in the order that they are read.
 
 use super::figures::{self, AREAS, Shown};
-use super::findings::{Findings, Measured, SeriesFindings};
+use super::findings::{LimitRateResult, LimitRateRuns, SeriesResult};
 use super::paper::{FILTERS, MACHINE, PAPER, PROCESSORS};
 use super::sweeps::Sweep;
 use super::{claims, tables};
@@ -9,8 +9,8 @@ use crate::account::{Account, Making, Part, Section, members};
 use wirestamp_report::figures::Figure;
 
 /// What the trials and the findings in them come to.
-pub(super) fn account(measured: &Measured) -> anyhow::Result<Account> {
-    let findings = Findings::of(measured);
+pub(super) fn account(measured: &LimitRateRuns) -> anyhow::Result<Account> {
+    let findings = LimitRateResult::of(measured);
     let mut sections = vec![model(&findings)];
     let series = measured.series.iter().zip(&findings.series);
     sections.extend(series.map(|((sweep, _), found)| of_series(sweep, found)));
@@ -44,7 +44,7 @@ fn machine(repetitions: u32) -> Vec<(String, String)> {
 }
 
 /// The saturation points, and the model.
-fn model(findings: &Findings) -> Section {
+fn model(findings: &LimitRateResult) -> Section {
     let parts = vec![
         Part::figure("CPU load and packet loss, the whole core", "model", AREAS, |size, id| {
             figures::model(findings, size, id)
@@ -56,7 +56,7 @@ fn model(findings: &Findings) -> Section {
 }
 
 /// The figures and the numeric results of a series.
-fn of_series(sweep: &Sweep, found: &SeriesFindings) -> Section {
+fn of_series(sweep: &Sweep, found: &SeriesResult) -> Section {
     let names = || sweep.lines.iter().map(|line| line.words()).collect::<Vec<_>>();
     let figure = |heading: &str, id: &str, draw: Draw<'_>| {
         let names = names();

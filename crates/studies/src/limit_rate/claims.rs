@@ -1,6 +1,6 @@
 //! What the report concludes, and what the data here say of it.
 
-use super::findings::Measured;
+use super::findings::LimitRateRuns;
 use super::model::Line;
 use super::saturation::{Saturation, saturation};
 use super::trials::Trial;
@@ -18,16 +18,16 @@ const LOSS: fn(&Trial) -> f64 = Trial::loss_percent;
 
 /// Which of several levels.
 #[derive(Clone, Copy)]
-enum Which {
+enum LevelChoice {
     First,
     Last,
     /// The mean of all.
     All,
 }
-use Which::{All, First, Last};
+use LevelChoice::{All, First, Last};
 
 /// The report's conclusions (2.1.5, 2.2.6, 2.4.4, 2.5.1, 2.6.1, 2.7.1 and 2.8.1).
-pub(super) fn claims(measured: &Measured) -> Vec<Claim> {
+pub(super) fn claims(measured: &LimitRateRuns) -> Vec<Claim> {
     vec![
         processor(&measured.searches),
         linear(measured),
@@ -55,7 +55,7 @@ pub(super) fn claims(measured: &Measured) -> Vec<Claim> {
         same(
             measured,
             "tasks",
-            "four tasks lose no more than one to speak of",
+            "four tasks and one task have the same loss",
             (First, All),
             (Last, All),
         ),
@@ -91,11 +91,11 @@ pub(super) fn claims(measured: &Measured) -> Vec<Claim> {
 }
 
 /// Cells of a series: which lines, and which points.
-type Cells = (Which, Which);
+type Cells = (LevelChoice, LevelChoice);
 
 /// The first of each pair has more of it than the second.
 fn more<const N: usize>(
-    measured: &Measured,
+    measured: &LimitRateRuns,
     series: &str,
     claim: &str,
     of: fn(&Trial) -> f64,
@@ -108,7 +108,7 @@ fn more<const N: usize>(
 }
 
 /// Both lose the same share of the frames.
-fn same(measured: &Measured, series: &str, claim: &str, a: Cells, b: Cells) -> Claim {
+fn same(measured: &LimitRateRuns, series: &str, claim: &str, a: Cells, b: Cells) -> Claim {
     let pair = [a, b].map(|cells| by_repetition(measured, series, cells, LOSS));
     // Under pressure there is loss to be changed; where there is none, nothing was tried.
     let is_pressed = measured.of(series).is_some_and(|(sweep, _)| sweep.base.parts > 1);
@@ -139,7 +139,7 @@ fn compared([a, b]: &[Vec<f64>; 2]) -> String {
 /// A figure of these cells of a series, their mean for each whole repetition; not a number where the
 /// sender was too slow for one of them.
 fn by_repetition(
-    measured: &Measured,
+    measured: &LimitRateRuns,
     series: &str,
     (lines, points): Cells,
     of: fn(&Trial) -> f64,
@@ -191,7 +191,7 @@ fn processor(searches: &Runs<Trial>) -> Claim {
 }
 
 /// Below the saturation point the CPU load is almost a line.
-fn linear(measured: &Measured) -> Claim {
+fn linear(measured: &LimitRateRuns) -> Claim {
     let claim = "the CPU load grows almost linearly with the rate as long as nothing is lost";
     let Some((sweep, runs)) = measured.of("cpu") else { return Claim::of(claim, vec![None], "") };
     let repetitions = usize::try_from(runs.complete()).unwrap_or(0);

@@ -2,7 +2,7 @@
 
 use plotters::prelude::*;
 
-use super::findings::{CellFindings, Findings, SeriesFindings, thousands};
+use super::findings::{CellResult, LimitRateResult, SeriesResult, thousands};
 use super::model::{Area, Model};
 use super::paper::{PROCESSORS, Processor};
 use super::setting::Level;
@@ -26,7 +26,7 @@ impl Shown {
         }
     }
 
-    fn of(self, cell: &CellFindings) -> Option<Estimate> {
+    fn of(self, cell: &CellResult) -> Option<Estimate> {
         match self {
             Self::Loss => cell.loss_percent,
             Self::Load => cell.load_percent,
@@ -36,14 +36,14 @@ impl Shown {
 
 /// Loss or load of a series, a line for each level of its first factor; none if nothing was measured.
 pub(super) fn series(
-    found: &SeriesFindings,
+    found: &SeriesResult,
     sweep: &Sweep,
     shown: Shown,
     size: (u32, u32),
     id: &str,
 ) -> Option<Figure> {
     let is_rate = sweep.points.iter().any(|point| matches!(point, Level::Rate(_)));
-    let at = |cell: &CellFindings| if is_rate { thousands(cell.at) } else { cell.at };
+    let at = |cell: &CellResult| if is_rate { thousands(cell.at) } else { cell.at };
     let all = of_lines(found, |cell| Some((at(cell), shown.of(cell)?)));
     let y = percents(shown.words(), &all)?;
     let x = abscissa(sweep.factors[1], &all, size);
@@ -70,8 +70,8 @@ pub(super) fn in_the_report(shown: Shown, size: (u32, u32), id: &str) -> Option<
 }
 
 /// Captured against delivered frames, as Figure 2-10; none if nothing was measured.
-pub(super) fn captured(found: &SeriesFindings, size: (u32, u32), id: &str) -> Option<Figure> {
-    let point = |cell: &CellFindings| {
+pub(super) fn captured(found: &SeriesResult, size: (u32, u32), id: &str) -> Option<Figure> {
+    let point = |cell: &CellResult| {
         let (rate, loss) = (thousands(cell.rate?.mean), cell.loss_percent?);
         let captured = rate * (1.0 - loss.mean / 100.0);
         Some((rate, Estimate { mean: captured, ci95: loss.ci95.map(|ci95| rate * ci95 / 100.0) }))
@@ -86,7 +86,7 @@ pub(super) fn captured(found: &SeriesFindings, size: (u32, u32), id: &str) -> Op
 }
 
 /// The fitted model of the whole core with its trials, as Figure 2-11; none if nothing fits.
-pub(super) fn model(findings: &Findings, size: (u32, u32), id: &str) -> Option<Figure> {
+pub(super) fn model(findings: &LimitRateResult, size: (u32, u32), id: &str) -> Option<Figure> {
     let model = findings.models.first()?.model?;
     let cells = findings.series.iter().find(|series| series.name == "cpu")?;
     let line = &cells.cells.first()?.line;
@@ -108,7 +108,7 @@ pub(super) fn model(findings: &Findings, size: (u32, u32), id: &str) -> Option<F
         let end = |rate: f64| (thousands(rate), model.load_percent(rate).clamp(0.0, top));
         let stroke = SERIES[FIRST_SERIES].stroke_width(2);
         chart.draw_series([PathElement::new(vec![end(0.0), end(most)], stroke)])?;
-        let point = |cell: &&CellFindings| {
+        let point = |cell: &&CellResult| {
             let at = (thousands(cell.rate?.mean), cell.load_percent?.mean);
             Some(Circle::new(at, 4, colour(cell.area?).filled()))
         };
@@ -139,8 +139,8 @@ fn areas(model: &Model, most: f64) -> Vec<(Area, f64, f64)> {
 }
 
 fn of_lines(
-    found: &SeriesFindings,
-    point: impl Fn(&CellFindings) -> Option<(f64, Estimate)>,
+    found: &SeriesResult,
+    point: impl Fn(&CellResult) -> Option<(f64, Estimate)>,
 ) -> Vec<Line> {
     let mut names: Vec<&str> = found.cells.iter().map(|cell| cell.line.as_str()).collect();
     names.dedup();

@@ -6,36 +6,36 @@ use super::model::{Area, Model, area};
 use super::paper::{PROCESSORS, Processor, TOLERATED_PERCENT};
 use super::saturation::{Saturation, saturation};
 use super::setting::Level;
-use super::sweeps::{Size, Sweep};
+use super::sweeps::{LimitRateScale, Sweep};
 use super::trials::Trial;
 use crate::experiment::{Cell, Estimate, Runs};
 use wirestamp_report::format::real;
 
 /// The trials of all series, and the searches.
-pub(super) struct Measured {
-    pub(super) size: Size,
+pub(super) struct LimitRateRuns {
+    pub(super) size: LimitRateScale,
     pub(super) series: Vec<(Sweep, Runs<Trial>)>,
     pub(super) searches: Runs<Trial>,
 }
 
-/// What came of it, in numbers.
+/// Results of the study.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Findings {
+pub(super) struct LimitRateResult {
     /// Loss up to which a rate counts as one without.
     pub(super) tolerated_percent: f64,
     /// The highest rates of all: with each part of the core, and each number of tasks.
-    pub(super) saturation: Vec<Saturated>,
+    pub(super) saturation: Vec<SaturationPoint>,
     /// The model, for each part of the core.
-    pub(super) models: Vec<Modelled>,
+    pub(super) models: Vec<ModelOfPart>,
     /// The series, in the report's order.
-    pub(super) series: Vec<SeriesFindings>,
+    pub(super) series: Vec<SeriesResult>,
     /// The report's numbers.
     pub(super) published: [Processor; 3],
 }
 
 /// Where the probe is saturated. Rates are in frames of 84 bytes a second.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Saturated {
+pub(super) struct SaturationPoint {
     pub(super) part: String,
     #[serde(skip)]
     pub(super) part_in_words: String,
@@ -49,7 +49,7 @@ pub(super) struct Saturated {
 
 /// The model with a part of the core.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Modelled {
+pub(super) struct ModelOfPart {
     pub(super) part: String,
     #[serde(skip)]
     pub(super) part_in_words: String,
@@ -58,15 +58,15 @@ pub(super) struct Modelled {
 
 /// A series.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct SeriesFindings {
+pub(super) struct SeriesResult {
     pub(super) name: &'static str,
     pub(super) factors: [&'static str; 2],
-    pub(super) cells: Vec<CellFindings>,
+    pub(super) cells: Vec<CellResult>,
 }
 
 /// All trials of a line at a point.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct CellFindings {
+pub(super) struct CellResult {
     pub(super) line: String,
     pub(super) point: String,
     /// Line and point.
@@ -91,12 +91,12 @@ pub(super) struct CellFindings {
     pub(super) short_of_the_rate: u64,
 }
 
-impl Findings {
+impl LimitRateResult {
     /// Computes what the trials tell.
-    pub(super) fn of(measured: &Measured) -> Self {
-        let Measured { size, series, searches } = measured;
+    pub(super) fn of(measured: &LimitRateRuns) -> Self {
+        let LimitRateRuns { size, series, searches } = measured;
         let parts = size.parts();
-        let modelled = |(line, &part): (usize, &u8)| Modelled {
+        let modelled = |(line, &part): (usize, &u8)| ModelOfPart {
             part: Level::Part(part).name(),
             part_in_words: Level::Part(part).words(),
             model: measured.of("cpu").and_then(|(sweep, runs)| {
@@ -114,7 +114,7 @@ impl Findings {
     }
 }
 
-impl Measured {
+impl LimitRateRuns {
     /// A series by its name.
     pub(super) fn of(&self, name: &str) -> Option<&(Sweep, Runs<Trial>)> {
         self.series.iter().find(|(sweep, _)| sweep.name == name)
@@ -134,7 +134,7 @@ impl Sweep {
         cells.flat_map(|cell| runs.of_cell(cell)).flatten()
     }
 
-    fn found(&self, runs: &Runs<Trial>) -> SeriesFindings {
+    fn found(&self, runs: &Runs<Trial>) -> SeriesResult {
         let levels =
             self.lines.iter().flat_map(|line| self.points.iter().map(move |at| (line, at)));
         let cell = |(index, (line, point)): (usize, (&Level, &Level))| {
@@ -142,11 +142,11 @@ impl Sweep {
             of_cell(*line, *point, &trials)
         };
         let cells = levels.enumerate().map(cell).collect();
-        SeriesFindings { name: self.name, factors: self.factors, cells }
+        SeriesResult { name: self.name, factors: self.factors, cells }
     }
 }
 
-fn of_cell(line: Level, point: Level, trials: &[Trial]) -> CellFindings {
+fn of_cell(line: Level, point: Level, trials: &[Trial]) -> CellResult {
     let estimate = |of: fn(&Trial) -> f64| Estimate::of(&trials.iter().map(of).collect::<Vec<_>>());
     let sum = |of: fn(&Trial) -> u64| trials.iter().map(of).sum();
     let (rate, loss_percent) = (estimate(Trial::rate), estimate(Trial::loss_percent));
@@ -154,7 +154,7 @@ fn of_cell(line: Level, point: Level, trials: &[Trial]) -> CellFindings {
         (Level::Rate(_), Some(rate)) => rate.mean,
         _ => point.number(),
     };
-    CellFindings {
+    CellResult {
         line: line.name(),
         point: point.name(),
         in_words: [line, point].map(Level::words),
@@ -172,7 +172,7 @@ fn of_cell(line: Level, point: Level, trials: &[Trial]) -> CellFindings {
     }
 }
 
-fn saturated(searches: &Runs<Trial>, size: Size) -> Vec<Saturated> {
+fn saturated(searches: &Runs<Trial>, size: LimitRateScale) -> Vec<SaturationPoint> {
     let cell = |(index, cell): (usize, Cell)| {
         let part_in_words = Level::Part(size.of_search(&cell).parts).words();
         let [part, tasks] = [0, 1].map(|factor| {
@@ -184,7 +184,7 @@ fn saturated(searches: &Runs<Trial>, size: Size) -> Vec<Saturated> {
         let reached: Vec<_> = found.iter().filter(is_reached).map(|it| it.at_least()).collect();
         let all: Vec<_> = found.iter().map(|it| it.at_least()).collect();
         let count = |of: &[f64]| u64::try_from(of.len()).unwrap_or(u64::MAX);
-        Saturated {
+        SaturationPoint {
             part,
             part_in_words,
             tasks,

@@ -23,9 +23,9 @@ use wirestamp_capture::Stop;
 use crate::account::Account;
 use crate::experiment::{self, Progress};
 use crate::options::Options;
-use findings::Measured;
+use findings::LimitRateRuns;
 use saturation::Searches;
-use sweeps::Size;
+use sweeps::LimitRateScale;
 use trials::{Probe, Series};
 
 pub(crate) use over_mesh::run_over_mesh;
@@ -42,7 +42,7 @@ pub(crate) fn run(
     progress: &mut dyn FnMut(&Progress),
 ) -> anyhow::Result<Account> {
     let Options { quick, folder, seed } = options;
-    let (size, folder) = (Size { quick: *quick }, folder.as_deref());
+    let (size, folder) = (LimitRateScale { quick: *quick }, folder.as_deref());
     let probe = Probe::new()?;
     let mut searches = Searches { probe: &probe, size };
     let searches = experiment::run(&mut searches, folder, *seed, stop, progress)?;
@@ -52,7 +52,7 @@ pub(crate) fn run(
         let runs = experiment::run(&mut trials, folder, *seed, stop, progress)?;
         series.push((sweep, runs));
     }
-    account::account(&Measured { size, series, searches })
+    account::account(&LimitRateRuns { size, series, searches })
 }
 
 #[cfg(test)]

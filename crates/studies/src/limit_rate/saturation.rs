@@ -8,7 +8,7 @@ use wirestamp_capture::Stop;
 
 use super::paper::TOLERATED_PERCENT;
 use super::setting::{Level, Setting};
-use super::sweeps::Size;
+use super::sweeps::LimitRateScale;
 use super::trials::{Probe, Trial};
 use crate::experiment::{Cell, Design, Factor, Study};
 use wirestamp_report::format::real;
@@ -85,10 +85,10 @@ fn passes(trial: &Trial) -> bool {
 /// The searches: on the whole core and on parts of it, with one task and with four.
 pub(super) struct Searches<'a> {
     pub(super) probe: &'a Probe,
-    pub(super) size: Size,
+    pub(super) size: LimitRateScale,
 }
 
-impl Size {
+impl LimitRateScale {
     /// What is searched for.
     pub(super) fn searched(self) -> Design {
         let parts: Vec<_> = self.parts().iter().map(|&part| Level::Part(part).name()).collect();

@@ -23,11 +23,11 @@ pub(super) struct Sweep {
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Size {
+pub(super) struct LimitRateScale {
     pub(super) quick: bool,
 }
 
-impl Size {
+impl LimitRateScale {
     /// How long a trial lasts. RFC 2544, section 24, wants 60 s, which only the series of durations has.
     fn lasts(self) -> Duration {
         Duration::from_millis(if self.quick { 100 } else { 2000 })
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn every_trial_is_made_with_its_levels() {
-        for size in [Size { quick: true }, Size { quick: false }] {
+        for size in [LimitRateScale { quick: true }, LimitRateScale { quick: false }] {
             for sweep in size.sweeps() {
                 for (&line, &point) in
                     sweep.lines.iter().flat_map(|line| sweep.points.iter().map(move |p| (line, p)))
@@ -203,7 +203,7 @@ mod tests {
                 });
                 trials.map(|it| it.as_secs_f64() + 0.3).sum::<f64>() * f64::from(sweep.repetitions)
             };
-            Size { quick }.sweeps().iter().map(of).sum::<f64>()
+            LimitRateScale { quick }.sweeps().iter().map(of).sum::<f64>()
         };
         assert!(lasts(false) < 40.0 * 60.0, "{}", lasts(false));
         assert!(lasts(true) < 32.0, "{}", lasts(true));

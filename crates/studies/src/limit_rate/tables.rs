@@ -1,6 +1,8 @@
 //! The findings as tables, for the page and for the terminal alike.
 
-use super::findings::{CellFindings, Findings, Modelled, Saturated, SeriesFindings, thousands};
+use super::findings::{
+    CellResult, LimitRateResult, ModelOfPart, SaturationPoint, SeriesResult, thousands,
+};
 use super::model::Area;
 use super::paper::{PROCESSORS, Processor};
 use crate::experiment::Estimate;
@@ -8,10 +10,10 @@ use wirestamp_report::Table;
 use wirestamp_report::estimate::decimal;
 use wirestamp_report::format::{NOTHING, count, optional, real};
 
-impl Findings {
+impl LimitRateResult {
     /// The saturation points, here and in the report.
     pub(super) fn saturation(&self) -> Table {
-        let here = self.saturation.iter().map(|of: &Saturated| {
+        let here = self.saturation.iter().map(|of: &SaturationPoint| {
             let rate = optional(of.rate, in_thousands);
             let tasks = if of.tasks == "1" { "one task" } else { "four tasks" };
             let searches = of.reached + of.not_reached;
@@ -36,7 +38,7 @@ impl Findings {
 
     /// The model's numbers.
     pub(super) fn models(&self) -> Table {
-        let row = |Modelled { part_in_words, model, .. }: &Modelled| {
+        let row = |ModelOfPart { part_in_words, model, .. }: &ModelOfPart| {
             let Some(model) = model else {
                 return [vec![part_in_words.clone()], vec![NOTHING.to_owned(); 6]].concat();
             };
@@ -60,19 +62,19 @@ impl Findings {
                 "explained (%)",
                 "no loss up to",
                 "loss from",
-                "big loss from",
-                "the line meets all of the core at",
+                "high loss from",
+                "full core at, by the line",
             ],
             self.models.iter().map(row).collect(),
         )
     }
 }
 
-impl SeriesFindings {
+impl SeriesResult {
     /// A row for each line at each point, as the report's numeric results.
     pub(super) fn table(&self, heading: &str) -> Table {
         let percent = |it: Option<Estimate>| optional(it, |it| decimal(it, 2));
-        let rate = |cell: &CellFindings| {
+        let rate = |cell: &CellResult| {
             let limit = if cell.short_of_the_rate > 0 { ", the sender's limit" } else { "" };
             optional(cell.rate, in_thousands) + limit
         };
@@ -109,9 +111,9 @@ fn alone(mean: f64) -> Estimate {
 }
 
 /// What all trials together leave without an account.
-pub(super) fn accounts(findings: &Findings) -> String {
+pub(super) fn accounts(findings: &LimitRateResult) -> String {
     let cells = || findings.series.iter().flat_map(|series| &series.cells);
-    let sum = |of: fn(&CellFindings) -> u64| cells().map(of).sum::<u64>();
+    let sum = |of: fn(&CellResult) -> u64| cells().map(of).sum::<u64>();
     let unaccounted: i64 = cells().map(|cell| cell.unaccounted).sum();
     let sent = sum(|cell| cell.sent);
     format!(

@@ -1,10 +1,10 @@
-use super::findings::Findings;
+use super::findings::LimitRateResult;
 use super::setting::Setting;
 use super::sweeps::Sweep;
 use super::trials::Trial;
 use super::*;
 use crate::account;
-use crate::experiment::{Design, Runs, Turn, Verdict};
+use crate::experiment::{Design, RunId, Runs, Verdict};
 use wirestamp_report::format::real;
 
 /// What a sender of a million frames a second at the most and a probe make of a setting: frames a second
@@ -35,13 +35,13 @@ fn trial(setting: Setting, repetition: u32, of: Of) -> Trial {
 }
 
 fn runs(design: Design, trials: impl Fn(usize, u32) -> Vec<Trial>) -> Runs<Trial> {
-    let run = |turn: Turn| (turn, trials(turn.cell, turn.repetition));
+    let run = |turn: RunId| (turn, trials(turn.cell, turn.repetition));
     let runs = design.order(1).into_iter().map(run).collect();
     Runs { design, seed: 1, sittings: Vec::new(), interrupted: false, runs }
 }
 
-fn measured(of: Of) -> Measured {
-    let size = Size { quick: true };
+fn measured(of: Of) -> LimitRateRuns {
+    let size = LimitRateScale { quick: true };
     let of_sweep = |sweep: Sweep| {
         let points = sweep.points.len();
         let runs = runs(sweep.design(), |cell, repetition| {
@@ -58,7 +58,7 @@ fn measured(of: Of) -> Measured {
         });
         trials
     });
-    Measured { size, series: size.sweeps().into_iter().map(of_sweep).collect(), searches }
+    LimitRateRuns { size, series: size.sweeps().into_iter().map(of_sweep).collect(), searches }
 }
 
 fn verdicts(of: Of) -> Vec<Verdict> {
@@ -95,7 +95,7 @@ fn a_probe_that_is_the_contrary_contradicts_the_report() {
 #[test]
 fn the_senders_limit_is_no_saturation_point() {
     let all: Of = |_, _| (u64::MAX, 10);
-    let found = Findings::of(&measured(all));
+    let found = LimitRateResult::of(&measured(all));
     assert!(found.saturation.iter().all(|it| it.reached == 0 && it.not_reached == 2));
     assert!(found.saturation().rows[0][1].starts_with("at least "));
     // Nor does a probe that loses nothing tell what would have changed its losses.
@@ -119,7 +119,7 @@ fn trial_of_nothing() -> Trial {
 
 #[test]
 fn the_saturation_points_are_those_of_the_probe() {
-    let found = Findings::of(&measured(as_in_the_report));
+    let found = LimitRateResult::of(&measured(as_in_the_report));
     for (saturated, limit) in found.saturation.iter().zip([300_000_u64, 300_000, 18_750, 18_750]) {
         let rate = saturated.rate.unwrap().mean;
         assert!((rate - real(limit)).abs() < 32_000.0, "{saturated:?}");
@@ -141,7 +141,7 @@ fn any_trials_make_a_page() {
     let none = measured(as_in_the_report);
     let empty = |runs: &Runs<Trial>| Runs { runs: Vec::new(), interrupted: true, ..runs.clone() };
     let series = none.series.iter().map(|(sweep, runs)| (sweep.clone(), empty(runs))).collect();
-    let none = Measured { size: none.size, series, searches: empty(&none.searches) };
+    let none = LimitRateRuns { size: none.size, series, searches: empty(&none.searches) };
     let page = account::html(&super::account::account(&none).unwrap());
     assert!(page.contains("was interrupted") && page.contains("Nothing was measured.<"));
 }

@@ -18,7 +18,7 @@ use wirestamp_report::format::{approximate, real};
 const AROUND: Duration = Duration::from_millis(150);
 
 /// The sender keeps a rate that it misses by less than this share of it.
-const KEPT: f64 = 0.95;
+const MIN_RATE_RATIO: f64 = 0.95;
 
 /// What a trial brought.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,7 +63,7 @@ impl Trial {
     /// Whether the sender itself was too slow for the requested rate, so that the trial is inconclusive
     /// for that rate.
     pub(super) fn is_short_of_the_rate(&self) -> bool {
-        self.asked.is_some_and(|asked| self.rate() < KEPT * real(asked))
+        self.asked.is_some_and(|asked| self.rate() < MIN_RATE_RATIO * real(asked))
     }
 
     /// Frames that neither the interface nor the probe accounts for.

@@ -1,16 +1,16 @@
 //! The experiment's account: its numbers, tables and figures in the order that they are read.
 
-use super::findings::Findings;
+use super::findings::LossStudyResult;
 use super::paper::{MACHINE, PAPER};
 use super::round::Round;
-use super::rounds::{CORES, Size};
+use super::rounds::{CORES, LossStudyScale};
 use super::{claims, figures};
 use crate::account::{Account, Making, Part, Section, members};
 use crate::experiment::Runs;
 
 /// What the runs and the findings in them come to.
-pub(super) fn account(runs: &Runs<Round>, size: Size) -> anyhow::Result<Account> {
-    let findings = Findings::of(runs, size);
+pub(super) fn account(runs: &Runs<Round>, size: LossStudyScale) -> anyhow::Result<Account> {
+    let findings = LossStudyResult::of(runs, size);
     let mut sections: Vec<_> =
         [true, false].map(|busy_core| of_core(&findings, size, busy_core)).into();
     let accounts = vec![Part::Table(findings.accounts()), Part::Remark(generic(&findings))];
@@ -18,7 +18,7 @@ pub(super) fn account(runs: &Runs<Round>, size: Size) -> anyhow::Result<Account>
     let effects = vec![Part::Table(findings.effects())];
     sections.push(Section::new("effects", "What makes the difference", effects));
     Ok(Account {
-        title: "Packets lost by the way they are stamped and captured",
+        title: "Packet loss by timestamping and capture method",
         making: Making::of(runs),
         claims: claims::claims(runs, size),
         paper: PAPER,
@@ -34,7 +34,7 @@ pub(super) fn account(runs: &Runs<Round>, size: Size) -> anyhow::Result<Account>
 }
 
 /// The figures and the table of a core that is idle or busy.
-fn of_core(findings: &Findings, size: Size, busy_core: bool) -> Section {
+fn of_core(findings: &LossStudyResult, size: LossStudyScale, busy_core: bool) -> Section {
     let core = CORES[usize::from(busy_core)];
     let methods = || findings.methods.iter().map(String::as_str);
     let parts = vec![
@@ -53,7 +53,7 @@ fn of_core(findings: &Findings, size: Size, busy_core: bool) -> Section {
 }
 
 /// Who stood for generic ktime capture.
-fn generic(findings: &Findings) -> String {
+fn generic(findings: &LossStudyResult) -> String {
     match findings.methods.last().map(String::as_str) {
         Some("dumpcap") => "Generic ktime capture is dumpcap, as in the paper.".to_owned(),
         _ => "dumpcap is not installed: libpcap in this process stands for generic ktime capture."

@@ -3,7 +3,7 @@
 use super::findings::loss_percent;
 use super::paper::Method;
 use super::round::Round;
-use super::rounds::{CORES, Condition, Size};
+use super::rounds::{CORES, Condition, LossStudyScale};
 use crate::experiment::{Claim, Estimate, Runs, mean};
 use wirestamp_report::format::real;
 
@@ -24,7 +24,7 @@ const MEASURES: [(&str, Method, Method); 2] = [
 ];
 
 /// The paper's claims, held against whole repetitions.
-pub(super) fn claims(runs: &Runs<Round>, size: Size) -> Vec<Claim> {
+pub(super) fn claims(runs: &Runs<Round>, size: LossStudyScale) -> Vec<Claim> {
     let losses = Losses { runs, size, cells: runs.responses(loss_percent) };
     let claim = |(claim, ours, other): (&str, _, _)| losses.claim(claim, ours, other);
     MEASURES.into_iter().map(claim).collect()
@@ -33,7 +33,7 @@ pub(super) fn claims(runs: &Runs<Round>, size: Size) -> Vec<Claim> {
 /// The loss of each cell, by repetition.
 struct Losses<'a> {
     runs: &'a Runs<Round>,
-    size: Size,
+    size: LossStudyScale,
     cells: Vec<Vec<f64>>,
 }
 

@@ -1,15 +1,15 @@
 //! The figures of the experiment.
 
-use super::findings::{CellFindings, Findings};
-use super::rounds::{CORES, Condition, Size};
+use super::findings::{CellFindings, LossStudyResult};
+use super::rounds::{CORES, Condition, LossStudyScale};
 use wirestamp_report::axis::Axis;
 use wirestamp_report::figures::{Figure, Frame, Line, lines, ticks};
 use wirestamp_report::format::real;
 
 /// The loss against the packet size without a gap, as Figure 6 a; none if nothing was measured.
 pub(super) fn against_size(
-    findings: &Findings,
-    size: Size,
+    findings: &LossStudyResult,
+    size: LossStudyScale,
     busy_core: bool,
     screen: (u32, u32),
     id: &str,
@@ -26,8 +26,8 @@ pub(super) fn against_size(
 
 /// The loss against the gap with the shortest packets, as Figure 6 b; none if nothing was measured.
 pub(super) fn against_gap(
-    findings: &Findings,
-    size: Size,
+    findings: &LossStudyResult,
+    size: LossStudyScale,
     busy_core: bool,
     screen: (u32, u32),
     id: &str,
@@ -43,7 +43,7 @@ pub(super) fn against_gap(
 
 /// A line of each way to capture through the conditions that are meant.
 fn of_methods(
-    findings: &Findings,
+    findings: &LossStudyResult,
     busy_core: bool,
     is_meant: impl Fn(Condition) -> bool,
     at: impl Fn(Condition) -> f64,

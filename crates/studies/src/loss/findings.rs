@@ -3,12 +3,12 @@
 use serde::Serialize;
 
 use super::round::Round;
-use super::rounds::{Condition, Size};
+use super::rounds::{Condition, LossStudyScale};
 use crate::experiment::{Effect, Estimate, Runs, effects};
 
 /// What came of it, in numbers.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Findings {
+pub(super) struct LossStudyResult {
     /// The ways to capture, by their names.
     pub(super) methods: Vec<String>,
     /// Memory between the kernel and each capture, in MiB.
@@ -38,9 +38,9 @@ pub(super) struct CellFindings {
     pub(super) unaccounted: Option<i64>,
 }
 
-impl Findings {
+impl LossStudyResult {
     /// Computes what the runs tell.
-    pub(super) fn of(runs: &Runs<Round>, size: Size) -> Self {
+    pub(super) fn of(runs: &Runs<Round>, size: LossStudyScale) -> Self {
         let methods = runs.design.factors.first().map_or(&[][..], |factor| &factor.levels);
         let cells = (0..).zip(runs.design.cells());
         let cells = cells.map(|(index, cell)| of_cell(runs, index, methods, size.condition(&cell)));

@@ -1,4 +1,4 @@
-//! How many packets are lost by the way they are stamped and captured: the experiment of Orosz and
+//! Packet loss by timestamping and capture method: the experiment of Orosz and
 //! Skopkó, section V.B (Figure 6), reproduced on this machine.
 //!
 //! Rounds of 20,000 packets of one size and with one gap are captured with raw stamps that another core
@@ -20,7 +20,7 @@ use wirestamp_capture::Stop;
 use crate::account::Account;
 use crate::experiment::{self, Progress};
 use crate::options::Options;
-use rounds::{Rounds, Size};
+use rounds::{LossStudyScale, Rounds};
 
 pub(crate) use paper::PAPER;
 
@@ -34,7 +34,7 @@ pub(crate) fn run(
     stop: &Stop,
     progress: &mut dyn FnMut(&Progress),
 ) -> anyhow::Result<Account> {
-    let size = if options.quick { Size::QUICK } else { Size::FULL };
+    let size = if options.quick { LossStudyScale::QUICK } else { LossStudyScale::FULL };
     let mut rounds = Rounds::new(size)?;
     let folder = options.folder.as_deref();
     let runs = experiment::run(&mut rounds, folder, options.seed, stop, progress)?;

@@ -22,7 +22,7 @@ const MAX_BURST_FRAMES: u64 = 64;
 
 /// What is varied, and how often.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Size {
+pub(super) struct LossStudyScale {
     pub(super) repetitions: u32,
     /// Bytes of a frame, check sequence included.
     pub(super) frame_bytes: &'static [u16],
@@ -31,7 +31,7 @@ pub(super) struct Size {
     pub(super) gaps_ns: &'static [u64],
 }
 
-impl Size {
+impl LossStudyScale {
     /// As much as 30 minutes have room for; the paper does not say what it took.
     pub(super) const FULL: Self = Self {
         repetitions: 10,
@@ -59,7 +59,7 @@ pub(super) struct Condition {
     pub(super) busy_core: bool,
 }
 
-impl Size {
+impl LossStudyScale {
     /// What a cell is about.
     pub(super) fn condition(self, cell: &Cell) -> Condition {
         let level = |factor: usize| cell.0.get(factor).copied().unwrap_or(0);
@@ -91,14 +91,14 @@ impl Size {
 
 /// The study, with the bed that it sends over.
 pub(super) struct Rounds {
-    size: Size,
+    size: LossStudyScale,
     bed: Bed,
     clock: ClockService,
     capturing: Capturing,
 }
 
 impl Rounds {
-    pub(super) fn new(size: Size) -> anyhow::Result<Self> {
+    pub(super) fn new(size: LossStudyScale) -> anyhow::Result<Self> {
         wirestamp_lab::check_privilege()?;
         let clock =
             ClockService::start(Counter::select()).context("cannot calibrate the counter")?;

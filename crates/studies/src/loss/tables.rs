@@ -1,16 +1,16 @@
 //! The findings as tables, for the page and for the terminal alike.
 
-use super::findings::{CellFindings, Findings};
+use super::findings::{CellFindings, LossStudyResult};
 use super::paper::PACKETS;
-use super::rounds::{CORES, Condition, Size};
+use super::rounds::{CORES, Condition, LossStudyScale};
 use crate::experiment::Effect;
 use wirestamp_report::Table;
 use wirestamp_report::estimate::decimal;
 use wirestamp_report::format::{count, duration, optional, real};
 
-impl Findings {
+impl LossStudyResult {
     /// The loss of every way to capture under every condition.
-    pub(super) fn losses(&self, size: Size, busy_core: bool) -> Table {
+    pub(super) fn losses(&self, size: LossStudyScale, busy_core: bool) -> Table {
         let conditions = size.frame_bytes.iter().flat_map(|&frame_bytes| {
             let of = move |&gap_ns| Condition { method: 0, frame_bytes, gap_ns, busy_core };
             size.gaps_ns.iter().map(of)
@@ -47,7 +47,7 @@ impl Findings {
             (method, self.cells.iter().filter(|cell| cell.method == *method).collect::<Vec<_>>())
         });
         Table::of(
-            "Where the packets went",
+            "Packets by outcome",
             rows,
             &[
                 ("", &|(method, _)| (*method).clone()),
@@ -55,7 +55,7 @@ impl Findings {
                 ("dropped by the interface", &|(_, cells)| {
                     sum(cells, |cell| cell.interface_dropped)
                 }),
-                ("dropped for want of memory", &|(_, cells)| {
+                ("dropped, buffer full", &|(_, cells)| {
                     optional(cells.iter().map(|cell| cell.kernel_dropped).sum(), count)
                 }),
                 ("captured", &|(_, cells)| sum(cells, |cell| cell.captured)),
@@ -77,7 +77,7 @@ impl Findings {
             effect.levels.len() == 1 || effect.levels.iter().any(|(factor, _)| factor == "method")
         };
         Table::of(
-            "Main effects, and interactions with the method: away from the mean of all rounds",
+            "Main effects, and interactions with the method: difference from the mean of all rounds",
             self.effects_on_loss_percent.iter().filter(is_shown),
             &[
                 ("", &|effect| name(effect)),

@@ -3,7 +3,8 @@ use super::*;
 use crate::account;
 use crate::experiment::{Runs, Verdict};
 
-const SIZE: Size = Size { repetitions: 3, frame_bytes: &[64, 1518], gaps_ns: &[0, 4_000] };
+const SIZE: LossStudyScale =
+    LossStudyScale { repetitions: 3, frame_bytes: &[64, 1518], gaps_ns: &[0, 4_000] };
 const METHODS: [&str; 3] = ["ring-raw", "ring-kernel", "<b>dumpcap"];
 
 /// Rounds with the given number of captured packets: by method, repetition, and whether the core is busy.
@@ -17,7 +18,7 @@ fn runs(captured: impl Fn(usize, u32, bool) -> u64) -> Runs<Round> {
         kernel_dropped: (method < 2).then(|| 20_000 - captured),
         captured,
     };
-    let run = |turn: crate::experiment::Turn| {
+    let run = |turn: crate::experiment::RunId| {
         let condition = SIZE.condition(&cells[turn.cell]);
         let captured = captured(condition.method, turn.repetition, condition.busy_core);
         (turn, vec![round(condition.method, captured)])

@@ -1,6 +1,6 @@
 //! The experiment's account: its numbers, tables and figures in the order that they are read.
 
-use super::findings::Findings;
+use super::findings::OverheadResult;
 use super::packets::Stamped;
 use super::paper::{MACHINE, PAPER, Traffic};
 use super::{claims, figures};
@@ -10,7 +10,7 @@ use wirestamp_report::figures::Figure;
 use wirestamp_report::format::duration;
 
 /// What the runs and the findings in them come to.
-pub(super) fn account(runs: &Runs<Stamped>, findings: &Findings) -> anyhow::Result<Account> {
+pub(super) fn account(runs: &Runs<Stamped>, findings: &OverheadResult) -> anyhow::Result<Account> {
     let tables =
         vec![Part::Table(findings.beside_the_paper()), Part::Table(findings.distributions())];
     let mut sections =
@@ -24,7 +24,7 @@ pub(super) fn account(runs: &Runs<Stamped>, findings: &Findings) -> anyhow::Resu
         ("The paper's machine", MACHINE.to_owned()),
     ];
     Ok(Account {
-        title: "What it costs to stamp a packet",
+        title: "Cost of timestamping a packet",
         making: Making::of(runs),
         claims: claims::claims(runs),
         paper: PAPER,
@@ -37,7 +37,7 @@ pub(super) fn account(runs: &Runs<Stamped>, findings: &Findings) -> anyhow::Resu
 }
 
 /// The figures of a pattern.
-fn of_pattern(findings: &Findings, pattern: Traffic) -> Section {
+fn of_pattern(findings: &OverheadResult, pattern: Traffic) -> Section {
     let [_, figure, words] = pattern.place();
     let name = pattern.name();
     let density = |size, id: &str| figures::density(findings, pattern, size, id);
@@ -55,7 +55,7 @@ fn of_pattern(findings: &Findings, pattern: Traffic) -> Section {
 /// Draws a figure of a size, with an identity.
 type Draw<'a> = &'a dyn Fn((u32, u32), &str) -> Option<Figure>;
 
-fn softirq(findings: &Findings) -> Vec<Part> {
+fn softirq(findings: &OverheadResult) -> Vec<Part> {
     let missing = findings.not_in_the_softirq().into_iter().map(Part::Remark);
     [Part::Table(findings.in_the_softirq())].into_iter().chain(missing).collect()
 }

@@ -2,7 +2,7 @@
 
 use plotters::prelude::*;
 
-use super::findings::{CellFindings, Findings, LAGS};
+use super::findings::{CellFindings, LAGS, OverheadResult};
 use super::paper::{Method, Traffic};
 use super::series::stray;
 use wirestamp_report::axis::Axis;
@@ -21,7 +21,7 @@ const ONE_BEYOND_IN: usize = 200;
 /// The density points of the overheads with a pattern, as Figures 2 and 4; none if nothing was
 /// measured.
 pub(super) fn density(
-    findings: &Findings,
+    findings: &OverheadResult,
     pattern: Traffic,
     size: (u32, u32),
     id: &str,
@@ -37,13 +37,13 @@ pub(super) fn density(
 }
 
 /// Both methods with a pattern.
-fn cells(findings: &Findings, pattern: Traffic) -> Vec<&CellFindings> {
+fn cells(findings: &OverheadResult, pattern: Traffic) -> Vec<&CellFindings> {
     Method::ALL.into_iter().filter_map(|method| findings.cell(method, pattern)).collect()
 }
 
 /// Auto-correlation of the overheads; `None` if nothing was measured.
 pub(super) fn autocorrelation(
-    findings: &Findings,
+    findings: &OverheadResult,
     pattern: Traffic,
     size: (u32, u32),
     id: &str,

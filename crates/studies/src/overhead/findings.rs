@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::packets::{Packets, Size, Stamped};
+use super::packets::{OverheadScale, Packets, Stamped};
 use super::paper::{Method, PUBLISHED, Published, Traffic};
 use super::series;
 use super::softirq::{self, Added, Program};
@@ -15,7 +15,7 @@ pub(super) const LAGS: usize = 20;
 
 /// What came of it, in numbers.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Findings {
+pub(super) struct OverheadResult {
     /// The smallest usual step of the counter in nanoseconds, which overheads are known to.
     pub(super) step_ns: f64,
     /// Each method with each pattern, in user space.
@@ -57,12 +57,12 @@ pub(super) struct CellFindings {
     pub(super) overheads: Vec<f64>,
 }
 
-impl Findings {
+impl OverheadResult {
     /// Computes what the runs tell.
     pub(super) fn of(
         runs: &Runs<Stamped>,
         softirq: anyhow::Result<Runs<Program>>,
-        size: Size,
+        size: OverheadScale,
         step_ns: f64,
     ) -> Self {
         let cells = (0..).zip(runs.design.cells());
@@ -100,7 +100,7 @@ fn of_cell(
     runs: &Runs<Stamped>,
     index: usize,
     (method, pattern): (Method, Traffic),
-    size: Size,
+    size: OverheadScale,
 ) -> CellFindings {
     let of_runs: Vec<Vec<f64>> = runs.of_cell(index).map(overheads).collect();
     let estimate = |of: fn(&[f64]) -> Option<f64>| {

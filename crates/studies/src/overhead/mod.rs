@@ -1,4 +1,4 @@
-//! What it costs to stamp a packet: the experiment of Orosz and Skopkó, section V.A (Tables I and II,
+//! Cost of timestamping a packet: the experiment of Orosz and Skopkó, section V.A (Tables I and II,
 //! Figures 2 and 4), reproduced on this machine.
 //!
 //! A checkpoint is taken before the stamp and another after it, for each packet of the paper's two
@@ -21,8 +21,8 @@ use wirestamp_capture::Stop;
 use crate::account::Account;
 use crate::experiment::{self, Progress};
 use crate::options::Options;
-use findings::Findings;
-use packets::{Packets, Size};
+use findings::OverheadResult;
+use packets::{OverheadScale, Packets};
 use softirq::Programs;
 
 pub(crate) use paper::{MACHINE, PAPER};
@@ -41,12 +41,13 @@ pub(crate) fn run(
     progress: &mut dyn FnMut(&Progress),
 ) -> anyhow::Result<Account> {
     let Options { quick, folder, seed } = options;
-    let (size, folder) = (if *quick { Size::QUICK } else { Size::FULL }, folder.as_deref());
+    let (size, folder) =
+        (if *quick { OverheadScale::QUICK } else { OverheadScale::FULL }, folder.as_deref());
     let mut packets = Packets::new("overhead", size)?;
     let mut programs = Programs { repetitions: SOFTIRQ_REPETITIONS };
     let softirq = experiment::run(&mut programs, folder, *seed, stop, progress);
     let runs = experiment::run(&mut packets, folder, *seed, stop, progress)?;
-    account::account(&runs, &Findings::of(&runs, softirq, size, packets.step_ns))
+    account::account(&runs, &OverheadResult::of(&runs, softirq, size, packets.step_ns))
 }
 
 #[cfg(test)]

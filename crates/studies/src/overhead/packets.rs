@@ -23,14 +23,14 @@ const RECEIVE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How many packets a run of each of the paper's patterns has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Size {
+pub(crate) struct OverheadScale {
     /// How often each cell is run.
     pub(crate) repetitions: u32,
     /// Packets of a run of pattern 1, and of pattern 2.
     pub(crate) packets: [u32; 2],
 }
 
-impl Size {
+impl OverheadScale {
     /// As many packets as 20 minutes have room for; the paper does not say how many it took.
     pub(crate) const FULL: Self = Self { repetitions: 10, packets: [1_500, 20_000] };
     /// As many as 35 seconds have room for.
@@ -74,7 +74,7 @@ impl Stamped {
 pub(crate) struct Packets {
     /// What its results are called.
     name: &'static str,
-    size: Size,
+    size: OverheadScale,
     clock: ClockService,
     tick_ns: f64,
     /// The smallest usual step of the counter, in nanoseconds.
@@ -82,7 +82,7 @@ pub(crate) struct Packets {
 }
 
 impl Packets {
-    pub(crate) fn new(name: &'static str, size: Size) -> anyhow::Result<Self> {
+    pub(crate) fn new(name: &'static str, size: OverheadScale) -> anyhow::Result<Self> {
         let survey = survey();
         let source = survey.sources.iter().find(|source| source.name == survey.selected);
         let source = source.context("the counter is not known")?;
@@ -122,7 +122,7 @@ impl Study for Packets {
     type Sample = Stamped;
 
     fn design(&self) -> Design {
-        let Size { repetitions, packets } = self.size;
+        let OverheadScale { repetitions, packets } = self.size;
         let constant = |(traffic, packets): (Traffic, u32)| {
             (format!("packets of {}", traffic.name()), packets.to_string())
         };

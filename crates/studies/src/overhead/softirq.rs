@@ -93,7 +93,7 @@ pub(super) fn added(runs: &Runs<Program>) -> Vec<Added> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Turn;
+    use crate::experiment::RunId;
 
     #[test]
     fn what_a_frame_costs_without_a_stamp_is_subtracted_within_a_run() {
@@ -108,7 +108,7 @@ mod tests {
                 program("k", Some(kernel)),
                 program("m", None),
             ];
-            (Turn { repetition, cell: 0 }, programs)
+            (RunId { repetition, cell: 0 }, programs)
         };
         let runs = Runs {
             design: Programs { repetitions: 2 }.design(),

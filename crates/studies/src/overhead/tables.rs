@@ -1,6 +1,6 @@
 //! The findings as tables, for the page and for the terminal alike.
 
-use super::findings::{CellFindings, Findings};
+use super::findings::{CellFindings, OverheadResult};
 use super::paper::{Method, Published};
 use super::softirq::Added;
 use crate::experiment::{Estimate, effects_table};
@@ -9,7 +9,7 @@ use wirestamp_report::Table;
 use wirestamp_report::estimate::decimal;
 use wirestamp_report::format::{count, optional};
 
-impl Findings {
+impl OverheadResult {
     /// Mean and deviation of each method with each pattern, here and in the paper.
     pub(super) fn beside_the_paper(&self) -> Table {
         let here = |row: &Published, of: fn(&CellFindings) -> Option<String>| {

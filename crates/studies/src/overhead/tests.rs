@@ -2,17 +2,17 @@ use super::packets::Stamped;
 use super::paper::{Method, Traffic};
 use super::*;
 use crate::account;
-use crate::experiment::{Runs, Study, Turn, Verdict};
+use crate::experiment::{RunId, Runs, Study, Verdict};
 
 /// One packet of a run is lost.
-const SIZE: Size = Size { repetitions: 1, packets: [201, 201] };
+const SIZE: OverheadScale = OverheadScale { repetitions: 1, packets: [201, 201] };
 
 /// Runs of synthetic overheads: of method, pattern, repetition and packet.
 fn runs(repetitions: u32, overhead: impl Fn(usize, usize, u32, u32) -> f64) -> Runs<Stamped> {
-    let size = Size { repetitions, ..SIZE };
+    let size = OverheadScale { repetitions, ..SIZE };
     let design = Packets::new("overhead", size).unwrap().design();
     let order = design.order(1);
-    let stamped = |turn: &Turn, packet: u32| Stamped {
+    let stamped = |turn: &RunId, packet: u32| Stamped {
         packet: packet.into(),
         sent_ns: f64::from(packet) * 1e6,
         at_ns: f64::from(packet) * 1e6,
@@ -20,14 +20,14 @@ fn runs(repetitions: u32, overhead: impl Fn(usize, usize, u32, u32) -> f64) -> R
         between_ns: 20.0 + overhead(turn.cell / 2, turn.cell % 2, turn.repetition, packet),
         checkpoint_ns: 20.0,
     };
-    let run = |turn: Turn| (turn, (0..200).map(|packet| stamped(&turn, packet)).collect());
+    let run = |turn: RunId| (turn, (0..200).map(|packet| stamped(&turn, packet)).collect());
     let runs = order.into_iter().map(run).collect();
     Runs { design, seed: 1, sittings: Vec::new(), interrupted: false, runs }
 }
 
 /// Nothing in the softIRQ.
-fn found(runs: &Runs<Stamped>) -> Findings {
-    Findings::of(runs, Err(anyhow::anyhow!("<b>needs root</b>")), SIZE, 10.0)
+fn found(runs: &Runs<Stamped>) -> OverheadResult {
+    OverheadResult::of(runs, Err(anyhow::anyhow!("<b>needs root</b>")), SIZE, 10.0)
 }
 
 fn page(runs: &Runs<Stamped>) -> String {
@@ -104,7 +104,7 @@ fn a_stopped_run_measures_nothing_and_says_so() {
 
 #[test]
 fn packets_of_a_stream_are_stamped_one_by_one() {
-    let size = Size { repetitions: 1, packets: [2, 20] };
+    let size = OverheadScale { repetitions: 1, packets: [2, 20] };
     let mut packets = Packets::new("overhead", size).unwrap();
     let stop = Stop::new().unwrap();
     for (index, cell) in packets.design().cells().iter().enumerate() {

@@ -2,15 +2,19 @@
 
 use super::claims;
 use super::figures::{Delay, NAMES, View};
-use super::findings::{AllRuns, Findings};
-use super::measurements::{Measurements, Size};
+use super::findings::{AllRuns, PassiveDelayResult};
+use super::measurements::{Measurements, PassiveDelayScale};
 use super::paper::{MACHINES, PAPER, Question};
 use crate::account::{Account, Making, Part, Section, members};
 use crate::experiment::{Cell, Runs};
 use wirestamp_report::format::{length, plural};
 
 /// What the runs and the findings in them come to.
-pub(super) fn account(runs: &AllRuns, size: Size, findings: &Findings) -> anyhow::Result<Account> {
+pub(super) fn account(
+    runs: &AllRuns,
+    size: PassiveDelayScale,
+    findings: &PassiveDelayResult,
+) -> anyhow::Result<Account> {
     let [precision, frames, duration] = runs;
     let cells = frames.design.cells();
     let setting = |cell: usize| {
@@ -30,7 +34,7 @@ pub(super) fn account(runs: &AllRuns, size: Size, findings: &Findings) -> anyhow
     ];
     let interrupted = runs.iter().any(|runs| runs.interrupted);
     Ok(Account {
-        title: "How precisely one-way delay and loss are measured",
+        title: "Error of passive one-way delay and loss",
         making: Making { interrupted, ..Making::of(frames) },
         claims: claims::claims(runs, setting),
         paper: PAPER,
@@ -42,7 +46,11 @@ pub(super) fn account(runs: &AllRuns, size: Size, findings: &Findings) -> anyhow
     })
 }
 
-fn of_question(findings: &Findings, size: Size, question: Question) -> Section {
+fn of_question(
+    findings: &PassiveDelayResult,
+    size: PassiveDelayScale,
+    question: Question,
+) -> Section {
     let [section, words] = question.place();
     let mut parts = vec![Part::Table(findings.errors(question))];
     if question == Question::Precision {
@@ -62,7 +70,7 @@ fn of_question(findings: &Findings, size: Size, question: Question) -> Section {
     Section::new(id, format!("Section {section}, measured here: {words}"), parts)
 }
 
-fn figure(findings: &Findings, view: View) -> Part {
+fn figure(findings: &PassiveDelayResult, view: View) -> Part {
     let View { question, load, delay } = view;
     let at = match question {
         Question::Frames => format!(" at {} % load", load / 10),
@@ -74,7 +82,7 @@ fn figure(findings: &Findings, view: View) -> Part {
 }
 
 /// That runs had no truth, if some had none, and why the first had none.
-fn unknown(findings: &Findings) -> Option<Part> {
+fn unknown(findings: &PassiveDelayResult) -> Option<Part> {
     let reason = findings.unknown.first()?;
     let runs = plural(length(&findings.unknown), "run is", "runs are");
     Some(Part::Remark(format!("{runs} left out, because the truth is not known: {reason}.")))

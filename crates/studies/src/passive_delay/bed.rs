@@ -1,4 +1,4 @@
-//! One run: sending, capturing at both taps, and the witnesses who know better.
+//! One run: sender, captures at both taps, and reference captures.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ScopedJoinHandle};
@@ -14,9 +14,9 @@ use wirestamp_metrics::flow::FlowConfig;
 use wirestamp_metrics::{self as metrics, Outcome, Point};
 use wirestamp_traffic::{SendReport, Sender, ServiceClock, Sink, SinkReport, StreamReport};
 
-use super::measured::{self, Found, Measured};
+use super::measured::{self, CaptureResult, Measured};
+use super::reference_capture::{ReferenceCapture, ReferencePackets};
 use super::setting::{PASSIVE, PORTS, Setting, at_the_sink};
-use super::witness::{Seen, Witness};
 use wirestamp_report::format::approximate;
 use wirestamp_session::{PairSession, PointState, Recording, TapReport};
 
@@ -52,10 +52,10 @@ pub(super) fn run(
     let lab = MeshLab::new(&setting.impairments())?;
     let taps = [open(lab.roof(), TAP_A, clock)?, open(lab.cellar(), TAP_B, clock)?];
     let ends = [
-        Witness::open(lab.source(), SOURCE_INTERFACE, clock)?,
-        Witness::open(lab.last_router(), LAST_EGRESS, clock)?,
+        ReferenceCapture::open(lab.source(), SOURCE_INTERFACE, clock)?,
+        ReferenceCapture::open(lab.last_router(), LAST_EGRESS, clock)?,
     ];
-    let mut found = Found::default();
+    let mut found = CaptureResult::default();
     // The longest of the delays is 0.4 s.
     let correlation = metrics::Config { timeout: Span::from_secs(2), ..metrics::Config::default() };
     let meeting = PairSession::new(correlation, |outcome| found.record(&outcome));
@@ -66,7 +66,7 @@ pub(super) fn run(
     let captures_stop = Stop::new().context("cannot make the stop event")?;
     let (traffic, seen, taps) = thread::scope(|scope| {
         let (meeting, stopped) = (&meeting, &captures_stop);
-        let witnesses = ends.map(|end| scope.spawn(move || end.watch(stopped)));
+        let references = ends.map(|end| scope.spawn(move || end.watch(stopped)));
         let [a, b] = taps;
         let taps = [(a, Point::A), (b, Point::B)].map(|(capture, point)| {
             scope.spawn(move || attend(meeting, point, capture, clock, stopped))
@@ -75,7 +75,7 @@ pub(super) fn run(
         let ends = Ends { source: lab.source(), sink: lab.cellar(), await_last };
         let traffic = traffic(setting, ends, clock, stop);
         captures_stop.request();
-        let ([source, bottleneck], [a, b]) = (witnesses.map(join), taps.map(join));
+        let ([source, bottleneck], [a, b]) = (references.map(join), taps.map(join));
         anyhow::Ok((traffic?, [source?, bottleneck?], [a?, b?]))
     })?;
     meeting.finish();
@@ -155,10 +155,10 @@ fn await_last(lab: &MeshLab, before: BottleneckCounters, sent: u64) -> anyhow::R
 }
 
 /// Why the truth is not whole, if it is not.
-pub(super) fn unknown(traffic: &Traffic, seen: &[Seen; 2]) -> Option<String> {
+pub(super) fn unknown(traffic: &Traffic, seen: &[ReferencePackets; 2]) -> Option<String> {
     let sockets = traffic.arrived.iter().all(SinkReport::is_complete);
     let sockets = (!sockets).then(|| "a receiving socket dropped packets".to_owned());
-    seen.iter().find_map(Seen::unknown).or(sockets)
+    seen.iter().find_map(ReferencePackets::unknown).or(sockets)
 }
 
 /// What the ends of the path and the bottleneck know.

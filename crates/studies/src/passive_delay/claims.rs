@@ -20,10 +20,10 @@ pub(super) fn claims(runs: &AllRuns, setting: impl Fn(usize) -> Setting) -> Vec<
         small(
             runs,
             MEAN,
-            "the mean one-way delay is less than 1 us off",
+            "the error of the mean one-way delay is below 1 us",
             "376 us, and 982 us at full load",
         ),
-        small(runs, LEAST, "the least one-way delay is less than 1 us off", "387 us"),
+        small(runs, LEAST, "the error of the min one-way delay is below 1 us", "387 us"),
         never_negative(runs),
         exact_loss(runs),
         least_is_worse(precision),
@@ -50,7 +50,7 @@ fn small(runs: &AllRuns, which: usize, claim: &str, paper: &str) -> Claim {
     let most = all(runs).map(error).reduce(f64::max);
     let numbers = most.map_or_else(String::new, |most| {
         format!(
-            "on the average of runs {} in the three experiments, {} at the most (paper: up to {paper})",
+            "mean of the runs: {} in the three experiments, max {} (paper: up to {paper})",
             averages.join(", "),
             duration(most)
         )
@@ -69,11 +69,7 @@ fn never_negative(runs: &AllRuns) -> Claim {
     let packets = all(runs).map(|run| run.arrived).sum();
     let numbers = least.map_or_else(String::new, |least| {
         let negative = plural(negative, "is", "are");
-        format!(
-            "of {} delays {negative} below 0, and the least is {}",
-            count(packets),
-            duration(least)
-        )
+        format!("of {} delays {negative} below 0, min {}", count(packets), duration(least))
     });
     Claim::goal("a delay is never negative", vec![least.and_then(certain)], &numbers)
 }
@@ -92,7 +88,7 @@ fn exact_loss(runs: &AllRuns) -> Claim {
             count(lost)
         )
     });
-    let claim = "loss is counted to the packet where our ledgers show none of our own";
+    let claim = "loss is counted exactly where the captures lost no packets themselves";
     // Less than half a packet.
     Claim::goal(claim, vec![off.and_then(|off| certain(0.5 - off))], &numbers)
 }
@@ -110,7 +106,7 @@ fn least_is_worse(runs: &Runs<Measured>) -> Claim {
     let numbers = average(0).zip(average(1)).map(|(least, mean)| {
         format!("{least:.2} % against {mean:.5} % (paper: up to 77.9 % against 0.28 %)")
     });
-    let claim = "the least delay is measured less precisely than the mean, for its size";
+    let claim = "the relative error of the min delay is larger than that of the mean";
     Claim::of(claim, vec![Estimate::of(&lead)], &numbers.unwrap_or_default())
 }
 

@@ -2,7 +2,7 @@
 
 use plotters::prelude::*;
 
-use super::findings::{CellFindings, Findings};
+use super::findings::{CellFindings, PassiveDelayResult};
 use super::measurements::TASKS;
 use super::paper::{Published, Question};
 use crate::experiment::Estimate;
@@ -73,7 +73,12 @@ pub(super) const NAMES: [&str; 3] = ["here, 1 task", "here, 4 tasks", "the paper
 impl View {
     /// The errors over what the section varies, as Figures 3-18 to 3-20, 3-26, 3-32 and 3-38; none if
     /// nothing was measured.
-    pub(super) fn draw(self, findings: &Findings, size: (u32, u32), id: &str) -> Option<Figure> {
+    pub(super) fn draw(
+        self,
+        findings: &PassiveDelayResult,
+        size: (u32, u32),
+        id: &str,
+    ) -> Option<Figure> {
         let series = self.series(findings);
         series[..TASKS.len()].iter().flatten().next()?;
         let points = || series.iter().flatten();
@@ -100,12 +105,12 @@ impl View {
     }
 
     /// Ours with one task and with four, and the paper's.
-    fn series(self, findings: &Findings) -> [Points; 3] {
+    fn series(self, findings: &PassiveDelayResult) -> [Points; 3] {
         let [one, four] = TASKS.map(|tasks| self.here(findings, tasks));
         [one, four, self.published(findings)]
     }
 
-    fn here(self, findings: &Findings, tasks: u32) -> Points {
+    fn here(self, findings: &PassiveDelayResult, tasks: u32) -> Points {
         let cells = findings.of_question(self.question).filter(|cell| cell.tasks == tasks);
         cells.filter(|cell| self.has(cell.load)).flat_map(|cell| self.points(cell)).collect()
     }
@@ -124,7 +129,7 @@ impl View {
         }
     }
 
-    fn published(self, findings: &Findings) -> Points {
+    fn published(self, findings: &PassiveDelayResult) -> Points {
         let rows = findings.published.iter().filter(|row| row.question == self.question);
         let rows: Vec<_> = rows.filter(|row| self.has(row.load)).collect();
         let point = |(index, row): (usize, &&Published)| {

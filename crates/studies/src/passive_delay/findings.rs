@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::measured::Measured;
-use super::measurements::{Measurements, Size};
+use super::measurements::{Measurements, PassiveDelayScale};
 use super::paper::{PUBLISHED, Published, Question};
 use super::setting::Setting;
 use crate::experiment::{Effect, Estimate, Runs, effects, mean};
@@ -14,7 +14,7 @@ pub(super) type AllRuns = [Runs<Measured>; 3];
 
 /// What came of it, in numbers.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Findings {
+pub(super) struct PassiveDelayResult {
     /// Every cell, by section.
     pub(super) cells: Vec<CellFindings>,
     /// What frame size, load and tasks do to the error of the mean delay, with its sign.
@@ -59,9 +59,9 @@ pub(super) struct CellFindings {
     pub(super) packet_error_ns: f64,
 }
 
-impl Findings {
+impl PassiveDelayResult {
     /// Computes what the runs tell.
-    pub(super) fn of(runs: &AllRuns, size: Size) -> Self {
+    pub(super) fn of(runs: &AllRuns, size: PassiveDelayScale) -> Self {
         let cells = Question::ALL.into_iter().zip(runs).flat_map(|(question, runs)| {
             let cells = (0..).zip(runs.design.cells());
             cells.map(move |(index, cell)| {

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use wirestamp_metrics::{Outcome, Quality};
 
+use super::reference_capture::{Departures, Left};
 use super::setting::PASSIVE_PORT;
-use super::witness::{Departures, Left};
 use crate::mesh::Total;
 use wirestamp_report::format::{approximate, length, real};
 use wirestamp_session::TapReport;
@@ -26,7 +26,7 @@ pub(super) struct Measured {
     pub(super) bottleneck_dropped: u64,
     /// Packets of all traffic that were sent and did not arrive.
     pub(super) missing: u64,
-    /// The delays of all packets that arrived, in nanoseconds: the least, by the witnesses.
+    /// The delays of all packets that arrived, in nanoseconds: the min, by the reference captures.
     pub(super) true_min_ns: f64,
     /// Their mean.
     pub(super) true_mean_ns: f64,
@@ -38,11 +38,11 @@ pub(super) struct Measured {
     pub(super) mean_ns: f64,
     /// The longest.
     pub(super) max_ns: f64,
-    /// How far the delay of a packet is off, whatever the sign: the median. A mesh does not tell.
+    /// Median of the absolute error of a packet's delay. Not available from a mesh.
     pub(super) packet_error_ns: f64,
-    /// Packets at tap A and at tap B as the captures have it.
+    /// Packets at tap A, by the captures.
     pub(super) at_a: u64,
-    /// The latter.
+    /// Packets at tap B.
     pub(super) at_b: u64,
     /// Packets lost by the network, as the captures report.
     pub(super) lost: u64,
@@ -87,7 +87,7 @@ impl Measured {
     }
 
     /// Notes what the captures found, and what is true of each packet.
-    pub(super) fn of_packets(&mut self, found: &Found, truth: &[Option<i64>]) {
+    pub(super) fn of_packets(&mut self, found: &CaptureResult, truth: &[Option<i64>]) {
         let counts = found.quality.counts();
         (self.at_a, self.at_b, self.lost) = (counts.sent, counts.received, counts.lost);
         self.undetermined = counts.undetermined_sent + counts.undetermined_received;
@@ -126,22 +126,23 @@ impl Measured {
         let truth: Vec<_> = truth.iter().flatten().copied().collect();
         let (seen, arrived) = (length(&truth), self.arrived);
         if seen != arrived && self.unknown.is_none() {
-            self.unknown =
-                Some(format!("the witnesses saw {seen} packets, of which {arrived} arrived"));
+            self.unknown = Some(format!(
+                "the reference captures saw {seen} packets, of which {arrived} arrived"
+            ));
         }
         [self.true_min_ns, self.true_mean_ns, self.true_max_ns] = summary(truth.into_iter());
     }
 }
 
-/// What the captures found of the passive traffic.
+/// Result of the captures for the passive traffic.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct CaptureResult {
     quality: Quality,
     /// The place of each packet among those that left A, and its delay in nanoseconds.
     delays: Vec<(u64, i64)>,
 }
 
-impl Found {
+impl CaptureResult {
     /// Takes an outcome of the correlator.
     pub(super) fn record(&mut self, outcome: &Outcome) {
         if outcome.flow().destination.port() != PASSIVE_PORT {
@@ -162,7 +163,7 @@ pub(super) fn true_delays([source, bottleneck]: &[Departures; 2]) -> Vec<Option<
     source.iter().zip(bottleneck).map(delay).collect()
 }
 
-/// The least, the mean and the greatest of these; not numbers without any.
+/// Min, mean and max; NaN without values.
 pub(crate) fn summary(values: impl Iterator<Item = i64> + Clone) -> [f64; 3] {
     let ends = values.clone().min().zip(values.clone().max());
     let Some((min, max)) = ends else { return [f64::NAN; 3] };

@@ -11,7 +11,7 @@ use super::paper::Question;
 use super::setting::{Bottleneck, Setting};
 use super::{bed, over_mesh};
 use crate::experiment::{Cell, Design, Factor, Study};
-use crate::mesh::Kept;
+use crate::mesh::ReusedMesh;
 
 /// What a run takes beside the time in which it sends: the lab is built, and the queue let out.
 const AROUND: Duration = Duration::from_millis(800);
@@ -22,7 +22,7 @@ pub(super) const SHORTEST_FRAME: u16 = 98;
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Size {
+pub(super) struct PassiveDelayScale {
     /// Frame lengths in bytes, with check sequence.
     pub(super) frames: &'static [u16],
     /// Loads in thousandths of 100 Mbit/s.
@@ -38,7 +38,7 @@ pub(super) struct Size {
 /// The numbers of measurement tasks.
 pub(super) const TASKS: [u32; 2] = [1, 4];
 
-impl Size {
+impl PassiveDelayScale {
     /// What 40 minutes have room for.
     pub(super) const FULL: Self = Self {
         frames: &[SHORTEST_FRAME, 300, 600, 900, 1200, 1500],
@@ -76,11 +76,11 @@ impl Size {
 /// The runs of a section.
 pub(super) struct Measurements<'a> {
     question: Question,
-    size: Size,
+    size: PassiveDelayScale,
     /// None where nothing is to be run.
     clock: Option<ClockService>,
     /// None where captures of this process measure.
-    mesh: Option<&'a mut Kept>,
+    mesh: Option<&'a mut ReusedMesh>,
 }
 
 impl<'a> Measurements<'a> {
@@ -88,8 +88,8 @@ impl<'a> Measurements<'a> {
     /// When the counter cannot be calibrated.
     pub(super) fn new(
         question: Question,
-        size: Size,
-        mesh: Option<&'a mut Kept>,
+        size: PassiveDelayScale,
+        mesh: Option<&'a mut ReusedMesh>,
     ) -> anyhow::Result<Self> {
         let clock = ClockService::start(Counter::select());
         let clock = Some(clock.context("cannot calibrate the counter")?);
@@ -98,12 +98,12 @@ impl<'a> Measurements<'a> {
 
     /// Those whose runs were made before.
     #[cfg(test)]
-    pub(super) const fn done(question: Question, size: Size) -> Self {
+    pub(super) const fn done(question: Question, size: PassiveDelayScale) -> Self {
         Self { question, size, clock: None, mesh: None }
     }
 
     /// How a cell is run.
-    pub(super) fn setting(question: Question, size: Size, cell: &Cell) -> Setting {
+    pub(super) fn setting(question: Question, size: PassiveDelayScale, cell: &Cell) -> Setting {
         let level = |factor: usize| cell.0.get(factor).copied().unwrap_or(0);
         let of = |values: &[u32], factor: usize| values.get(level(factor)).copied().unwrap_or(1);
         let lasting = |ms: u32| Span::from_millis(ms.into());

@@ -1,4 +1,4 @@
-//! How precisely passive one-way delay and loss are measured: the tests of 6QM's report on OpenIMP,
+//! Error of passive one-way delay and loss: the tests of 6QM's report on OpenIMP,
 //! sections 3.3 to 3.6, reproduced on this machine.
 //!
 //! A sender fills a bottleneck with UDP over IPv6; two captures before and behind it go to a correlator,
@@ -10,7 +10,7 @@
 //! | `setting.rs` | what a run sends, over what bottleneck |
 //! | `measurements.rs` | what each section varies |
 //! | `bed.rs`, `over_mesh.rs` | makes one run: with captures of its own, or with a mesh |
-//! | `witness.rs` | sees the packets where they leave for the taps |
+//! | `reference_capture.rs` | records the packets where they leave for the taps |
 //! | `measured.rs` | what a run brings: a row of the raw results |
 //! | `findings.rs`, `claims.rs` | what is computed of the runs |
 //! | `paper.rs` | what the report measured |
@@ -25,18 +25,18 @@ mod measured;
 mod measurements;
 mod over_mesh;
 mod paper;
+mod reference_capture;
 mod setting;
 mod tables;
-mod witness;
 
 use wirestamp_capture::Stop;
 
 use crate::account::Account;
 use crate::experiment::{self, Progress};
-use crate::mesh::{BringUp, Kept};
+use crate::mesh::{ReusedMesh, StartMesh};
 use crate::options::Options;
-use findings::Findings;
-use measurements::{Measurements, Size};
+use findings::PassiveDelayResult;
+use measurements::{Measurements, PassiveDelayScale};
 use paper::Question;
 
 pub(crate) use bed::{attend, join};
@@ -54,7 +54,7 @@ pub(crate) fn run(
     stop: &Stop,
     progress: &mut dyn FnMut(&Progress),
 ) -> anyhow::Result<Account> {
-    let size = if options.quick { Size::QUICK } else { Size::FULL };
+    let size = if options.quick { PassiveDelayScale::QUICK } else { PassiveDelayScale::FULL };
     measure(size, None, options, stop, progress)
 }
 
@@ -63,13 +63,17 @@ pub(crate) fn run(
 /// # Errors
 /// As of [`run`], or when there is no mesh to be had.
 pub(crate) fn run_over_mesh(
-    bring_up: BringUp,
+    bring_up: StartMesh,
     options: &Options,
     stop: &Stop,
     progress: &mut dyn FnMut(&Progress),
 ) -> anyhow::Result<Account> {
-    let size = if options.quick { Size::QUICK_OF_MESH } else { Size::FULL_OF_MESH };
-    let mut kept = Kept::new(bring_up);
+    let size = if options.quick {
+        PassiveDelayScale::QUICK_OF_MESH
+    } else {
+        PassiveDelayScale::FULL_OF_MESH
+    };
+    let mut kept = ReusedMesh::new(bring_up);
     let account = measure(size, Some(&mut kept), options, stop, progress)?;
     kept.end()?;
     let title = "How precisely a mesh measures one-way delay and loss";
@@ -77,8 +81,8 @@ pub(crate) fn run_over_mesh(
 }
 
 fn measure(
-    size: Size,
-    mut mesh: Option<&mut Kept>,
+    size: PassiveDelayScale,
+    mut mesh: Option<&mut ReusedMesh>,
     options: &Options,
     stop: &Stop,
     progress: &mut dyn FnMut(&Progress),
@@ -90,7 +94,7 @@ fn measure(
         experiment::run(&mut measurements, folder.as_deref(), *seed, stop, progress)
     };
     let runs = [runs(Question::Precision)?, runs(Question::Frames)?, runs(Question::Duration)?];
-    account::account(&runs, size, &Findings::of(&runs, size))
+    account::account(&runs, size, &PassiveDelayResult::of(&runs, size))
 }
 
 #[cfg(test)]

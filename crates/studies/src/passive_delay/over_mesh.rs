@@ -12,11 +12,11 @@ use wirestamp_traffic::SendReport;
 
 use super::bed::{self, Ends, join, traffic};
 use super::measured::{Measured, true_delays};
+use super::reference_capture::ReferenceCapture;
 use super::setting::{
     ACTIVE_ABOVE_IP, PASSIVE, PASSIVE_PORT, REFLECTOR_PORT, Setting, at_the_sink,
 };
-use super::witness::Witness;
-use crate::mesh::{self, Kept, Mesh, Plan, Total, until};
+use crate::mesh::{self, Mesh, MeshPlan, ReusedMesh, Total, until};
 use wirestamp_report::format::approximate;
 
 /// Runs a setting once, or until `stop` is requested.
@@ -25,23 +25,23 @@ use wirestamp_report::format::approximate;
 /// When the mesh, a reference capture or the sender is not available, or a node ends.
 pub(super) fn run(
     setting: &Setting,
-    kept: &mut Kept,
+    kept: &mut ReusedMesh,
     clock: &ClockService,
     stop: &Stop,
 ) -> anyhow::Result<Measured> {
     let mesh = kept.with(plan(setting), |mesh| await_first(mesh, setting, stop))?;
     let ends = [
-        Witness::open(mesh.lab().source(), SOURCE_INTERFACE, clock)?,
-        Witness::open(mesh.lab().last_router(), LAST_EGRESS, clock)?,
+        ReferenceCapture::open(mesh.lab().source(), SOURCE_INTERFACE, clock)?,
+        ReferenceCapture::open(mesh.lab().last_router(), LAST_EGRESS, clock)?,
     ];
     let before = mesh.lab().bottleneck()?;
     let begin = next_second()?;
-    let witnesses_stop = Stop::new().context("cannot make the stop event")?;
+    let references_stop = Stop::new().context("cannot make the stop event")?;
     let (traffic, seen, seconds) = thread::scope(|scope| {
-        let stopped = &witnesses_stop;
+        let stopped = &references_stop;
         let ends = ends.map(|end| scope.spawn(move || end.watch(stopped)));
         let sent = send(setting, &mut *mesh, begin, clock, stop);
-        witnesses_stop.request();
+        references_stop.request();
         let [source, bottleneck] = ends.map(join);
         let (traffic, seconds) = sent?;
         anyhow::Ok((traffic, [source?, bottleneck?], seconds))
@@ -54,12 +54,12 @@ pub(super) fn run(
 }
 
 /// The bottleneck, and the tasks: that of passive delay alone, or volume, traffic and active delay too.
-fn plan(setting: &Setting) -> Plan {
+fn plan(setting: &Setting) -> MeshPlan {
     let passive = mesh::passive(&format!("udp dst port {PASSIVE_PORT}"), 1.0);
     let active = mesh::active("roof", REFLECTOR_PORT, 1_000, ACTIVE_ABOVE_IP);
     let others = [mesh::at_tap_a("volume"), mesh::at_tap_a("traffic"), active];
     let others = if setting.tasks > 1 { others.concat() } else { String::new() };
-    Plan { path: setting.impairments(), tasks: passive + &others, confined: None }
+    MeshPlan { path: setting.impairments(), tasks: passive + &others, confined: None }
 }
 
 /// Waits until every task of delay has reported one.

@@ -1,30 +1,30 @@
 //! The findings as tables, for the page and for the terminal alike.
 
-use super::findings::{CellFindings, Findings};
+use super::findings::{CellFindings, PassiveDelayResult};
 use super::paper::{Published, Question};
 use crate::experiment::{Estimate, effects_table};
 use wirestamp_report::Table;
 use wirestamp_report::format::{NOTHING, count, duration, optional, percent};
 
-impl Findings {
+impl PassiveDelayResult {
     /// The errors of a section's cells, and of the paper's.
     pub(super) fn errors(&self, question: Question) -> Table {
         let here = self.of_question(question).filter(|cell| cell.runs > 0).map(of_cell);
         let published = self.published.iter().filter(|row| row.question == question);
         Table::new(
             &format!(
-                "Section {}: how far delays and loss are off (T: tasks of a probe)",
+                "Section {}: errors of delay and loss (T: tasks of a probe)",
                 question.place()[0]
             ),
             &[
                 "",
                 "clocks apart",
                 "true mean",
-                "error of the least",
+                "error of the min",
                 "of the mean",
-                "of the longest",
+                "of the max",
                 "lost",
-                "counted wrong",
+                "count error",
             ],
             here.chain(published.map(of_paper)).collect(),
         )

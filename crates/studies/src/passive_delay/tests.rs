@@ -2,16 +2,16 @@ use super::findings::AllRuns;
 use super::measured::Measured;
 use super::*;
 use crate::account;
-use crate::experiment::{Claim, Runs, Study, Turn, Verdict};
+use crate::experiment::{Claim, RunId, Runs, Study, Verdict};
 
-const SIZE: Size = Size::QUICK;
+const SIZE: PassiveDelayScale = PassiveDelayScale::QUICK;
 
 /// Runs of which `measured` makes up each, from its section, its cell and its repetition.
 fn runs(measured: impl Fn(Question, usize, u32) -> Measured) -> AllRuns {
     Question::ALL.map(|question| {
         let design = Measurements::done(question, SIZE).design();
         let order = design.order(1);
-        let run = |turn: Turn| (turn, vec![measured(question, turn.cell, turn.repetition)]);
+        let run = |turn: RunId| (turn, vec![measured(question, turn.cell, turn.repetition)]);
         let runs = order.into_iter().map(run).collect();
         Runs { design, seed: 1, sittings: Vec::new(), interrupted: false, runs }
     })
@@ -37,7 +37,7 @@ fn with_errors([min, mean, max]: [f64; 3], repetition: u32) -> Measured {
 }
 
 fn claims_of(runs: &AllRuns) -> Vec<Claim> {
-    super::account::account(runs, SIZE, &Findings::of(runs, SIZE)).unwrap().claims
+    super::account::account(runs, SIZE, &PassiveDelayResult::of(runs, SIZE)).unwrap().claims
 }
 
 fn verdicts(runs: &AllRuns) -> Vec<Verdict> {
@@ -113,7 +113,7 @@ fn findings_are_those_of_the_runs_whose_truth_is_known() {
         unknown: (repetition == 1).then(|| "<b>not observed</b>".to_owned()),
         ..with_errors([-50.0, 200.0, 900.0], 0)
     });
-    let found = Findings::of(&runs, SIZE);
+    let found = PassiveDelayResult::of(&runs, SIZE);
     let cell = &found.cells[0];
     assert_eq!((cell.runs, cell.sent, cell.truly_lost, cell.lost), (1, 1000, 600, 600));
     let errors = [cell.min_error_ns, cell.mean_error_ns, cell.max_error_ns];
@@ -134,7 +134,7 @@ fn any_errors_make_a_page_beside_the_papers_numbers() {
             with_errors([scale, cell * scale, -scale], repetition)
         });
         let page = account::html(
-            &super::account::account(&runs, SIZE, &Findings::of(&runs, SIZE)).unwrap(),
+            &super::account::account(&runs, SIZE, &PassiveDelayResult::of(&runs, SIZE)).unwrap(),
         );
         assert!(!page.contains("NaN") && page.len() < 600_000, "{} bytes", page.len());
         for number in ["387\u{202f}µs", "376\u{202f}µs", "982\u{202f}µs", "58.2 % by probe 1"] {

@@ -1,6 +1,6 @@
 //! The experiment's account: its numbers, tables and figures in the order that they are read.
 
-use super::findings::Findings;
+use super::findings::ReceptionResult;
 use super::paper::{MACHINE, PAPER};
 use super::{claims, figures};
 use crate::account::{Account, Making, Part, Section, members};
@@ -9,7 +9,7 @@ use crate::replicas::Block;
 use wirestamp_report::figures::Figure;
 
 /// What the runs and the findings in them come to.
-pub(super) fn account(runs: &Runs<Block>, findings: &Findings) -> anyhow::Result<Account> {
+pub(super) fn account(runs: &Runs<Block>, findings: &ReceptionResult) -> anyhow::Result<Account> {
     let sections = vec![
         Section::new(
             "fluctuation",
@@ -21,7 +21,7 @@ pub(super) fn account(runs: &Runs<Block>, findings: &Findings) -> anyhow::Result
         Section::new("cells", "All cells", cells(findings)),
     ];
     Ok(Account {
-        title: "How well packets are received and stamped",
+        title: "Packet loss and timestamp error of capture techniques",
         making: Making::of(runs),
         claims: claims::claims(runs),
         paper: PAPER,
@@ -33,7 +33,7 @@ pub(super) fn account(runs: &Runs<Block>, findings: &Findings) -> anyhow::Result
     })
 }
 
-fn fluctuation(runs: &Runs<Block>, findings: &Findings) -> Vec<Part> {
+fn fluctuation(runs: &Runs<Block>, findings: &ReceptionResult) -> Vec<Part> {
     let draw = |size: (u32, u32), id: &str| figures::over_time(runs, size, id);
     vec![
         Part::Table(findings.beside_the_paper()),
@@ -41,7 +41,7 @@ fn fluctuation(runs: &Runs<Block>, findings: &Findings) -> Vec<Part> {
     ]
 }
 
-fn effects(findings: &Findings) -> Vec<Part> {
+fn effects(findings: &ReceptionResult) -> Vec<Part> {
     let draw = |size: (u32, u32), id: &str| figures::main_effects(findings, size, id);
     vec![
         Part::figure("Deviation by level, with the ring", "levels", figures::RING, draw),
@@ -50,7 +50,7 @@ fn effects(findings: &Findings) -> Vec<Part> {
     ]
 }
 
-fn techniques(findings: &Findings) -> Vec<Part> {
+fn techniques(findings: &ReceptionResult) -> Vec<Part> {
     let figure = |heading: &str, id: &str, draw: Draw| {
         Part::figure(heading, id, figures::BARS, |size, id| draw(findings, size, id))
     };
@@ -64,8 +64,8 @@ fn techniques(findings: &Findings) -> Vec<Part> {
 }
 
 /// Draws a figure of a size, with an identity.
-type Draw = fn(&Findings, (u32, u32), &str) -> Option<Figure>;
+type Draw = fn(&ReceptionResult, (u32, u32), &str) -> Option<Figure>;
 
-fn cells(findings: &Findings) -> Vec<Part> {
+fn cells(findings: &ReceptionResult) -> Vec<Part> {
     vec![Part::Table(findings.cells()), Part::Table(findings.losses())]
 }

@@ -19,7 +19,7 @@ const AROUND: Duration = Duration::from_millis(250);
 
 /// How much is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Size {
+pub(super) struct ReceptionScale {
     pub(super) repetitions: u32,
     /// How long a run sends.
     pub(super) time_ms: u32,
@@ -27,7 +27,7 @@ pub(super) struct Size {
     pub(super) speeds: Vec<Speed>,
 }
 
-impl Size {
+impl ReceptionScale {
     /// The paper's cells, in half an hour.
     pub(super) fn full() -> Self {
         Self {
@@ -46,7 +46,7 @@ impl Size {
 
 /// The study, with the links that it needs.
 pub(super) struct Cells {
-    size: Size,
+    size: ReceptionScale,
     techniques: Vec<Technique>,
     /// None until the first run, so that results can be looked at again without privileges.
     bed: Option<Bed>,
@@ -63,7 +63,7 @@ pub(super) struct Conditions {
 
 impl Cells {
     /// With the techniques that this machine can do.
-    pub(super) fn new(size: Size) -> Self {
+    pub(super) fn new(size: ReceptionScale) -> Self {
         let techniques = Technique::all().filter(|technique| technique.works_here()).collect();
         Self { size, techniques, bed: None }
     }
@@ -86,7 +86,7 @@ impl Study for Cells {
     type Sample = Block;
 
     fn design(&self) -> Design {
-        let Size { repetitions, time_ms, frame_bytes, speeds } = &self.size;
+        let ReceptionScale { repetitions, time_ms, frame_bytes, speeds } = &self.size;
         let techniques: Vec<_> = self.techniques.iter().map(|it| it.name()).collect();
         let sizes: Vec<_> = frame_bytes.iter().map(u16::to_string).collect();
         Design {

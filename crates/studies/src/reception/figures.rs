@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use plotters::prelude::*;
 
-use super::findings::{CellFindings, Findings};
+use super::findings::{CellFindings, ReceptionResult};
 use super::paper::{FIGURE_2, FIGURES_5_AND_6, LOADS};
 use crate::experiment::{Estimate, Runs, mean};
 use crate::replicas::Block;
@@ -88,7 +88,11 @@ fn draw_strokes(
 }
 
 /// What each level makes of the deviation with the ring, as Figure 4; none if nothing was measured.
-pub(super) fn main_effects(findings: &Findings, size: (u32, u32), id: &str) -> Option<Figure> {
+pub(super) fn main_effects(
+    findings: &ReceptionResult,
+    size: (u32, u32),
+    id: &str,
+) -> Option<Figure> {
     let levels = levels(findings);
     let of = |technique: &str| -> Vec<Option<f64>> {
         levels
@@ -117,7 +121,7 @@ pub(super) fn main_effects(findings: &Findings, size: (u32, u32), id: &str) -> O
 type IsAt = Box<dyn Fn(&CellFindings) -> bool>;
 
 /// The levels of everything that is varied but the technique, by their names.
-fn levels(findings: &Findings) -> Vec<(String, IsAt)> {
+fn levels(findings: &ReceptionResult) -> Vec<(String, IsAt)> {
     let mut sizes: Vec<_> = findings.cells.iter().map(|cell| cell.frame_bytes).collect();
     sizes.sort_unstable();
     sizes.dedup();
@@ -137,7 +141,7 @@ fn levels(findings: &Findings) -> Vec<(String, IsAt)> {
 }
 
 fn mean_deviation(
-    findings: &Findings,
+    findings: &ReceptionResult,
     technique: &str,
     is_at: &dyn Fn(&CellFindings) -> bool,
 ) -> Option<f64> {
@@ -150,7 +154,7 @@ pub(super) const BARS: [&str; 4] =
     ["stamped by the kernel, idle", "stress", "by the counter (raw), idle", "raw, stress"];
 
 /// The deviation of all techniques, idle and stressed, as Figure 5; none if nothing was measured.
-pub(super) fn deviations(findings: &Findings, size: (u32, u32), id: &str) -> Option<Figure> {
+pub(super) fn deviations(findings: &ReceptionResult, size: (u32, u32), id: &str) -> Option<Figure> {
     let bars = bars(findings, |cell| cell.error_deviation_ns, Axis::decade);
     let range = bars.iter().map(|bar| 10_f64.powf(bar.top)).map(|top| top..top).reduce(union)?;
     let y = Axis::of_durations_by_decade("standard deviation", range);
@@ -162,7 +166,7 @@ pub(super) fn deviations(findings: &Findings, size: (u32, u32), id: &str) -> Opt
 }
 
 /// The share that all techniques measure, idle and stressed, as Figure 6; none if nothing was measured.
-pub(super) fn throughput(findings: &Findings, size: (u32, u32), id: &str) -> Option<Figure> {
+pub(super) fn throughput(findings: &ReceptionResult, size: (u32, u32), id: &str) -> Option<Figure> {
     let bars = bars(findings, |cell| cell.measured_percent, |percent| percent);
     bars.first()?;
     let y = Axis::of_numbers("packets measured (%)", 0.0..105.0, 5.0);
@@ -186,7 +190,7 @@ struct Bar {
 
 /// The bars of all techniques; `at` says where on the axis a value is.
 fn bars(
-    findings: &Findings,
+    findings: &ReceptionResult,
     of: fn(&CellFindings) -> Option<Estimate>,
     at: fn(f64) -> f64,
 ) -> Vec<Bar> {

@@ -10,7 +10,7 @@ use wirestamp_report::format::real;
 
 /// What came of it, in numbers.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Findings {
+pub(super) struct ReceptionResult {
     /// The techniques, in the order of the design.
     #[serde(skip)]
     pub(super) techniques: Vec<String>,
@@ -91,7 +91,7 @@ const RESPONSES: [(&str, Unit, Response); 3] = [
     ("standard deviation of the error", Unit::Nanoseconds, error_deviation),
 ];
 
-impl Findings {
+impl ReceptionResult {
     /// Computes what the runs tell.
     pub(super) fn of(runs: &Runs<Block>, missing: Option<String>) -> Self {
         let cells = (0..).zip(runs.design.cells());

@@ -1,4 +1,4 @@
-//! How well packets are received and stamped by one technique and another: the experiment of
+//! Packet loss and timestamp error of each capture technique: the experiment of
 //! Grigorjew et al., sections III.B and IV (Table I, Figures 2, 4, 5 and 6), reproduced on this
 //! machine.
 //!
@@ -19,8 +19,8 @@ use crate::account::Account;
 use crate::experiment::{self, Progress};
 use crate::options::Options;
 use crate::replicas::Technique;
-use cells::{Cells, Size};
-use findings::Findings;
+use cells::{Cells, ReceptionScale};
+use findings::ReceptionResult;
 
 pub(crate) use paper::PAPER;
 
@@ -35,9 +35,10 @@ pub(crate) fn run(
     progress: &mut dyn FnMut(&Progress),
 ) -> anyhow::Result<Account> {
     let Options { quick, folder, seed } = options;
-    let mut cells = Cells::new(if *quick { Size::quick() } else { Size::full() });
+    let mut cells =
+        Cells::new(if *quick { ReceptionScale::quick() } else { ReceptionScale::full() });
     let runs = experiment::run(&mut cells, folder.as_deref(), *seed, stop, progress)?;
-    account::account(&runs, &Findings::of(&runs, Technique::missing()))
+    account::account(&runs, &ReceptionResult::of(&runs, Technique::missing()))
 }
 
 #[cfg(test)]

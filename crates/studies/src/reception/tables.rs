@@ -1,6 +1,6 @@
 //! The findings as tables, for the page and for the terminal alike.
 
-use super::findings::{CellFindings, Effects, Findings, Unit};
+use super::findings::{CellFindings, Effects, ReceptionResult, Unit};
 use super::paper::{FIGURE_2, FIGURES_5_AND_6};
 use crate::experiment::{Effect, Estimate, Sign};
 use wirestamp_report::Table;
@@ -9,7 +9,7 @@ use wirestamp_report::format::{count, duration, optional};
 /// How many interactions are shown; all are in the document.
 const INTERACTIONS: usize = 12;
 
-impl Findings {
+impl ReceptionResult {
     /// How far stamps fluctuate, in the paper and here.
     pub(super) fn beside_the_paper(&self) -> Table {
         let here = |technique: &str| {
@@ -26,7 +26,7 @@ impl Findings {
         });
         let rows = published.chain(self.techniques.iter().map(|name| here(name)));
         Table::new(
-            "How far the measured delay fluctuates where the true one is known",
+            "Error of the measured delay against the true one",
             &["", "fluctuation"],
             rows.map(Vec::from).collect(),
         )
@@ -84,7 +84,7 @@ impl Findings {
             cell.captures_lost + cell.interfaces_dropped + cell.unexplained + cell.stamped_late > 0
         };
         Table::of(
-            "Where replicas went that were not measured, by the ledgers of the captures",
+            "Replicas that were not measured, by cause",
             self.cells.iter().filter(has_some),
             &[
                 ("", &|cell| cell.conditions()),
@@ -110,7 +110,7 @@ impl Findings {
         };
         let heads: Vec<_> = self.effects.iter().map(|effects| effects.on).collect();
         Table::new(
-            "Main effects: away from the mean of all runs",
+            "Main effects: difference from the mean of all runs",
             &[&[""], heads.as_slice()].concat(),
             mains.map(row).collect(),
         )
@@ -130,7 +130,7 @@ impl Findings {
             sure.iter().map(row).collect::<Vec<_>>()
         };
         Table::new(
-            "Interactions of two: the largest of those that are not chance (95 %)",
+            "Interactions of two factors: the largest significant ones (95 %)",
             &["", "on", "beyond both main effects"],
             self.effects.iter().flat_map(of).collect(),
         )

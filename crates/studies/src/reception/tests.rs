@@ -8,11 +8,15 @@ use crate::replicas::Block;
 /// Runs of synthetic blocks: from the conditions of a cell and the number of the repetition, the share
 /// that is measured and the deviation of the error.
 fn runs(repetitions: u32, make: impl Fn(&Conditions, f64) -> (u64, f64)) -> Runs<Block> {
-    let size =
-        Size { repetitions, frame_bytes: vec![64, 256], speeds: vec![SPEEDS[1]], ..Size::quick() };
+    let size = ReceptionScale {
+        repetitions,
+        frame_bytes: vec![64, 256],
+        speeds: vec![SPEEDS[1]],
+        ..ReceptionScale::quick()
+    };
     let design = Cells::new(size).design();
     let cells = design.cells();
-    let run = |turn: crate::experiment::Turn| {
+    let run = |turn: crate::experiment::RunId| {
         let conditions = Conditions::of(&design, &cells[turn.cell]).unwrap();
         let (measured, deviation) = make(&conditions, f64::from(turn.repetition));
         let some = |value: f64| (measured > 0).then_some(value);
@@ -42,7 +46,7 @@ fn runs(repetitions: u32, make: impl Fn(&Conditions, f64) -> (u64, f64)) -> Runs
 }
 
 fn page(runs: &Runs<Block>) -> String {
-    let findings = Findings::of(runs, Some("<b>left out</b>".to_owned()));
+    let findings = ReceptionResult::of(runs, Some("<b>left out</b>".to_owned()));
     account::html(&super::account::account(runs, &findings).unwrap())
 }
 
@@ -77,7 +81,7 @@ fn what_the_data_say_of_the_paper_is_computed() {
 
 #[test]
 fn findings_are_those_of_the_blocks() {
-    let found = Findings::of(&runs(2, as_in_the_paper), None);
+    let found = ReceptionResult::of(&runs(2, as_in_the_paper), None);
     let cell = found.cell("recvmmsg:kernel", FIGURES_5_AND_6, true).unwrap();
     assert_eq!((cell.sent, cell.captures_lost, cell.stamped_late), (400, 80, 2));
     assert!((cell.measured_percent.unwrap().mean - 60.0).abs() < 1e-9);

@@ -28,7 +28,7 @@ pub(crate) struct Bed {
     clock: ClockService,
 }
 
-/// What came of a round.
+/// Result of a round.
 pub(crate) struct Measured {
     /// For each packet sent its delay by the sender, and by the taps if both saw it, in nanoseconds.
     pub(crate) packets: Vec<(f64, Option<f64>)>,
@@ -37,12 +37,12 @@ pub(crate) struct Measured {
     pub(crate) losses: Losses,
 }
 
-/// Where replicas went that were not seen, and what else was wrong.
+/// Replicas that were not seen, by cause, and late stamps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Losses {
     /// Lost by the captures themselves, by their ledgers.
     pub(crate) captures: u64,
-    /// Dropped by the interfaces, for want of room. Over a veth, what AF_XDP drops is counted there
+    /// Dropped by the interfaces, for lack of buffer space. Over a veth, what AF_XDP drops is counted there
     /// again.
     pub(crate) interfaces: u64,
     /// In no counter.

@@ -1,6 +1,6 @@
 //! The experiment's account: its numbers, tables and figures in the order that they are read.
 
-use super::findings::{Data, Findings};
+use super::findings::{Data, StepResult};
 use super::paper::{MACHINE, PAPER};
 use super::{claims, figures};
 use crate::account::{Account, Making, Part, Section, members};
@@ -8,7 +8,7 @@ use crate::experiment::Runs;
 use crate::replicas::Block;
 
 /// What the runs and the findings in them come to.
-pub(super) fn account(runs: &Runs<Block>, findings: &Findings) -> anyhow::Result<Account> {
+pub(super) fn account(runs: &Runs<Block>, findings: &StepResult) -> anyhow::Result<Account> {
     let data = Data { runs, packets: findings.packets };
     let draw = |size: (u32, u32), id: &str| figures::step(data, size, id);
     let figure = Part::figure("Delay over the packets", "step", figures::SERIES_OF, draw);
@@ -28,7 +28,7 @@ pub(super) fn account(runs: &Runs<Block>, findings: &Findings) -> anyhow::Result
         ),
     ];
     Ok(Account {
-        title: "Smallest change of the delay that is detected",
+        title: "Smallest delay change that is detected",
         making: Making::of(runs),
         claims: claims::claims(findings),
         paper: PAPER,

@@ -24,7 +24,7 @@ const MAX_DURATION_FACTOR: i64 = 20;
 
 /// How much is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Size {
+pub(super) struct StepScale {
     pub(super) repetitions: u32,
     /// Packets of a run, a multiple of [`BLOCKS`]: one third before the step, in it, and after it.
     pub(super) packets: u32,
@@ -32,7 +32,7 @@ pub(super) struct Size {
     pub(super) steps: Vec<u32>,
 }
 
-impl Size {
+impl StepScale {
     /// The paper's packets and its step, nothing at all and something larger, in half an hour.
     pub(super) fn full() -> Self {
         Self { repetitions: 4, packets: 750_000, steps: vec![0, STEP_NS, 1_000] }
@@ -46,7 +46,7 @@ impl Size {
 
 /// The study, with the links that it needs.
 pub(super) struct Cells {
-    size: Size,
+    size: StepScale,
     techniques: Vec<Technique>,
     /// None until the first run, so that results can be looked at again without privileges.
     bed: Option<Bed>,
@@ -54,7 +54,7 @@ pub(super) struct Cells {
 
 impl Cells {
     /// With the techniques that this machine can do.
-    pub(super) fn new(size: Size) -> Self {
+    pub(super) fn new(size: StepScale) -> Self {
         let techniques = Technique::all().filter(|technique| technique.works_here()).collect();
         Self { size, techniques, bed: None }
     }
@@ -75,7 +75,7 @@ impl Study for Cells {
     type Sample = Block;
 
     fn design(&self) -> Design {
-        let Size { repetitions, packets, steps } = &self.size;
+        let StepScale { repetitions, packets, steps } = &self.size;
         let techniques: Vec<_> = self.techniques.iter().map(|it| it.name()).collect();
         let steps: Vec<_> = steps.iter().map(u32::to_string).collect();
         Design {

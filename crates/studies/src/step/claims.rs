@@ -1,6 +1,6 @@
 //! What the paper finds, and what the data here say of it.
 
-use super::findings::Findings;
+use super::findings::StepResult;
 use super::paper::STEP_NS;
 use crate::experiment::{Claim, Estimate};
 use wirestamp_report::format::{count, duration};
@@ -10,7 +10,7 @@ const RING: &str = "ring:kernel";
 
 /// The paper's claims, held against all runs with its step: it is masked where chance makes more than
 /// what was measured of it.
-pub(super) fn claims(findings: &Findings) -> Vec<Claim> {
+pub(super) fn claims(findings: &StepResult) -> Vec<Claim> {
     let of_ring = findings.techniques.iter().find(|it| it.technique == RING);
     let step = of_ring.and_then(|ring| ring.steps.iter().find(|step| step.true_ns == STEP_NS));
     let numbers = step.and_then(|step| {

@@ -45,9 +45,9 @@ impl Chance {
     }
 
     /// At how many places a step of this size would be found, by a critical difference.
-    pub(super) fn found(&self, step: f64, critical: f64) -> Found {
+    pub(super) fn found(&self, step: f64, critical: f64) -> DetectionCount {
         let found = self.0.iter().filter(|chance| *chance + step > critical).count();
-        Found { found: u64::try_from(found).unwrap_or(u64::MAX), of: length(&self.0) }
+        DetectionCount { found: u64::try_from(found).unwrap_or(u64::MAX), of: length(&self.0) }
     }
 
     /// The least difference that this share does not exceed.
@@ -70,15 +70,15 @@ fn everywhere(series: &[f64]) -> Vec<f64> {
     series.iter().filter_map(at_a_place).collect()
 }
 
-/// Of how many tests a step was found.
+/// Number of tests, and of those that detected a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub(super) struct Found {
+pub(super) struct DetectionCount {
     pub(super) found: u64,
     pub(super) of: u64,
 }
 
-impl Found {
-    /// Both together.
+impl DetectionCount {
+    /// The sum of both.
     pub(super) fn with(self, other: Self) -> Self {
         Self { found: self.found + other.found, of: self.of + other.of }
     }
@@ -109,7 +109,7 @@ mod tests {
         let others = Chance::of(others.iter().map(Vec::as_slice));
         let (critical, smallest) = (known.critical().unwrap(), known.smallest().unwrap());
         let share = |step| {
-            let Found { found, of } = others.found(step, critical);
+            let DetectionCount { found, of } = others.found(step, critical);
             assert_eq!(of, 3000);
             found * 100 / of
         };
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(Chance::of([&[][..], &[1.0][..]]).smallest(), None);
         let sure = Chance::of([&[2.0; 9][..]]);
         assert_eq!((sure.critical(), sure.smallest()), (Some(0.0), Some(0.0)));
-        assert_eq!(sure.found(0.0, 0.0), Found { found: 0, of: 9 });
+        assert_eq!(sure.found(0.0, 0.0), DetectionCount { found: 0, of: 9 });
         assert_eq!(sure.found(0.1, 0.0).found, 9);
     }
 }

@@ -3,14 +3,14 @@
 use serde::Serialize;
 
 use super::cells::{is_raised, of};
-use super::detection::{Chance, Found, difference};
+use super::detection::{Chance, DetectionCount, difference};
 use super::paper::{HARDWARE_ERROR_NS, SOFTWARE_INTERVAL_NS, STEP_NS};
 use crate::experiment::{Estimate, Runs};
 use crate::replicas::Block;
 
 /// What came of it, in numbers.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Findings {
+pub(super) struct StepResult {
     /// Packets of a run.
     pub(super) packets: u32,
     /// Each technique.
@@ -52,7 +52,7 @@ pub(super) struct Check {
     /// What it is to the smallest one: 1 should be found 99 times in 100, 0 once.
     pub(super) of_smallest: f64,
     /// How often it was.
-    pub(super) found: Found,
+    pub(super) found: DetectionCount,
 }
 
 /// A step that the sender made.
@@ -68,13 +68,13 @@ pub(super) struct Step {
     #[serde(skip)]
     pub(super) masked_ns: Vec<f64>,
     /// In how many runs it was found.
-    pub(super) found: Found,
+    pub(super) found: DetectionCount,
 }
 
 /// The sizes of the steps that are put into the data, in parts of the smallest one.
 const CHECKED: [f64; 4] = [0.0, 0.5, 1.0, 2.0];
 
-impl Findings {
+impl StepResult {
     /// Computes the result of runs of `packets` packets each.
     pub(super) fn of(runs: &Runs<Block>, packets: u32, missing: Option<String>) -> Self {
         let names = runs.design.factors.first().map(|factor| factor.levels.clone());
@@ -115,7 +115,10 @@ impl<'a> Data<'a> {
                 let step = of_smallest * others.smallest()?;
                 Some(Chance::of([runs[index].as_slice()]).found(step, others.critical()?))
             });
-            Check { of_smallest, found: found.fold(Found::default(), Found::with) }
+            Check {
+                of_smallest,
+                found: found.fold(DetectionCount::default(), DetectionCount::with),
+            }
         };
         let all = || steps.iter().flat_map(|(_, runs)| runs.iter().copied());
         let lost = |of: fn(&Block) -> u64| all().filter_map(<[Block]>::first).map(of).sum();
@@ -166,7 +169,7 @@ impl<'a> Data<'a> {
                 true_ns: *true_ns,
                 measured_ns: Estimate::of(&measured),
                 chance_ns: Estimate::of(&chance),
-                found: Found { found: count(found), of: count(masked_ns.len()) },
+                found: DetectionCount { found: count(found), of: count(masked_ns.len()) },
                 masked_ns,
             }
         };

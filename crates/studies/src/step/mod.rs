@@ -20,8 +20,8 @@ use crate::account::Account;
 use crate::experiment::{self, Progress};
 use crate::options::Options;
 use crate::replicas::Technique;
-use cells::{Cells, Size};
-use findings::Findings;
+use cells::{Cells, StepScale};
+use findings::StepResult;
 
 pub(crate) use paper::PAPER;
 
@@ -36,11 +36,11 @@ pub(crate) fn run(
     progress: &mut dyn FnMut(&Progress),
 ) -> anyhow::Result<Account> {
     let Options { quick, folder, seed } = options;
-    let size = if *quick { Size::quick() } else { Size::full() };
+    let size = if *quick { StepScale::quick() } else { StepScale::full() };
     let packets = size.packets;
     let mut cells = Cells::new(size);
     let runs = experiment::run(&mut cells, folder.as_deref(), *seed, stop, progress)?;
-    account::account(&runs, &Findings::of(&runs, packets, Technique::missing()))
+    account::account(&runs, &StepResult::of(&runs, packets, Technique::missing()))
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! The findings as tables, for the page and for the terminal alike.
 
-use super::detection::Found;
-use super::findings::{Findings, OfTechnique};
+use super::detection::DetectionCount;
+use super::findings::{OfTechnique, StepResult};
 use super::paper::{HARDWARE_ERROR_NS, SOFTWARE_INTERVAL_NS, STEP_NS};
 use crate::experiment::Estimate;
 use wirestamp_report::Table;
 use wirestamp_report::format::{NOTHING, count, duration, optional, percent};
 
-impl Findings {
+impl StepResult {
     /// The smallest step that each technique finds, below what the paper says.
     pub(super) fn smallest(&self) -> Table {
         let packets = u64::from(self.packets);
@@ -27,7 +27,7 @@ impl Findings {
             vec![of.technique.clone(), NOTHING.to_owned(), in_few, in_all]
         };
         Table::new(
-            "The smallest step that is found 99 times in 100, where nothing is found once in 100",
+            "Smallest step detected with 99 % probability, at 1 % false alarms",
             &[
                 "",
                 "fluctuation in the paper",
@@ -51,7 +51,7 @@ impl Findings {
             std::iter::once(of.technique.clone()).chain(shares).collect()
         };
         Table::new(
-            "Power of the test: how often steps put into each run were found, by what chance does in the others",
+            "Power of the test: share of the steps added to each run that were detected; threshold from the other runs",
             &heads.iter().map(String::as_str).collect::<Vec<_>>(),
             self.techniques.iter().map(row).collect(),
         )
@@ -62,7 +62,7 @@ impl Findings {
         let steps = self.techniques.iter().flat_map(|of| of.steps.iter().map(move |it| (of, it)));
         let time = |estimate: Option<Estimate>| optional(estimate, |it| it.text(duration));
         Table::of(
-            &format!("Steps that the sender made; the paper's is {STEP_NS} ns"),
+            &format!("Steps made by the sender; the paper's is {STEP_NS} ns"),
             steps,
             &[
                 ("", &|(of, it)| format!("{}, {}", of.technique, duration(it.true_ns.into()))),
@@ -79,7 +79,7 @@ impl Findings {
     pub(super) fn losses(&self) -> Table {
         let has_some = |of: &&OfTechnique| of.lost.iter().sum::<u64>() > 0;
         Table::of(
-            "Replicas that were not measured, by the ledgers of the captures",
+            "Replicas that were not measured, by cause",
             self.techniques.iter().filter(has_some),
             &[
                 ("", &|of| of.technique.clone()),
@@ -91,6 +91,6 @@ impl Findings {
     }
 }
 
-fn share(Found { found, of }: Found) -> String {
+fn share(DetectionCount { found, of }: DetectionCount) -> String {
     percent(found, of)
 }

@@ -2,15 +2,16 @@ use super::cells::BLOCKS;
 use super::paper::STEP_NS;
 use super::*;
 use crate::account;
-use crate::experiment::{Runs, Study, Turn, Verdict};
+use crate::experiment::{RunId, Runs, Study, Verdict};
 use crate::replicas::Block;
 
-const SIZE: fn() -> Size = || Size { repetitions: 6, packets: 1500, ..Size::quick() };
+const SIZE: fn() -> StepScale =
+    || StepScale { repetitions: 6, packets: 1500, ..StepScale::quick() };
 
 /// Runs of synthetic errors: of the number of the repetition and of the block.
 fn runs(error: impl Fn(u32, u64) -> Option<f64>) -> Runs<Block> {
     let design = Cells::new(SIZE()).design();
-    let block = |turn: &Turn, place: u64| {
+    let block = |turn: &RunId, place: u64| {
         let error_ns = error(turn.repetition, place);
         let step = if (50..100).contains(&place) { [88.0, 10_000.0][turn.cell % 2] } else { 0.0 };
         Block {
@@ -33,7 +34,7 @@ fn runs(error: impl Fn(u32, u64) -> Option<f64>) -> Runs<Block> {
             stamped_late: 0,
         }
     };
-    let of_run = |turn: Turn| (turn, (0..BLOCKS.into()).map(|it| block(&turn, it)).collect());
+    let of_run = |turn: RunId| (turn, (0..BLOCKS.into()).map(|it| block(&turn, it)).collect());
     let runs = design.order(1).into_iter().map(of_run).collect();
     Runs { design, seed: 1, sittings: Vec::new(), interrupted: false, runs }
 }
@@ -48,8 +49,8 @@ fn noise(width: f64) -> impl Fn(u32, u64) -> Option<f64> {
     }
 }
 
-fn found(runs: &Runs<Block>) -> Findings {
-    Findings::of(runs, SIZE().packets, Some("<b>left out</b>".to_owned()))
+fn found(runs: &Runs<Block>) -> StepResult {
+    StepResult::of(runs, SIZE().packets, Some("<b>left out</b>".to_owned()))
 }
 
 #[test]

@@ -2,10 +2,10 @@
 
 use super::claims::claims;
 use super::contender::Way;
-use super::findings::Findings;
+use super::findings::TimersResult;
 use super::measured::Measured;
 use super::paper::{PAPER, Published, Timer};
-use super::reads::Size;
+use super::reads::CostCount;
 use super::{Elsewhere, figures};
 use crate::account::{Account, Making, Part, Section, members};
 use crate::experiment::Runs;
@@ -13,9 +13,9 @@ use wirestamp_report::format::count;
 
 /// What the runs and the findings in them come to.
 pub(super) fn account(
-    runs: &Runs<Size>,
+    runs: &Runs<CostCount>,
     ways: &[Way],
-    findings: &Findings,
+    findings: &TimersResult,
 ) -> anyhow::Result<Account> {
     let making = Making::of(runs);
     let sections = vec![
@@ -25,7 +25,7 @@ pub(super) fn account(
     ];
     let clocksource = &making.circumstances.clocksource;
     Ok(Account {
-        title: "What it costs to read the time",
+        title: "Cost of reading a time source",
         claims: claims(runs, ways, findings, clocksource),
         paper: PAPER,
         data: members(findings)?,
@@ -38,7 +38,7 @@ pub(super) fn account(
 }
 
 /// The means and deviations beside the paper's, in figures and drawn.
-fn beside_the_paper(findings: &Findings) -> Vec<Part> {
+fn beside_the_paper(findings: &TimersResult) -> Vec<Part> {
     let places = ["here", "Table 1: VIA Nano", "Table 2: AMD Athlon"];
     let draw = |size, id: &str| Some(figures::beside_the_paper(findings, size, id));
     let mut parts = vec![Part::Table(findings.beside_the_paper())];
@@ -54,15 +54,15 @@ fn missing(way: &Measured) -> Option<String> {
     Some(format!("{}: not available here, {}.", timer.name(), way.reason))
 }
 
-fn course(findings: &Findings) -> Part {
+fn course(findings: &TimersResult) -> Part {
     let names = figures::shown(findings).filter_map(|way| way.timer).map(Timer::name);
     let draw = |size, id: &str| figures::course(findings, size, id);
     Part::figure("Cost in the course of the experiment", "course", names, draw)
 }
 
 /// Every way with and without its peaks.
-fn every_way(findings: &Findings) -> Vec<Part> {
-    let Findings { rounds, reads_per_round, .. } = *findings;
+fn every_way(findings: &TimersResult) -> Vec<Part> {
+    let TimersResult { rounds, reads_per_round, .. } = *findings;
     let reads = format!(
         "{} reads in each way, in {} turns of {}.",
         count(u64::from(rounds) * u64::from(reads_per_round)),
@@ -76,7 +76,7 @@ fn every_way(findings: &Findings) -> Vec<Part> {
 }
 
 /// The sources, and the machines of the paper; first of all which of them is like this one.
-fn machine(findings: &Findings, clocksource: &str) -> Vec<(String, String)> {
+fn machine(findings: &TimersResult, clocksource: &str) -> Vec<(String, String)> {
     let like = findings.published.iter().find(|published| published.clocksource == clocksource);
     let like = like.map(|Published { figure, processor, .. }| {
         (
@@ -92,7 +92,7 @@ fn machine(findings: &Findings, clocksource: &str) -> Vec<(String, String)> {
     like.into_iter().chain(sources).chain(papers).collect()
 }
 
-fn source(way: &Measured, findings: &Findings) -> (String, String) {
+fn source(way: &Measured, findings: &TimersResult) -> (String, String) {
     let mark = if way.source == findings.selected { ", which is chosen" } else { "" };
     let by = way.emulated_by.as_ref().filter(|_| way.is_available());
     let emulated = by.map_or(String::new(), |by| format!("; emulated by {by}"));

@@ -1,9 +1,9 @@
 //! What the paper finds, and what the data here say of it.
 
 use super::contender::Way;
-use super::findings::{Costs, Findings};
+use super::findings::{Costs, TimersResult};
 use super::paper::{Published, Timer};
-use super::reads::Size;
+use super::reads::CostCount;
 use super::tally::Cost;
 use crate::experiment::{Claim, Estimate, Runs};
 use wirestamp_report::format::duration;
@@ -68,9 +68,9 @@ const BY_HPET: Comparison = Comparison {
 
 /// The paper's claims, held against the runs.
 pub(super) fn claims(
-    runs: &Runs<Size>,
+    runs: &Runs<CostCount>,
     ways: &[Way],
-    findings: &Findings,
+    findings: &TimersResult,
     clocksource: &str,
 ) -> Vec<Claim> {
     let here = match clocksource {
@@ -84,13 +84,13 @@ pub(super) fn claims(
 }
 
 impl Comparison {
-    fn claim(&self, runs: &Runs<Size>, ways: &[Way], findings: &Findings) -> Claim {
+    fn claim(&self, runs: &Runs<CostCount>, ways: &[Way], findings: &TimersResult) -> Claim {
         let numbers = self.numbers(findings);
         Claim::of(self.claim, vec![self.lead(runs, ways)], &numbers)
     }
 
     /// By how much the one is below the other within a run.
-    fn lead(&self, runs: &Runs<Size>, ways: &[Way]) -> Option<Estimate> {
+    fn lead(&self, runs: &Runs<CostCount>, ways: &[Way]) -> Option<Estimate> {
         let [lower, higher] = [self.lower, self.higher].map(|timer| way(ways, timer));
         let (lower, higher) = (lower?, higher?);
         estimate(runs, |run| {
@@ -101,7 +101,7 @@ impl Comparison {
 
     /// Both here and in the tables where the kernel kept time as it does in the claim; or which of
     /// them cannot be read here.
-    fn numbers(&self, findings: &Findings) -> String {
+    fn numbers(&self, findings: &TimersResult) -> String {
         let lacks = |timer: &Timer| findings.timer(*timer).is_none_or(|way| !way.is_available());
         if let Some(timer) = [self.lower, self.higher].iter().find(|timer| lacks(timer)) {
             return format!("the {} is not available here", timer.name());
@@ -143,7 +143,7 @@ impl Figure {
 
 /// "Rarely occurring peak values" destroy "mean and especially standard deviation values", "with all
 /// time sources".
-fn peaks(runs: &Runs<Size>, ways: &[Way]) -> Claim {
+fn peaks(runs: &Runs<CostCount>, ways: &[Way]) -> Claim {
     let timers = Timer::ALL.into_iter().filter_map(|timer| Some((timer, way(ways, timer)?)));
     let grown = |way: &Way, of: fn(f64, f64) -> f64| {
         estimate(runs, |run| {
@@ -161,7 +161,7 @@ fn peaks(runs: &Runs<Size>, ways: &[Way]) -> Claim {
             numbers.push(format!("{mean:.2} and {deviation:.0} times for the {name}"));
         }
     }
-    let claim = "rare peaks spoil the mean, and the standard deviation more, with every source";
+    let claim = "rare peaks raise the mean, and the standard deviation even more, for every source";
     Claim::of(claim, lead, &numbers.join(", "))
 }
 
@@ -170,7 +170,7 @@ fn way(ways: &[Way], timer: Timer) -> Option<&Way> {
 }
 
 /// The mean of what `of` makes of each run; of those that it makes a number of.
-fn estimate(runs: &Runs<Size>, of: impl Fn(&[Size]) -> Option<f64>) -> Option<Estimate> {
+fn estimate(runs: &Runs<CostCount>, of: impl Fn(&[CostCount]) -> Option<f64>) -> Option<Estimate> {
     let values: Vec<_> = runs.of_cell(0).filter_map(of).filter(|value| value.is_finite()).collect();
     Estimate::of(&values)
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 use wirestamp_clock::{Counter, CounterTicks, Survey, TickTime, Time, Utc, WallClock};
 
 use super::paper::Timer;
-use super::tally::Tally;
+use super::tally::CostHistogram;
 
 /// Reads in a row in one turn, the costs of which are taken: from 0.1 ms of a TSC to 10 ms of an
 /// HPET.
@@ -30,16 +30,16 @@ pub(super) struct Contender {
     pub(super) way: Way,
     /// The reader's tick in nanoseconds.
     pub(super) tick_ns: f64,
-    turn: Turn,
+    turn: RunId,
 }
 
 /// Reads in a row and counts what each cost.
-type Turn = Box<dyn FnMut(&mut Tally)>;
+type RunId = Box<dyn FnMut(&mut CostHistogram)>;
 
 impl Contender {
     /// Takes a turn: [`READS_PER_ROUND`] costs, counted once the last read is done.
-    pub(super) fn turn(&mut self) -> Tally {
-        let mut tally = Tally::default();
+    pub(super) fn turn(&mut self) -> CostHistogram {
+        let mut tally = CostHistogram::default();
         (self.turn)(&mut tally);
         tally
     }
@@ -55,7 +55,7 @@ pub(super) fn contenders(survey: &Survey, wall_clock: &WallClock) -> Vec<Contend
             continue;
         };
         let step_ns = source.granularity_ns.unwrap_or(0.0);
-        let contender = |(call, turn): (&'static str, Turn)| Contender {
+        let contender = |(call, turn): (&'static str, RunId)| Contender {
             way: Way { source: source.name, call, timer: None, step_ns },
             tick_ns: 1e9 / frequency_hz,
             turn,
@@ -76,7 +76,7 @@ pub(super) fn contenders(survey: &Survey, wall_clock: &WallClock) -> Vec<Contend
 
 /// The ways to read a counter. The first is what the paper measured, "setting timer and extracting
 /// its time value": a time value is made, and its main counter taken from it.
-fn ways(counter: Counter) -> [(&'static str, Turn); 3] {
+fn ways(counter: Counter) -> [(&'static str, RunId); 3] {
     let passed = |from: u64, to: u64| to.saturating_sub(from);
     let elapsed = |from: i64, to: i64| u64::try_from(to.saturating_sub(from)).unwrap_or(0);
     let now = move || TickTime::<CounterTicks>::now(counter).count();
@@ -88,7 +88,7 @@ fn ways(counter: Counter) -> [(&'static str, Turn); 3] {
 }
 
 /// The library's time of day, in nanoseconds.
-fn time_of_day(clock: WallClock) -> (&'static str, Turn) {
+fn time_of_day(clock: WallClock) -> (&'static str, RunId) {
     let passed =
         |from: Time<Utc>, to: Time<Utc>| u64::try_from((to - from).as_nanos()).unwrap_or(0);
     ("WallClock::now", turn(move || clock.now(), passed))
@@ -96,7 +96,7 @@ fn time_of_day(clock: WallClock) -> (&'static str, Turn) {
 
 /// What programs call that use no library: `clock_gettime` of `CLOCK_MONOTONIC` and
 /// `CLOCK_REALTIME`, in nanoseconds.
-fn standard() -> [(&'static str, Turn); 2] {
+fn standard() -> [(&'static str, RunId); 2] {
     let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
     let passed = move |from: Instant, to: Instant| nanos(to.saturating_duration_since(from));
     let went_by =
@@ -113,7 +113,7 @@ fn standard() -> [(&'static str, Turn); 2] {
 fn turn<T: Copy + 'static>(
     read: impl Fn() -> T + 'static,
     ticks_between: impl Fn(T, T) -> u64 + 'static,
-) -> Turn {
+) -> RunId {
     // One read more than costs. Filled here, so that the first turn does not wait for memory.
     let mut reads: Vec<T> = (0..=READS_PER_ROUND).map(|_| read()).collect();
     Box::new(move |tally| {
@@ -144,7 +144,7 @@ mod tests {
             },
             |from, to| to.saturating_sub(from),
         );
-        let mut tally = Tally::default();
+        let mut tally = CostHistogram::default();
         turn(&mut tally);
         let cost = tally.cost(u64::MAX, 0.5).unwrap();
         assert_eq!(cost.count, u64::from(READS_PER_ROUND));

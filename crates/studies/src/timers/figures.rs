@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::findings::Findings;
+use super::findings::TimersResult;
 use super::measured::{Measured, Moment};
 use super::paper::{Published, PublishedCost, Timer};
 use wirestamp_report::axis::Axis;
@@ -15,7 +15,7 @@ const SLICE_PIXELS: u32 = 6;
 
 /// The cost of each of the paper's timers in the course of the experiment, as Figures 2 and 3; none
 /// if nothing was measured.
-pub(super) fn course(findings: &Findings, size: (u32, u32), id: &str) -> Option<Figure> {
+pub(super) fn course(findings: &TimersResult, size: (u32, u32), id: &str) -> Option<Figure> {
     let measured: Vec<&Measured> = shown(findings).collect();
     let all = || measured.iter().flat_map(|way| &way.course);
     let end = all().map(|moment| moment.at).reduce(f64::max)?;
@@ -43,7 +43,7 @@ pub(super) fn course(findings: &Findings, size: (u32, u32), id: &str) -> Option<
 }
 
 /// The ways that [`course`] draws, in its order.
-pub(super) fn shown(findings: &Findings) -> impl Iterator<Item = &Measured> {
+pub(super) fn shown(findings: &TimersResult) -> impl Iterator<Item = &Measured> {
     findings.ways.iter().filter(|way| way.timer.is_some() && !way.course.is_empty())
 }
 
@@ -61,7 +61,7 @@ fn thinned(course: &[Moment], slices: usize) -> Vec<Moment> {
 }
 
 /// Mean and standard deviation of each timer here and in the paper's tables.
-pub(super) fn beside_the_paper(findings: &Findings, size: (u32, u32), id: &str) -> Figure {
+pub(super) fn beside_the_paper(findings: &TimersResult, size: (u32, u32), id: &str) -> Figure {
     let places = places(findings);
     let costs = || places.iter().flatten();
     let least = costs().map(|cost| cost.mean - cost.stddev).fold(f64::INFINITY, f64::min);
@@ -88,7 +88,7 @@ pub(super) fn beside_the_paper(findings: &Findings, size: (u32, u32), id: &str) 
 }
 
 /// The costs here, and of each table.
-fn places(findings: &Findings) -> [Vec<PublishedCost>; 3] {
+fn places(findings: &TimersResult) -> [Vec<PublishedCost>; 3] {
     let here = Timer::ALL.into_iter().filter_map(|timer| {
         let cost = findings.cost(timer)?;
         Some(PublishedCost { timer, mean: cost.mean, stddev: cost.stddev })

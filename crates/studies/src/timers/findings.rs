@@ -7,13 +7,13 @@ use super::contender::{READS_PER_ROUND, Way};
 use super::elsewhere::Elsewhere;
 use super::measured::{Measured, Moment};
 use super::paper::{PUBLISHED, Published, Timer};
-use super::reads::Size;
-use super::tally::{Cost, Tally, real};
+use super::reads::CostCount;
+use super::tally::{Cost, CostHistogram, real};
 use crate::experiment::Runs;
 
 /// What came of it, in numbers.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Findings {
+pub(super) struct TimersResult {
     /// Rounds that were done.
     pub(super) rounds: u32,
     /// Reads in each round of each way.
@@ -28,10 +28,10 @@ pub(super) struct Findings {
     pub(super) published: [Published; 2],
 }
 
-impl Findings {
+impl TimersResult {
     /// Computes what the runs tell of the ways that were measured.
     pub(super) fn of(
-        runs: &Runs<Size>,
+        runs: &Runs<CostCount>,
         ways: &[Way],
         rounds_of_run: u32,
         survey: &Survey,
@@ -89,12 +89,15 @@ pub(super) struct Costs {
 
 impl Costs {
     /// Those of a way in some runs together; none if it was not read in them.
-    pub(super) fn of<'a>(way: &Way, sizes: impl IntoIterator<Item = &'a Size>) -> Option<Self> {
-        let is_of = |size: &&Size| size.source == way.source && size.call == way.call;
+    pub(super) fn of<'a>(
+        way: &Way,
+        sizes: impl IntoIterator<Item = &'a CostCount>,
+    ) -> Option<Self> {
+        let is_of = |size: &&CostCount| size.source == way.source && size.call == way.call;
         let mut sizes = sizes.into_iter().filter(is_of).peekable();
-        let first @ Size { tick_ns, step_ns, .. } = *sizes.peek()?;
-        let mut tally = Tally::default();
-        for Size { ticks, reads, .. } in sizes {
+        let first @ CostCount { tick_ns, step_ns, .. } = *sizes.peek()?;
+        let mut tally = CostHistogram::default();
+        for CostCount { ticks, reads, .. } in sizes {
             tally.add(*ticks, *reads);
         }
         let fence = tally.fence(first.step());
@@ -107,7 +110,7 @@ impl Costs {
     }
 }
 
-fn measured(runs: &Runs<Size>, way: &Way, source: &CounterSource) -> Measured {
+fn measured(runs: &Runs<CostCount>, way: &Way, source: &CounterSource) -> Measured {
     let costs = Costs::of(way, runs.of_cell(0).flatten());
     let count = |of: fn(&Costs) -> Cost| costs.as_ref().map_or(0, |costs| of(costs).count);
     Measured {
@@ -141,10 +144,10 @@ fn unavailable(source: &CounterSource) -> Measured {
 }
 
 /// A moment for each run.
-fn course(runs: &Runs<Size>, way: &Way) -> Vec<Moment> {
-    let took = |size: &Size| real(size.ticks) * real(size.reads) * size.tick_ns / 1e9;
+fn course(runs: &Runs<CostCount>, way: &Way) -> Vec<Moment> {
+    let took = |size: &CostCount| real(size.ticks) * real(size.reads) * size.tick_ns / 1e9;
     let mut at = 0.0;
-    let moment = |run: &[Size]| {
+    let moment = |run: &[CostCount]| {
         let began = at;
         at += run.iter().map(took).sum::<f64>();
         let Costs { filtered, unfiltered, .. } = Costs::of(way, run)?;

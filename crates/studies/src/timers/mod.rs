@@ -1,4 +1,4 @@
-//! What it costs to read each time source: the experiment of Fedotova and Siemens, "HighPerTimer",
+//! Cost of reading each time source: the experiment of Fedotova and Siemens, "HighPerTimer",
 //! section 5 (Tables 1 and 2, Figures 2 and 3), reproduced on this machine.
 //!
 //! As in the paper, a source is read over and over, and the cost of a read is what passes between
@@ -22,7 +22,7 @@ use wirestamp_capture::Stop;
 use crate::account::Account;
 use crate::experiment::{self, Progress};
 use crate::options::Options;
-use findings::Findings;
+use findings::TimersResult;
 use reads::Reads;
 
 pub use elsewhere::Elsewhere;
@@ -61,7 +61,7 @@ pub(crate) fn run_beside(
     let mut reads = Reads::new(rounds.unwrap_or(if *quick { QUICK } else { FULL }))?;
     let runs = experiment::run(&mut reads, folder.as_deref(), *seed, stop, progress)?;
     let ways = reads.ways();
-    let findings = Findings::of(&runs, &ways, reads.rounds_of_run(), &reads.survey, beside);
+    let findings = TimersResult::of(&runs, &ways, reads.rounds_of_run(), &reads.survey, beside);
     account::account(&runs, &ways, &findings)
 }
 

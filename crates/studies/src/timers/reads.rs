@@ -8,7 +8,7 @@ use wirestamp_capture::Stop;
 use wirestamp_clock::{ClockService, Counter, Survey, survey};
 
 use super::contender::{Contender, READS_PER_ROUND, Way, contenders};
-use super::tally::Tally;
+use super::tally::CostHistogram;
 use crate::experiment::{Cell, Design, Study};
 
 /// Runs that the reads are divided into where there are enough: points of the course, and values that
@@ -20,7 +20,7 @@ const ROUNDS_OF_RUN: u32 = 100;
 
 /// How often a cost occurred in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Size {
+pub(super) struct CostCount {
     /// The source that was read.
     pub(super) source: String,
     /// What was called.
@@ -35,7 +35,7 @@ pub(super) struct Size {
     pub(super) reads: u64,
 }
 
-impl Size {
+impl CostCount {
     /// The step in ticks.
     #[expect(
         clippy::cast_possible_truncation,
@@ -86,7 +86,7 @@ impl Reads {
 }
 
 impl Study for Reads {
-    type Sample = Size;
+    type Sample = CostCount;
 
     fn design(&self) -> Design {
         let name = |Way { source, call, .. }: &Way| format!("{source} {call}");
@@ -108,8 +108,8 @@ impl Study for Reads {
         self.round * self.rounds_of_run()
     }
 
-    fn run(&mut self, _: &Cell, stop: &Stop) -> anyhow::Result<Vec<Size>> {
-        let mut tallies = vec![Tally::default(); self.contenders.len()];
+    fn run(&mut self, _: &Cell, stop: &Stop) -> anyhow::Result<Vec<CostCount>> {
+        let mut tallies = vec![CostHistogram::default(); self.contenders.len()];
         for _ in 0..self.rounds_of_run() {
             if stop.is_requested() {
                 break;
@@ -118,8 +118,8 @@ impl Study for Reads {
                 tally.merge(&contender.turn());
             }
         }
-        let sizes = |(Contender { way, tick_ns, .. }, tally): (&Contender, &Tally)| {
-            let size = |(ticks, reads)| Size {
+        let sizes = |(Contender { way, tick_ns, .. }, tally): (&Contender, &CostHistogram)| {
+            let size = |(ticks, reads)| CostCount {
                 source: way.source.to_owned(),
                 call: way.call.to_owned(),
                 tick_ns: *tick_ns,

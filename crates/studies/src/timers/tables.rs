@@ -1,13 +1,13 @@
 //! The findings as tables, for the page and for the terminal alike.
 
-use super::findings::Findings;
+use super::findings::TimersResult;
 use super::measured::Measured;
 use super::paper::Timer;
 use super::tally::Cost;
 use wirestamp_report::Table;
 use wirestamp_report::format::{NOTHING, duration, optional, percent};
 
-impl Findings {
+impl TimersResult {
     /// Means and deviations of the paper's timers, here and in its tables, and the means as
     /// multiples of that of the TSC.
     pub(super) fn beside_the_paper(&self) -> Table {

@@ -16,18 +16,18 @@ const TABLE: u16 = 4096;
 
 /// How many reads had which cost, in ticks.
 #[derive(Clone, Debug)]
-pub(super) struct Tally {
+pub(super) struct CostHistogram {
     low: Vec<u64>,
     high: BTreeMap<u64, u64>,
 }
 
-impl Default for Tally {
+impl Default for CostHistogram {
     fn default() -> Self {
         Self { low: vec![0; TABLE.into()], high: BTreeMap::new() }
     }
 }
 
-impl Tally {
+impl CostHistogram {
     /// Counts a cost of `ticks`.
     pub(super) fn record(&mut self, ticks: u64) {
         self.add(ticks, 1);
@@ -144,8 +144,8 @@ fn quantile(sizes: impl Iterator<Item = (u64, u64)>, count: u64, per_mille: u16)
 mod tests {
     use super::*;
 
-    fn tally(costs: impl IntoIterator<Item = u64>) -> Tally {
-        let mut tally = Tally::default();
+    fn tally(costs: impl IntoIterator<Item = u64>) -> CostHistogram {
+        let mut tally = CostHistogram::default();
         costs.into_iter().for_each(|ticks| tally.record(ticks));
         tally
     }
@@ -185,8 +185,8 @@ mod tests {
 
     #[test]
     fn nothing_costs_nothing_and_one_read_does_not_deviate() {
-        assert_eq!(Tally::default().cost(u64::MAX, 1.0), None);
-        assert_eq!(Tally::default().fence(0), 3);
+        assert_eq!(CostHistogram::default().cost(u64::MAX, 1.0), None);
+        assert_eq!(CostHistogram::default().fence(0), 3);
         let one = tally([7]).cost(u64::MAX, 1.0).unwrap();
         assert_eq!((one.mean, one.stddev, one.p999), (7.0, 0.0, 7.0));
     }

@@ -6,10 +6,10 @@ use super::account::account;
 use super::contender::Way;
 use super::measured::Measured;
 use super::paper::Timer;
-use super::reads::Size;
+use super::reads::CostCount;
 use super::*;
 use crate::account::html;
-use crate::experiment::{Design, Runs, Turn, Verdict};
+use crate::experiment::{Design, RunId, Runs, Verdict};
 use wirestamp_report::Circumstances;
 use wirestamp_report::Table;
 
@@ -31,7 +31,7 @@ fn sources() -> Survey {
 }
 
 /// Runs of synthetic costs in ticks of 1 ns, with how often each occurs: of way and repetition.
-fn runs(repetitions: u32, costs: impl Fn(usize, u32) -> Vec<(u64, u64)>) -> Runs<Size> {
+fn runs(repetitions: u32, costs: impl Fn(usize, u32) -> Vec<(u64, u64)>) -> Runs<CostCount> {
     let design = Design {
         name: "timers".to_owned(),
         factors: Vec::new(),
@@ -41,7 +41,7 @@ fn runs(repetitions: u32, costs: impl Fn(usize, u32) -> Vec<(u64, u64)>) -> Runs
     let costs = &costs;
     let run = |repetition| {
         let of_way = |(index, way): (usize, &Way)| {
-            let size = |(ticks, reads)| Size {
+            let size = |(ticks, reads)| CostCount {
                 source: way.source.to_owned(),
                 call: way.call.to_owned(),
                 tick_ns: 1.0,
@@ -52,18 +52,18 @@ fn runs(repetitions: u32, costs: impl Fn(usize, u32) -> Vec<(u64, u64)>) -> Runs
             costs(index, repetition).into_iter().map(size).collect::<Vec<_>>()
         };
         let sizes = WAYS.iter().enumerate().flat_map(of_way).collect();
-        (Turn { repetition, cell: 0 }, sizes)
+        (RunId { repetition, cell: 0 }, sizes)
     };
     let kernel = Circumstances { clocksource: "tsc".to_owned(), ..Circumstances::default() };
     let runs = (0..repetitions).map(run).collect();
     Runs { design, seed: 1, sittings: vec![kernel], interrupted: false, runs }
 }
 
-fn found(runs: &Runs<Size>, beside: Option<&Elsewhere>) -> Findings {
-    Findings::of(runs, &WAYS, 10, &sources(), beside)
+fn found(runs: &Runs<CostCount>, beside: Option<&Elsewhere>) -> TimersResult {
+    TimersResult::of(runs, &WAYS, 10, &sources(), beside)
 }
 
-fn account_of(runs: &Runs<Size>) -> Account {
+fn account_of(runs: &Runs<CostCount>) -> Account {
     account(runs, &WAYS, &found(runs, None)).unwrap()
 }
 
@@ -97,8 +97,8 @@ fn ratios_are_those_of_the_means_and_need_both() {
 
 #[test]
 fn what_the_data_say_of_the_paper_is_computed() {
-    let of = |runs: &Runs<Size>| account_of(runs).claims;
-    let verdicts = |runs: &Runs<Size>| of(runs).iter().map(|claim| claim.verdict).collect();
+    let of = |runs: &Runs<CostCount>| account_of(runs).claims;
+    let verdicts = |runs: &Runs<CostCount>| of(runs).iter().map(|claim| claim.verdict).collect();
     let costs = |way: usize, repetition: u32| {
         spread([10, 50][way] + u64::from(repetition % 2), [1, 5][way])
     };

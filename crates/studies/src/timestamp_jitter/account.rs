@@ -2,14 +2,17 @@
 
 use super::claims;
 use super::figures::{MEASURES, by_size, compared, probes, sizes};
-use super::findings::Findings;
-use super::flows::{Row, SOURCES};
+use super::findings::JitterResult;
+use super::flows::{SOURCES, SourceJitter};
 use super::paper::{MACHINES, PAPER};
 use crate::account::{Account, Making, Part, Section, members};
 use crate::experiment::Runs;
 
 /// What the runs and the findings in them come to.
-pub(super) fn account(runs: &Runs<Row>, findings: &Findings) -> anyhow::Result<Account> {
+pub(super) fn account(
+    runs: &Runs<SourceJitter>,
+    findings: &JitterResult,
+) -> anyhow::Result<Account> {
     let sources = SOURCES.iter().map(ToString::to_string);
     let tables = sources.flat_map(|source| {
         [findings.against_the_sender(&source), findings.beside_the_report(&source)].map(Part::Table)
@@ -33,7 +36,7 @@ pub(super) fn account(runs: &Runs<Row>, findings: &Findings) -> anyhow::Result<A
         sections.push(Section::new("effects", "What makes the difference", effects));
     }
     Ok(Account {
-        title: "What stamps are off by from a constant rhythm",
+        title: "Timestamp error at a constant packet rate",
         making: Making::of(runs),
         claims: claims::claims(runs, findings),
         paper: PAPER,
@@ -46,7 +49,7 @@ pub(super) fn account(runs: &Runs<Row>, findings: &Findings) -> anyhow::Result<A
 }
 
 /// Both sources beside both probes of the report.
-fn beside_the_probes(findings: &Findings) -> Vec<Part> {
+fn beside_the_probes(findings: &JitterResult) -> Vec<Part> {
     let names = probes();
     let figure = |measure| {
         let draw = |size, id: &str| compared(findings, measure, size, id);
@@ -57,7 +60,7 @@ fn beside_the_probes(findings: &Findings) -> Vec<Part> {
 }
 
 /// The error of the longest time and the jitter, for several sizes of frames.
-fn of_sizes(findings: &Findings) -> Vec<Part> {
+fn of_sizes(findings: &JitterResult) -> Vec<Part> {
     let names: Vec<_> = sizes(findings).into_iter().map(|bytes| format!("{bytes} bytes")).collect();
     let [longest, _, _, jitter] = &MEASURES;
     let of_source = |source: String| {

@@ -1,7 +1,9 @@
 //! What the report concludes, and what the data here say of it.
 
-use super::findings::{CellFindings, Findings, MAX_ERROR, MEAN_ERROR, Measure, flow, of_source};
-use super::flows::{Row, SOURCES};
+use super::findings::{
+    CellFindings, JitterResult, MAX_ERROR, MEAN_ERROR, Measure, flow, of_source,
+};
+use super::flows::{SOURCES, SourceJitter};
 use super::paper::Pause;
 use crate::experiment::{Claim, Estimate, Runs, spearman};
 use wirestamp_report::estimate::coefficient;
@@ -11,9 +13,9 @@ use wirestamp_report::format::duration;
 const MEAN_WITHIN_NS: f64 = 5_000.0;
 
 /// The report's conclusions, held against the runs.
-pub(super) fn claims(runs: &Runs<Row>, findings: &Findings) -> Vec<Claim> {
-    let of_frames = "the larger the frames, the smaller the error of the longest time";
-    let of_periods = "the greater the time between packets, the smaller the error of the longest";
+pub(super) fn claims(runs: &Runs<SourceJitter>, findings: &JitterResult) -> Vec<Claim> {
+    let of_frames = "the larger the frames, the smaller the error of the max time";
+    let of_periods = "the longer the time between packets, the smaller the error of the max";
     vec![
         mean_is_near(runs, findings),
         jitter_is_below_the_period(runs, findings),
@@ -24,7 +26,7 @@ pub(super) fn claims(runs: &Runs<Row>, findings: &Findings) -> Vec<Claim> {
 
 /// A figure of each source and flow, run by run: how far it is on the side that the report is on.
 fn leads(
-    runs: &Runs<Row>,
+    runs: &Runs<SourceJitter>,
     of: Measure,
     lead: impl Fn(f64, u32) -> f64,
     takes_part: impl Fn(u16, Pause) -> bool,
@@ -43,13 +45,13 @@ fn leads(
 }
 
 /// The sources that stamped anything.
-fn present(runs: &Runs<Row>) -> Vec<String> {
+fn present(runs: &Runs<SourceJitter>) -> Vec<String> {
     let stamped =
         |source: &String| runs.runs.iter().any(|(_, run)| of_source(run, source).is_some());
     SOURCES.iter().map(ToString::to_string).filter(stamped).collect()
 }
 
-fn mean_is_near(runs: &Runs<Row>, findings: &Findings) -> Claim {
+fn mean_is_near(runs: &Runs<SourceJitter>, findings: &JitterResult) -> Claim {
     let takes_part = |frame_bytes, pause| frame_bytes != 84 || pause != Pause::Least;
     let lead = |error: f64, _| MEAN_WITHIN_NS - error.abs();
     let leads = leads(runs, MEAN_ERROR, lead, takes_part);
@@ -58,10 +60,10 @@ fn mean_is_near(runs: &Runs<Row>, findings: &Findings) -> Claim {
     };
     let claim =
         "the mean time is measured within 5 µs, but for frames of 84 bytes that fill the wire";
-    Claim::of(claim, leads, &greatest(findings, error, "off by"))
+    Claim::of(claim, leads, &greatest(findings, error, "an error of"))
 }
 
-fn jitter_is_below_the_period(runs: &Runs<Row>, findings: &Findings) -> Claim {
+fn jitter_is_below_the_period(runs: &Runs<SourceJitter>, findings: &JitterResult) -> Claim {
     let lead = |jitter: f64, period: u32| (f64::from(period) / jitter.max(1.0)).ln();
     let leads = leads(runs, |row| row.jitter, lead, |_, _| true);
     let claim = "the jitter of the stamps stays below the time between packets";
@@ -69,22 +71,23 @@ fn jitter_is_below_the_period(runs: &Runs<Row>, findings: &Findings) -> Claim {
 }
 
 /// The greatest figure of each source, and where.
-fn greatest(findings: &Findings, of: impl Fn(&CellFindings) -> Option<f64>, what: &str) -> String {
+fn greatest(
+    findings: &JitterResult,
+    of: impl Fn(&CellFindings) -> Option<f64>,
+    what: &str,
+) -> String {
     let of_source = |source: String| {
         let figures = findings.of_source(&source).filter_map(|cell| Some((of(cell)?, cell)));
         let (most, cell) = figures.max_by(|a, b| a.0.total_cmp(&b.0))?;
         let (bytes, period) = (cell.frame_bytes, duration(f64::from(cell.period_ns)));
-        Some(format!(
-            "{what} {} at the most with {source} ({bytes} bytes every {period})",
-            duration(most)
-        ))
+        Some(format!("{what} max {} with {source} ({bytes} bytes every {period})", duration(most)))
     };
     let sources = SOURCES.iter().map(ToString::to_string);
     sources.filter_map(of_source).collect::<Vec<_>>().join(", ")
 }
 
 /// That the error of the longest time falls with `of`, by rank correlation within each repetition.
-fn falls(runs: &Runs<Row>, claim: &str, of: impl Fn(u16, Pause) -> f64) -> Claim {
+fn falls(runs: &Runs<SourceJitter>, claim: &str, of: impl Fn(u16, Pause) -> f64) -> Claim {
     let cells = runs.design.cells();
     let flows: Vec<_> = cells.iter().filter_map(|cell| flow(&runs.design, cell)).collect();
     let of_source = |source: &String| {

@@ -2,7 +2,7 @@
 
 use plotters::prelude::*;
 
-use super::findings::{CellFindings, Findings};
+use super::findings::{CellFindings, JitterResult};
 use super::flows::SOURCES;
 use super::paper::{AMD_K6, PENTIUM_4, PUBLISHED, Published};
 use crate::experiment::Estimate;
@@ -67,7 +67,7 @@ pub(super) fn probes() -> Vec<String> {
 /// A measure of both sources and of both probes of the report, for frames of 300 bytes, as Figures 3-12
 /// and 3-13; none if nothing was measured.
 pub(super) fn compared(
-    findings: &Findings,
+    findings: &JitterResult,
     measure: &Measure,
     size: (u32, u32),
     id: &str,
@@ -91,7 +91,7 @@ pub(super) fn compared(
 }
 
 /// Sizes of frames that a figure has colours for: all, or every other one from the second on.
-pub(super) fn sizes(findings: &Findings) -> Vec<u16> {
+pub(super) fn sizes(findings: &JitterResult) -> Vec<u16> {
     let mut sizes: Vec<_> = findings.cells.iter().map(|cell| cell.frame_bytes).collect();
     sizes.sort_unstable();
     sizes.dedup();
@@ -104,7 +104,7 @@ pub(super) fn sizes(findings: &Findings) -> Vec<u16> {
 
 /// A measure of one source for several sizes of frames, as Figure 3-10; none if nothing was measured.
 pub(super) fn by_size(
-    findings: &Findings,
+    findings: &JitterResult,
     source: &str,
     measure: &Measure,
     size: (u32, u32),

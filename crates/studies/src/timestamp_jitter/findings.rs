@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-use super::flows::{Row, SOURCES};
+use super::flows::{SOURCES, SourceJitter};
 use super::paper::{PUBLISHED, Pause, Published};
 use crate::experiment::{Cell, Design, Effect, Estimate, Factor, Runs, effects, mean};
 
 /// What came of it, in numbers.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Findings {
+pub(super) struct JitterResult {
     /// Each source with each flow.
     pub(super) cells: Vec<CellFindings>,
     /// What source, frame size and pause do to the natural logarithm of the jitter of a run.
@@ -63,16 +63,16 @@ pub(super) struct Times {
 }
 
 /// A figure of a run of one source.
-pub(super) type Measure = fn(&Row) -> Option<f64>;
+pub(super) type Measure = fn(&SourceJitter) -> Option<f64>;
 
 /// By how much the longest time is longer than the sender's.
 pub(super) const MAX_ERROR: Measure = |row| Some(row.max? - row.sent_max?);
 /// By how much the mean time is longer than the sender's.
 pub(super) const MEAN_ERROR: Measure = |row| Some(row.mean? - row.sent_mean?);
 
-impl Findings {
+impl JitterResult {
     /// Computes what the runs tell.
-    pub(super) fn of(runs: &Runs<Row>, refused: Vec<(String, String)>) -> Self {
+    pub(super) fn of(runs: &Runs<SourceJitter>, refused: Vec<(String, String)>) -> Self {
         let cells = runs.design.cells();
         let of_source = |source: String| {
             let of_cell = |(index, cell): (usize, &Cell)| of_cell(runs, index, cell, &source);
@@ -93,7 +93,7 @@ impl Findings {
 }
 
 /// The row of a source in a run.
-pub(super) fn of_source<'a>(run: &'a [Row], source: &str) -> Option<&'a Row> {
+pub(super) fn of_source<'a>(run: &'a [SourceJitter], source: &str) -> Option<&'a SourceJitter> {
     run.iter().find(|row| row.source == source)
 }
 
@@ -105,15 +105,21 @@ pub(super) fn flow(design: &Design, cell: &Cell) -> Option<(u16, Pause)> {
 }
 
 /// None if the source stamped nothing in this cell.
-fn of_cell(runs: &Runs<Row>, index: usize, cell: &Cell, source: &str) -> Option<CellFindings> {
+fn of_cell(
+    runs: &Runs<SourceJitter>,
+    index: usize,
+    cell: &Cell,
+    source: &str,
+) -> Option<CellFindings> {
     let (frame_bytes, pause) = flow(&runs.design, cell)?;
-    let rows: Vec<&Row> = runs.of_cell(index).filter_map(|run| of_source(run, source)).collect();
+    let rows: Vec<&SourceJitter> =
+        runs.of_cell(index).filter_map(|run| of_source(run, source)).collect();
     rows.first()?;
     let values = |of: Measure| rows.iter().filter_map(|row| of(row)).collect::<Vec<_>>();
     let estimate = |of: Measure| Estimate::of(&values(of));
     let least = |of: Measure| values(of).into_iter().reduce(f64::min);
     let most = |of: Measure| values(of).into_iter().reduce(f64::max);
-    let sum = |of: fn(&Row) -> u64| rows.iter().map(|row| of(row)).sum();
+    let sum = |of: fn(&SourceJitter) -> u64| rows.iter().map(|row| of(row)).sum();
     Some(CellFindings {
         source: source.to_owned(),
         frame_bytes,
@@ -143,9 +149,9 @@ fn of_cell(runs: &Runs<Row>, index: usize, cell: &Cell, source: &str) -> Option<
 }
 
 /// What source, frames and pauses do to the jitter, among the sources that there are.
-fn effects_on_jitter(runs: &Runs<Row>) -> Vec<Effect> {
+fn effects_on_jitter(runs: &Runs<SourceJitter>) -> Vec<Effect> {
     let of_source = |source: &String| {
-        let log = |run: &[Row]| of_source(run, source)?.jitter.map(f64::ln);
+        let log = |run: &[SourceJitter]| of_source(run, source)?.jitter.map(f64::ln);
         let responses = runs.responses(log);
         responses.iter().flatten().all(|log| log.is_finite()).then_some(responses)
     };

@@ -27,7 +27,7 @@ const AROUND: Duration = Duration::from_millis(300);
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Size {
+pub(super) struct JitterScale {
     pub(super) repetitions: u32,
     /// Of frames in bytes, with check sequence.
     pub(super) frames: &'static [u16],
@@ -35,7 +35,7 @@ pub(super) struct Size {
     pub(super) flow: Duration,
 }
 
-impl Size {
+impl JitterScale {
     /// All sizes of the report, in half an hour.
     pub(super) const FULL: Self = Self {
         repetitions: 3,
@@ -71,7 +71,7 @@ impl Size {
 /// What a source makes of a flow. Times are in nanoseconds, and of packets that follow each other whose
 /// sendings are known; none where there are too few of them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Row {
+pub(super) struct SourceJitter {
     /// Method and stamp.
     pub(super) source: String,
     /// Packets that were sent.
@@ -96,7 +96,7 @@ pub(super) struct Row {
     pub(super) jitter: Option<f64>,
 }
 
-impl Row {
+impl SourceJitter {
     /// That of a capture.
     fn of(source: Source, departures: &Departures, captures: &Captures) -> Self {
         let known = known(departures, captures);
@@ -139,12 +139,12 @@ fn known(departures: &Departures, captures: &Captures) -> Vec<(f64, f64)> {
 
 /// The study.
 pub(super) struct Flows {
-    size: Size,
+    size: JitterScale,
     probe: Probe,
 }
 
 impl Flows {
-    pub(super) fn new(size: Size) -> anyhow::Result<Self> {
+    pub(super) fn new(size: JitterScale) -> anyhow::Result<Self> {
         Ok(Self { size, probe: Probe::new()? })
     }
 
@@ -155,7 +155,7 @@ impl Flows {
 }
 
 impl Study for Flows {
-    type Sample = Row;
+    type Sample = SourceJitter;
 
     fn design(&self) -> Design {
         self.size.design()
@@ -165,7 +165,7 @@ impl Study for Flows {
         self.size.flow + AROUND
     }
 
-    fn run(&mut self, cell: &Cell, stop: &Stop) -> anyhow::Result<Vec<Row>> {
+    fn run(&mut self, cell: &Cell, stop: &Stop) -> anyhow::Result<Vec<SourceJitter>> {
         let (frame_bytes, pause) = self.size.of(cell);
         let interval = Span::from_nanos(pause.period_ns(frame_bytes).into());
         let pattern =
@@ -180,7 +180,7 @@ impl Study for Flows {
                 captures.ledger.balances(),
                 "the ledger of {source} does not balance: its times are not to be trusted"
             );
-            rows.push(Row::of(*source, &observed.departures, captures));
+            rows.push(SourceJitter::of(*source, &observed.departures, captures));
         }
         Ok(rows)
     }

@@ -1,4 +1,4 @@
-//! What a probe's stamps are off by from a constant rhythm: the experiment of the 6QM report, section
+//! Error of a probe's timestamps at a constant packet rate: the experiment of the 6QM report, section
 //! 3.2 (Figures 3-5 to 3-13), reproduced on this machine.
 //!
 //! Frames of one size are sent at a constant rate, and the least, mean and longest time between the
@@ -19,8 +19,8 @@ use wirestamp_capture::Stop;
 use crate::account::Account;
 use crate::experiment::{self, Progress};
 use crate::options::Options;
-use findings::Findings;
-use flows::{Flows, Size};
+use findings::JitterResult;
+use flows::{Flows, JitterScale};
 
 pub(crate) use paper::PAPER;
 
@@ -35,9 +35,9 @@ pub(crate) fn run(
     progress: &mut dyn FnMut(&Progress),
 ) -> anyhow::Result<Account> {
     let Options { quick, folder, seed } = options;
-    let mut flows = Flows::new(if *quick { Size::QUICK } else { Size::FULL })?;
+    let mut flows = Flows::new(if *quick { JitterScale::QUICK } else { JitterScale::FULL })?;
     let runs = experiment::run(&mut flows, folder.as_deref(), *seed, stop, progress)?;
-    account::account(&runs, &Findings::of(&runs, flows.refusals()))
+    account::account(&runs, &JitterResult::of(&runs, flows.refusals()))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The findings as tables, for the page and for the terminal alike.
 
-use super::findings::{CellFindings, Findings};
+use super::findings::{CellFindings, JitterResult};
 use super::paper::{PENTIUM_4, Published, published};
 use crate::experiment::Estimate;
 use crate::experiment::factors;
@@ -8,7 +8,7 @@ use wirestamp_report::Table;
 use wirestamp_report::estimate::micros_with_confidence;
 use wirestamp_report::format::{count, micros, optional, percent};
 
-impl Findings {
+impl JitterResult {
     /// Times between packets by a source's stamps, beside the report's faster probe.
     pub(super) fn beside_the_report(&self, source: &str) -> Table {
         let report = |cell: &CellFindings, of: fn(&Published) -> f64| {
@@ -21,9 +21,9 @@ impl Findings {
             self.of_source(source),
             &[
                 ("frame (bytes), from packet to packet", &|cell| name(cell)),
-                ("longest here", &|cell| time(cell.stamped.max)),
+                ("max here", &|cell| time(cell.stamped.max)),
                 ("in the report", &|cell| report(cell, |row| row.max_us)),
-                ("least here", &|cell| time(cell.stamped.min)),
+                ("min here", &|cell| time(cell.stamped.min)),
                 ("in the report", &|cell| report(cell, |row| row.min_us)),
                 ("mean here", &|cell| time(cell.stamped.mean)),
                 ("in the report", &|cell| report(cell, |row| row.mean_us)),
@@ -48,10 +48,10 @@ impl Findings {
                 ("frame (bytes), from packet to packet", &|cell| name(cell)),
                 ("mean sent", &|cell| time(cell.by_the_sender.mean)),
                 ("deviation sent", &|cell| time(cell.by_the_sender.deviation)),
-                ("longest is off by", &|cell| short(cell.max_error)),
-                ("least is off by", &|cell| short(cell.min_error)),
-                ("mean is off by", &|cell| estimate(cell.mean_error)),
-                ("deviation is off by", &|cell| short(cell.deviation_error)),
+                ("error of the max", &|cell| short(cell.max_error)),
+                ("error of the min", &|cell| short(cell.min_error)),
+                ("error of the mean", &|cell| estimate(cell.mean_error)),
+                ("error of the deviation", &|cell| short(cell.deviation_error)),
                 ("jitter", &|cell| estimate(cell.jitter)),
                 ("lost by the capture", &|cell| count(cell.lost)),
             ],

@@ -1,22 +1,25 @@
 use super::figures::{MEASURES, compared, sizes};
-use super::flows::{Row, SOURCES};
+use super::flows::{SOURCES, SourceJitter};
 use super::paper::Pause;
 use super::*;
-use crate::experiment::{Runs, Study, Turn, Verdict};
+use crate::experiment::{RunId, Runs, Study, Verdict};
 use crate::{account, probe};
 
-const SIZE: Size =
-    Size { repetitions: 3, frames: &[84, 300, 1500], flow: std::time::Duration::from_millis(20) };
+const SIZE: JitterScale = JitterScale {
+    repetitions: 3,
+    frames: &[84, 300, 1500],
+    flow: std::time::Duration::from_millis(20),
+};
 
 /// Runs of both sources whose longest time is off by so much, with a jitter.
-fn runs(off: impl Fn(u16, Pause, u32) -> (f64, f64, f64)) -> Runs<Row> {
+fn runs(off: impl Fn(u16, Pause, u32) -> (f64, f64, f64)) -> Runs<SourceJitter> {
     let design = SIZE.design();
     let (order, cells) = (design.order(1), design.cells());
-    let run = |turn: Turn| {
+    let run = |turn: RunId| {
         let (frame_bytes, pause) = SIZE.of(&cells[turn.cell]);
         let period = f64::from(pause.period_ns(frame_bytes));
         let (max_error, mean_error, jitter) = off(frame_bytes, pause, turn.repetition);
-        let row = |source: &probe::Source| Row {
+        let row = |source: &probe::Source| SourceJitter {
             source: source.to_string(),
             sent: 100,
             captured: 98,
@@ -38,11 +41,11 @@ fn runs(off: impl Fn(u16, Pause, u32) -> (f64, f64, f64)) -> Runs<Row> {
     Runs { design, seed: 1, sittings: Vec::new(), interrupted: false, runs }
 }
 
-fn found(runs: &Runs<Row>) -> Findings {
-    Findings::of(runs, vec![("xdp-pass/xdp".to_owned(), "no <b>program".to_owned())])
+fn found(runs: &Runs<SourceJitter>) -> JitterResult {
+    JitterResult::of(runs, vec![("xdp-pass/xdp".to_owned(), "no <b>program".to_owned())])
 }
 
-fn verdicts(runs: &Runs<Row>) -> Vec<Verdict> {
+fn verdicts(runs: &Runs<SourceJitter>) -> Vec<Verdict> {
     claims::claims(runs, &found(runs)).iter().map(|claim| claim.verdict).collect()
 }
 

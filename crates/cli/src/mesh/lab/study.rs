@@ -7,7 +7,7 @@ use anyhow::Context;
 use tempfile::TempDir;
 use wirestamp_lab::results::{Interval, Second};
 use wirestamp_lab::{CONTROLLER_V4, MeshLab};
-use wirestamp_studies::mesh::{Mesh, Plan};
+use wirestamp_studies::mesh::{Mesh, MeshPlan};
 use wirestamp_studies::tester::processor_time;
 
 use super::api::Api;
@@ -23,7 +23,7 @@ struct Running {
 }
 
 /// Starts a test bed with a controller and three probes.
-pub(in crate::mesh) fn bring_up(plan: &Plan) -> anyhow::Result<Box<dyn Mesh>> {
+pub(in crate::mesh) fn bring_up(plan: &MeshPlan) -> anyhow::Result<Box<dyn Mesh>> {
     let folder = tempfile::Builder::new().prefix("wirestamp-mesh-").tempdir();
     let folder = folder.context("cannot create a folder")?;
     let lab = MeshLab::new(&plan.path)?;

@@ -1,4 +1,4 @@
-//! What active one-way delay is off by from passive.
+//! Difference between active and passive one-way delay.
 
 use std::fs;
 

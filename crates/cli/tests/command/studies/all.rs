@@ -39,7 +39,7 @@ fn failed_study_does_not_stop_the_others() {
     assert!(timers["error"].as_str().unwrap().contains("not what a study keeps"), "{timers}");
     assert_eq!(overhead["interrupted"], true);
     let index = fs::read_to_string(site.join("index.html")).unwrap();
-    assert!(index.contains("<a href=\"overhead.html\">What it costs to stamp a packet</a>"));
+    assert!(index.contains("<a href=\"overhead.html\">Cost of timestamping a packet</a>"));
     assert!(index.contains("Could not be run: "), "{index}");
     assert!(site.join("overhead.html").exists());
 }

@@ -1,4 +1,4 @@
-//! How precisely one-way delay and loss are measured.
+//! Error of passive one-way delay and loss.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! How well packets are received and stamped.
+//! Packet loss and timestamp error of capture techniques.
 
 use std::fs;
 

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use wirestamp_capture::Stop;
 
 use super::archive::Archive;
-use super::design::{Cell, Design, Turn};
+use super::design::{Cell, Design, RunId};
 use wirestamp_report::Circumstances;
 
 /// A study: what is varied, and how one cell is run.
@@ -52,7 +52,7 @@ pub struct Runs<S> {
     /// Whether it was stopped before all runs were done.
     pub interrupted: bool,
     /// The runs in their order, each with its samples.
-    pub runs: Vec<(Turn, Vec<S>)>,
+    pub runs: Vec<(RunId, Vec<S>)>,
 }
 
 impl<S> Runs<S> {

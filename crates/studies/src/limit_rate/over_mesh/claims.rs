@@ -1,6 +1,6 @@
 //! What this project claims of its probe and the report of tasks, and what the data here say of it.
 
-use super::findings::{Findings, Level, ONE_BESIDE, cpu_ns, found};
+use super::findings::{Level, MeshLimitRateResult, ONE_BESIDE, cpu_ns, found};
 use super::trials::AIM;
 use crate::experiment::{Claim, Estimate, Runs};
 use crate::limit_rate::saturation::Saturation;
@@ -9,7 +9,7 @@ use wirestamp_report::estimate::decimal;
 use wirestamp_report::format::{count, real};
 
 /// The rate with several tasks is to be as much of that with one.
-const KEPT: f64 = 0.8;
+const MIN_RATE_RATIO: f64 = 0.8;
 
 /// Set-ups in which the probe's core does everything: with one task, and with more.
 const ONE: usize = 0;
@@ -20,7 +20,7 @@ const FIVE_BESIDE: usize = 6;
 
 /// All claims.
 pub(super) fn claims(runs: &Runs<Trial>) -> Vec<Claim> {
-    let findings = Findings::of(runs);
+    let findings = MeshLimitRateResult::of(runs);
     let threads = "the threads of a probe on one core have";
     let everything = "a probe has, on a core that takes the frames too,";
     vec![
@@ -43,18 +43,22 @@ fn pairs(
 }
 
 /// Something of some set-ups, in words.
-fn each(findings: &Findings, which: &[usize], of: impl Fn(&Level) -> Option<String>) -> String {
+fn each(
+    findings: &MeshLimitRateResult,
+    which: &[usize],
+    of: impl Fn(&Level) -> Option<String>,
+) -> String {
     let levels = which.iter().filter_map(|index| findings.levels.get(*index));
     let words = levels.filter_map(|level| Some(format!("{} with {}", of(level)?, level.in_words)));
     words.collect::<Vec<_>>().join(", ")
 }
 
-fn rates(findings: &Findings, which: &[usize]) -> String {
+fn rates(findings: &MeshLimitRateResult, which: &[usize]) -> String {
     let rates = each(findings, which, Level::rate_in_words);
     if rates.is_empty() { rates } else { format!("{rates} (thousands a second; report: 70)") }
 }
 
-fn aim(runs: &Runs<Trial>, findings: &Findings, who: &str, which: [usize; 3]) -> Claim {
+fn aim(runs: &Runs<Trial>, findings: &MeshLimitRateResult, who: &str, which: [usize; 3]) -> Claim {
     let above = |trials: &[Trial]| match found(trials)? {
         // The outcome at rates that were not sent is unknown.
         Saturation::NotReached(rate) if rate < real(AIM) => None,
@@ -69,10 +73,10 @@ fn aim(runs: &Runs<Trial>, findings: &Findings, who: &str, which: [usize; 3]) ->
     Claim::goal(claim, which.iter().map(lead).collect(), &rates(findings, &which))
 }
 
-fn kept(runs: &Runs<Trial>, findings: &Findings, more: usize) -> Claim {
+fn kept(runs: &Runs<Trial>, findings: &MeshLimitRateResult, more: usize) -> Claim {
     let lead = |one: &[Trial], more: &[Trial]| {
         let (one, more) = (found(one)?, found(more)?);
-        let lead = more.at_least() - KEPT * one.at_least();
+        let lead = more.at_least() - MIN_RATE_RATIO * one.at_least();
         let is_decided = match (one, more) {
             (Saturation::Reached(_), Saturation::Reached(_)) => true,
             // What is not reached is known to be as much, and may be more.
@@ -89,14 +93,15 @@ fn kept(runs: &Runs<Trial>, findings: &Findings, more: usize) -> Claim {
     let share = pairs(runs, [ONE, more], share)
         .map_or(String::new(), |share| format!("a share of {}: ", decimal(share, 2)));
     let in_words = findings.levels.get(more).map_or("more tasks", |level| level.in_words);
-    let claim =
-        format!("with {in_words} a probe keeps at least {KEPT} of the rate that it has with one");
+    let claim = format!(
+        "with {in_words} a probe keeps at least {MIN_RATE_RATIO} of the rate that it has with one"
+    );
     let numbers = format!("{share}{}", rates(findings, &[ONE, more]));
     Claim::goal(claim, vec![pairs(runs, [ONE, more], lead)], &numbers)
 }
 
 /// Section 2.5.1.
-fn more(runs: &Runs<Trial>, findings: &Findings) -> Claim {
+fn more(runs: &Runs<Trial>, findings: &MeshLimitRateResult) -> Claim {
     let lead = |one: &[Trial], more: &[Trial]| Some(cpu_ns(more)? - cpu_ns(one)?);
     let which = [ONE_BESIDE, FOUR_BESIDE];
     let numbers =

@@ -14,7 +14,7 @@ use wirestamp_report::format::{NOTHING, count, optional};
 
 /// What came of it, in numbers.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Findings {
+pub(super) struct MeshLimitRateResult {
     /// Frames a second that are aimed at.
     aim: u64,
     /// Loss up to which a rate counts as one without.
@@ -35,7 +35,7 @@ pub(super) struct Level {
     pub(super) tasks: &'static str,
     #[serde(skip)]
     pub(super) in_words: &'static str,
-    /// The highest rate without loss of each search, or what the load came to.
+    /// Max rate without loss of each search, or what the load came to.
     pub(super) rate: Option<Estimate>,
     /// Searches in which the probe lost packets above it, and those in which the load was the limit.
     pub(super) limited_by_probe: usize,
@@ -70,7 +70,7 @@ pub(super) fn found(trials: &[Trial]) -> Option<Saturation> {
     of_run(trials).and_then(|(_, searched)| saturation(searched))
 }
 
-impl Findings {
+impl MeshLimitRateResult {
     /// Computes what the trials tell.
     pub(super) fn of(runs: &Runs<Trial>) -> Self {
         let trials = || runs.runs.iter().flat_map(|(_, trials)| trials);
@@ -107,7 +107,7 @@ impl Findings {
             vec![name, decimal(limit, 1), "the probe".to_owned()]
         });
         Table::new(
-            "The highest rate without loss, frames of 84 bytes",
+            "Max rate without loss, frames of 84 bytes",
             &["", "thousands a second", "what is the limit"],
             here.chain(there).collect(),
         )

@@ -14,10 +14,10 @@ use wirestamp_capture::Stop;
 use super::paper::{MACHINE, PAPER};
 use crate::account::{Account, Making, Part, Section, members};
 use crate::experiment::{self, Progress, Runs};
-use crate::mesh::BringUp;
+use crate::mesh::StartMesh;
 use crate::options::Options;
-use findings::Findings;
-use trials::{Size, Trials};
+use findings::MeshLimitRateResult;
+use trials::{MeshLimitRateScale, Trials};
 
 /// Measures until all is done or `stop` is requested.
 ///
@@ -25,14 +25,14 @@ use trials::{Size, Trials};
 /// For want of privileges, of a second core or of a mesh, when a node ends, or when the folder cannot be used
 /// or holds the results of a run of another size.
 pub(crate) fn run_over_mesh(
-    bring_up: BringUp,
+    bring_up: StartMesh,
     options: &Options,
     stop: &Stop,
     progress: &mut dyn FnMut(&Progress),
 ) -> anyhow::Result<Account> {
     wirestamp_lab::check_privilege()?;
     let Options { quick, folder, seed } = options;
-    let size = if *quick { Size::QUICK } else { Size::FULL };
+    let size = if *quick { MeshLimitRateScale::QUICK } else { MeshLimitRateScale::FULL };
     let mut trials = Trials::new(size, bring_up)?;
     let runs = experiment::run(&mut trials, folder.as_deref(), *seed, stop, progress)?;
     trials.end()?;
@@ -40,7 +40,7 @@ pub(crate) fn run_over_mesh(
 }
 
 fn account(runs: &Runs<super::trials::Trial>) -> anyhow::Result<Account> {
-    let findings = Findings::of(runs);
+    let findings = MeshLimitRateResult::of(runs);
     let parts = vec![
         Part::Table(findings.limits()),
         Part::Table(findings.costs()),

@@ -23,9 +23,9 @@ fn trial((most, limit, cost): (u64, u64, u64), asked: Option<u64>) -> Trial {
 }
 
 fn runs(of: Of) -> Runs<Trial> {
-    let design = Size::FULL.design();
+    let design = MeshLimitRateScale::FULL.design();
     let order = design.order(1);
-    let run = |turn: experiment::Turn| {
+    let run = |turn: experiment::RunId| {
         let (most, limit, cost) = of(turn.cell);
         // A tenth of a percent off from one repetition to the next.
         let of = (most, limit + limit / 1000 * u64::from(turn.repetition), cost);
@@ -65,7 +65,7 @@ fn what_the_load_does_not_reach_is_not_decided() {
         (most, 2_000_000, if cell % 3 == 0 { 400 } else { 450 })
     };
     assert_eq!(verdicts(slow_load), [Confirmed, Confirmed, Open, Open, Confirmed]);
-    let found = Findings::of(&runs(slow_load));
+    let found = MeshLimitRateResult::of(&runs(slow_load));
     let rows = found.limits().rows;
     assert!(rows[0][1].starts_with("at least 600") && rows[0][2] == "the load", "{rows:?}");
     // Nor is anything said of a rate that was never sent.

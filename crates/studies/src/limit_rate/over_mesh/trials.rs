@@ -13,7 +13,7 @@ use crate::limit_rate::saturation::search;
 use crate::limit_rate::setting::Setting;
 use crate::limit_rate::sweeps;
 use crate::limit_rate::trials::Trial;
-use crate::mesh::{self, Confined, Kept, Mesh, Plan, until};
+use crate::mesh::{self, Mesh, MeshPlan, NodeCores, ReusedMesh, until};
 use crate::tester::{CAPTURE_CORE, SENDING_CORE, WIDE};
 
 /// Rate that a probe is to have without loss: five times the 70,000 packets a second of the report's Pentium 4
@@ -78,7 +78,7 @@ const AROUND_TRIAL: Duration = Duration::from_millis(1_500);
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Size {
+pub(super) struct MeshLimitRateScale {
     repetitions: u32,
     lasts: Duration,
     /// Number of set-ups to test, from the first.
@@ -89,7 +89,7 @@ pub(super) struct Size {
     trials: u32,
 }
 
-impl Size {
+impl MeshLimitRateScale {
     /// What a quarter of an hour has room for.
     pub(super) const FULL: Self = Self {
         repetitions: 5,
@@ -110,20 +110,20 @@ impl Size {
 
 /// The study.
 pub(super) struct Trials {
-    size: Size,
+    size: MeshLimitRateScale,
     clock: ClockService,
-    kept: Kept,
+    kept: ReusedMesh,
 }
 
 impl Trials {
     /// # Errors
     /// When the counter cannot be calibrated, or for want of a second core.
-    pub(super) fn new(size: Size, bring_up: mesh::BringUp) -> anyhow::Result<Self> {
+    pub(super) fn new(size: MeshLimitRateScale, bring_up: mesh::StartMesh) -> anyhow::Result<Self> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         ensure!(cores > CAPTURE_CORE, "a sender and a probe need two cores; there is one");
         let clock =
             ClockService::start(Counter::select()).context("cannot calibrate the counter")?;
-        Ok(Self { size, clock, kept: Kept::new(bring_up) })
+        Ok(Self { size, clock, kept: ReusedMesh::new(bring_up) })
     }
 
     /// Ends the mesh that is there.
@@ -132,7 +132,7 @@ impl Trials {
     }
 }
 
-impl Size {
+impl MeshLimitRateScale {
     /// What is varied.
     pub(super) fn design(self) -> Design {
         let setups = SETUPS.iter().take(self.setups).map(|setup| setup.name);
@@ -165,7 +165,8 @@ impl Study for Trials {
         let taken_by = takes_frames.then_some(CAPTURE_CORE);
         let mut bench = Bench { mesh, clock, tasks: *tasks, taken_by, idle: 0.0 };
         bench.idle = bench.idles()?;
-        let usual = Setting { lasts: size.lasts, ..sweeps::Size { quick: false }.base() };
+        let usual =
+            Setting { lasts: size.lasts, ..sweeps::LimitRateScale { quick: false }.base() };
         let mut trial = |rate| bench.trial(Setting { rate, ..usual }, stop);
         let first = trial(Some(AIM))?;
         let searched = search(size.resolution, trial)?;
@@ -174,7 +175,7 @@ impl Study for Trials {
 }
 
 impl Tasks {
-    fn plan(self) -> Plan {
+    fn plan(self) -> MeshPlan {
         let (port, rate, bytes) = ACTIVE;
         let mut tasks = mesh::at_tap_a("volume");
         if self.count > 1 {
@@ -185,8 +186,8 @@ impl Tasks {
         if self.count > 4 {
             tasks += &mesh::at_tap_a("flows");
         }
-        let confined = Some(Confined { roof: CAPTURE_CORE, others: SENDING_CORE });
-        Plan { path: WIDE, tasks, confined }
+        let confined = Some(NodeCores { roof: CAPTURE_CORE, others: SENDING_CORE });
+        MeshPlan { path: WIDE, tasks, confined }
     }
 
     /// Those that count.
@@ -210,7 +211,7 @@ impl Tasks {
 
 /// Packets that all tasks have counted, and that the capture has lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Counted {
+struct PacketCounts {
     packets: u64,
     missed: u64,
 }
@@ -236,7 +237,7 @@ impl Bench<'_> {
         let used = self.at_rest(&used, stop)?;
         let cpu = used.saturating_sub(begun.elapsed().mul_f64(self.idle));
         let arrived = sent.sent.saturating_sub(sent.dropped);
-        let Counted { packets, missed } = self.rest(before, arrived, stop)?;
+        let PacketCounts { packets, missed } = self.rest(before, arrived, stop)?;
         Ok(Trial {
             asked: setting.rate,
             sent: sent.sent,
@@ -249,7 +250,7 @@ impl Bench<'_> {
     }
 
     /// What has been counted since the mesh was brought up.
-    fn counted(&mut self) -> anyhow::Result<Counted> {
+    fn counted(&mut self) -> anyhow::Result<PacketCounts> {
         let mut all = Vec::new();
         for task in self.tasks.counting() {
             let intervals = self.mesh.intervals(task)?;
@@ -258,16 +259,21 @@ impl Bench<'_> {
         }
         let packets = all.iter().map(|(packets, _)| *packets).min().unwrap_or(0);
         let missed = all.iter().map(|(_, missed)| *missed).max().unwrap_or(0);
-        Ok(Counted { packets, missed })
+        Ok(PacketCounts { packets, missed })
     }
 
     /// Waits until `arrived` frames are accounted for, or no more are. Returns the counts since `before`.
-    fn rest(&mut self, before: Counted, arrived: u64, stop: &Stop) -> anyhow::Result<Counted> {
-        let (mut last, mut since) = (Counted::default(), Instant::now());
+    fn rest(
+        &mut self,
+        before: PacketCounts,
+        arrived: u64,
+        stop: &Stop,
+    ) -> anyhow::Result<PacketCounts> {
+        let (mut last, mut since) = (PacketCounts::default(), Instant::now());
         while last.packets + last.missed < arrived && since.elapsed() < QUIET {
             stop.wait(mesh::POLL_INTERVAL);
             let now = self.counted()?;
-            let now = Counted {
+            let now = PacketCounts {
                 packets: now.packets - before.packets,
                 missed: now.missed - before.missed,
             };

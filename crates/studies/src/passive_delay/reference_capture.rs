@@ -24,25 +24,25 @@ pub(super) type Left = Option<u64>;
 /// When the packets of the passive traffic left, by their numbers.
 pub(super) type Departures = Vec<Left>;
 
-/// More than any run sends: 60 s at 106,000 a second.
-const MOST_PACKETS: usize = 10_000_000;
+/// Max packets; more than any run sends (60 s at 106,000 a second).
+const MAX_PACKETS: usize = 10_000_000;
 
-/// One who has begun to look.
-pub(super) struct Witness {
+/// Records when packets leave an interface: the truth that measurements are compared with.
+pub(super) struct ReferenceCapture {
     interface: &'static str,
     layers: Layers,
 }
 
 /// Packets seen by a reference capture.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct ReferencePackets {
     interface: &'static str,
     pub(super) departures: Departures,
     ledger: LayersLedger,
 }
 
-impl Seen {
-    /// Why that is not all there was to see, if it is not.
+impl ReferencePackets {
+    /// Reason why the record is incomplete; `None` if it is complete.
     pub(super) fn unknown(&self) -> Option<String> {
         let Self { interface, ledger, .. } = self;
         let missed = ledger.lost() + ledger.skipped;
@@ -51,8 +51,8 @@ impl Seen {
     }
 }
 
-impl Witness {
-    /// Begins to look at what leaves an interface.
+impl ReferenceCapture {
+    /// Starts to record packets that leave an interface.
     ///
     /// # Errors
     /// When the kernel refuses it.
@@ -70,7 +70,7 @@ impl Witness {
     ///
     /// # Errors
     /// When what was seen cannot be read.
-    pub(super) fn watch(self, stop: &Stop) -> anyhow::Result<Seen> {
+    pub(super) fn watch(self, stop: &Stop) -> anyhow::Result<ReferencePackets> {
         let Self { interface, layers } = self;
         let mut departures = Departures::new();
         let (ledger, outcome) = layers.run(stop, &mut |packet| {
@@ -78,14 +78,14 @@ impl Witness {
             Ok(())
         });
         outcome.with_context(|| format!("the reference capture at {interface} failed"))?;
-        Ok(Seen { interface, departures, ledger })
+        Ok(ReferencePackets { interface, departures, ledger })
     }
 }
 
 fn note(packet: &Journey, departures: &mut Departures) {
     let number = number_of(&packet.head).and_then(|number| usize::try_from(number).ok());
     // Numbers go up by one; those of a stranger must not take memory.
-    if let Some(number) = number.filter(|number| *number < MOST_PACKETS) {
+    if let Some(number) = number.filter(|number| *number < MAX_PACKETS) {
         if departures.len() <= number {
             departures.resize(number + 1, None);
         }
