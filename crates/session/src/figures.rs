@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use wirestamp_metrics::{Distribution, InterArrival};
 
-/// What was recorded.
+/// Totals of a recording.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Figures {
     /// Packets captured, and in the file if there is one.
@@ -14,22 +14,21 @@ pub struct Figures {
     pub bytes: u64,
     /// Times between packets.
     pub interarrival_ns: InterArrival,
-    /// How much later than the kernel's own stamp the raw one was taken; empty where the stamp is
-    /// the kernel's.
+    /// Delay of the raw stamp after the kernel's; empty where the kernel's stamp is used.
     pub acquisition_lag_ns: Distribution,
-    /// The largest error of a stamp against system time; none without packets.
+    /// Max error of a stamp against system time; `None` without packets.
     pub error_ns: Option<i64>,
-    /// How often the system clock was stepped meanwhile.
+    /// Steps of the system clock during the recording.
     pub clock_steps: u32,
-    /// What is in the file of anchors, if there is one.
+    /// Content of the anchor file, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub anchors: Option<AnchorCount>,
-    /// The files that have the packets, the oldest first.
+    /// Files of the packets, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<PathBuf>,
 }
 
-/// What was kept so that stamps can be converted again.
+/// Anchors kept for a later conversion of stamps.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct AnchorCount {
     /// Anchors in the file.

@@ -1,7 +1,7 @@
 //! Observation points of one process, from the capture to the correlator.
 //!
-//! [`Recording`] counts and writes the packets of a capture. [`PairSession`] brings the captures of two points to one
-//! correlator, and [`compare()`] does the same with two capture files. [`flows`] follows the flows of one point.
+//! [`Recording`] counts and writes the packets of a capture. [`PairSession`] correlates the captures of two
+//! points, and [`compare()`] those of two capture files. [`flows`] follows the flows of one point.
 
 #![forbid(unsafe_code)]
 

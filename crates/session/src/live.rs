@@ -16,19 +16,19 @@ pub struct LiveFigures {
     error_ns: AtomicI64,
 }
 
-/// What [`LiveFigures`] said at a moment.
+/// A snapshot of [`LiveFigures`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Glance {
     /// Packets captured so far.
     pub packets: u64,
     /// Bytes on the wire, without check sequences, of these packets.
     pub bytes: u64,
-    /// When the last of them was stamped, and how far that can be off from system time.
+    /// Stamp of the last packet, and its max error against system time.
     pub newest: Option<(Time<Utc>, Span)>,
 }
 
 impl LiveFigures {
-    /// What they say now.
+    /// The current values.
     #[must_use]
     pub fn glance(&self) -> Glance {
         let packets = self.packets.load(Ordering::Relaxed);
@@ -40,7 +40,7 @@ impl LiveFigures {
         Glance { packets, bytes, newest: (packets > 0).then(newest) }
     }
 
-    /// Shows the figures after a packet with this stamp. For one thread only.
+    /// Updates the figures after a packet with this stamp. Call from one thread only.
     #[inline]
     pub(crate) fn show(&self, figures: &Figures, stamp: &Stamp) {
         self.newest_ns.store(stamp.utc.as_nanos(), Ordering::Relaxed);

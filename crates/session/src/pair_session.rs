@@ -1,4 +1,4 @@
-//! Two running captures that meet at one correlator.
+//! Two running captures with one correlator.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -14,42 +14,42 @@ use crate::recording::Recording;
 /// Correlates the observations of two points on this machine. Calls `record` with every outcome.
 pub struct PairSession<R> {
     state: Mutex<(Correlator, R)>,
-    /// The two points: as they begin, and when they have ended, as they were.
+    /// States of the two points.
     sights: [Mutex<PointState>; 2],
 }
 
-/// What one tap captured.
+/// Result of the capture at one tap.
 #[derive(Debug, Serialize)]
 pub struct TapReport {
-    /// The capture's set-up.
+    /// Settings of the capture.
     pub facts: Facts,
-    /// Where its packets went.
+    /// Ledger of its packets.
     pub ledger: Ledger,
-    /// Whether that accounts for every packet.
+    /// Whether the ledger accounts for every packet.
     pub balanced: bool,
-    /// What was recorded of them.
+    /// Totals of the recording.
     #[serde(flatten)]
     pub figures: Figures,
-    /// Packets with no identity: not IP, or cut too short. They take no part in the measurement.
+    /// Packets with no identity: not IP, or cut too short. They are excluded from the measurement.
     pub unidentified: u64,
 }
 
 impl<R: FnMut(Outcome) + Send> PairSession<R> {
-    /// A meeting of two points that have seen nothing yet.
+    /// A session of two points without packets.
     pub fn new(config: Config, record: R) -> Self {
         Self { state: Mutex::new((Correlator::new(config), record)), sights: Default::default() }
     }
 
-    /// The points see what this one does, rather than every packet and nothing beside.
+    /// Sets the initial state of both points; by default they observe every packet.
     #[must_use]
     pub fn seeing(self, sight: &PointState) -> Self {
         Self { sights: [(); 2].map(|()| Mutex::new(sight.clone())), ..self }
     }
 
-    /// Runs the capture at one point to its end, and brings its packets to the meeting.
+    /// Runs the capture at one point to its end, and correlates its packets.
     ///
     /// # Errors
-    /// What ended the capture early, or kept its file from being finished.
+    /// When the capture ends early, or its file cannot be finished.
     pub fn attend(
         &self,
         point: Point,
@@ -69,18 +69,18 @@ impl<R: FnMut(Outcome) + Send> PairSession<R> {
         Ok(TapReport { facts, balanced: ledger.balances(), ledger, figures, unidentified })
     }
 
-    /// Takes an observation that was made elsewhere.
+    /// Correlates an observation from another source.
     pub(crate) fn observe(&self, point: Point, observation: Observation) {
         let (correlator, record) = &mut *self.lock();
         correlator.observe(point, observation, record);
     }
 
-    /// Takes note that a capture missed packets.
+    /// Records packets that a capture missed.
     pub(crate) fn missed(&self, point: Point, missed: CaptureLoss) {
         self.lock().0.missed(point, missed);
     }
 
-    /// Decides what is still open; what A and B saw.
+    /// Decides all open outcomes. Returns the states of A and B.
     pub fn finish(self) -> [PointState; 2] {
         let (correlator, mut record) =
             self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -100,8 +100,7 @@ impl<R: FnMut(Outcome) + Send> PairSession<R> {
     }
 }
 
-/// One observation point: records the packets of a capture, identifies them and brings them to
-/// the meeting.
+/// One observation point: records the packets of a capture, identifies and correlates them.
 struct Tap<'a, R> {
     point: Point,
     meeting: &'a PairSession<R>,

@@ -1,23 +1,23 @@
-//! What an observation point makes of its packets before they are correlated.
+//! State of an observation point: identities, sample and flows.
 
 use wirestamp_clock::Stamp;
 use wirestamp_metrics::flow::{FlowConfig, FlowMonitor, FlowPacket, FlowReport};
 use wirestamp_metrics::{Observation, Sampling};
 use wirestamp_packet::{LinkType, Packet};
 
-/// The packets of one point, as it sees them itself.
+/// State of one point.
 #[derive(Clone, Debug, Default)]
 pub struct PointState {
     sampling: Option<Sampling>,
     monitor: Option<FlowMonitor>,
-    /// Packets that could not be recognised: not IP, or cut too short. They take no part.
+    /// Packets without identity: not IP, or cut too short. They are excluded.
     pub unidentified: u64,
-    /// Packets that the sample does without.
+    /// Packets that are not in the sample.
     pub not_chosen: u64,
 }
 
 impl PointState {
-    /// A point that has seen nothing, and of whose packets a sample is correlated if there is one.
+    /// A point without packets. If there is a sample, only its packets are correlated.
     #[must_use]
     pub fn new(sampling: Option<&Sampling>) -> Self {
         Self { sampling: sampling.cloned(), ..Self::default() }
@@ -30,19 +30,19 @@ impl PointState {
         Self { monitor: Some(FlowMonitor::new(config)), ..self }
     }
 
-    /// What is known of the flows by this point alone, in no particular order.
+    /// Flow reports of this point, unordered.
     pub fn flows(&mut self) -> impl Iterator<Item = FlowReport> {
         self.monitor.iter_mut().flat_map(FlowMonitor::flows)
     }
 
-    /// Flows of which something was forgotten, for want of room.
+    /// Flows evicted because the table was full.
     #[must_use]
     pub fn evicted_flows(&self) -> u64 {
         self.monitor.as_ref().map_or(0, |monitor| monitor.evicted().flows)
     }
 
-    /// Takes the next frame: what was captured of it, its length on the wire, and its stamp. The
-    /// observation is none if it is to take no part.
+    /// Takes the next frame: what was captured of it, its length on the wire, and its stamp. Returns
+    /// `None` if the packet is excluded.
     pub fn take(
         &mut self,
         link: LinkType,

@@ -1,4 +1,4 @@
-//! What every capture keeps of its packets: a file, if one is asked for, and figures.
+//! Recording of a capture: an optional file, and totals.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub struct Recording<'a> {
     /// Why the file of anchors ended early. The recording of packets continues.
     anchors_failed: Option<Error>,
     figures: Figures,
-    /// Who looks on meanwhile.
+    /// Live figures for other threads.
     live: Option<Arc<LiveFigures>>,
 }
 
@@ -43,13 +43,13 @@ impl<'a> Recording<'a> {
         }
     }
 
-    /// Keeps the anchors of the recorded clock too, from now on and from the last minute.
+    /// Records the clock's anchors too, including those of the last minute.
     #[must_use]
     pub fn keep_anchors(self, log: AnchorLog) -> Self {
         Self { anchors: Some(log), ..self }
     }
 
-    /// Shows what is recorded in `live` too, if there is one, packet by packet.
+    /// Publishes the totals in `live`, if there is one, after each packet.
     #[must_use]
     pub fn show_in(self, live: Option<Arc<LiveFigures>>) -> Self {
         Self { live, ..self }
@@ -66,7 +66,7 @@ impl<'a> Recording<'a> {
             .as_ref()
             .map(|log| AnchorCount { written: log.written(), gaps: log.gaps() });
         self.figures.files = self.writer.as_ref().map_or_else(Vec::new, |w| w.paths().to_vec());
-        // What did not fit on the disk was taken, and is not there.
+        // Packets that could not be written were captured, but are not in the file.
         self.figures.packets = ledger.delivered;
         let lost = self.writer.as_ref().map_or(0, Writer::lost_bytes);
         self.figures.bytes = self.figures.bytes.saturating_sub(lost);
@@ -74,17 +74,17 @@ impl<'a> Recording<'a> {
         (self.figures, written.and(self.anchors_failed.map_or(Ok(()), Err)))
     }
 
-    /// The clock that is recorded against.
+    /// Clock of the recording.
     pub(crate) fn clock(&self) -> &'a ClockService {
         self.clock
     }
 
-    /// What takes times between two of the recorded stamps, with the rate as it is known by now.
+    /// Converter of the time between two recorded stamps, at the current rate.
     pub(crate) fn difference_clock(&self) -> DifferenceClock {
         self.clock.timeline(self.domain).difference()
     }
 
-    /// Takes note of what has become known of the clock.
+    /// Updates rate and error from the clock.
     fn refresh(&mut self) {
         let timeline = self.clock.timeline(self.domain);
         self.figures.interarrival_ns.set_difference_clock(timeline.difference());

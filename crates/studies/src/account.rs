@@ -15,16 +15,16 @@ use wirestamp_report::figures::{FIRST_SERIES, Figure};
 use wirestamp_report::format::{Escaped, count, plural};
 use wirestamp_report::sheet::{Heading, document, key, on_every_screen, pairs, section, terms};
 
-/// What came of a study. Serialises as the document of `wirestamp study NAME --json`.
+/// Result of a study. Serialises as the document of `wirestamp study NAME --json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Account {
-    /// What was asked: the headline.
+    /// Headline of the report.
     #[serde(skip)]
     pub title: &'static str,
     /// How the runs were made.
     #[serde(flatten)]
     pub making: Making,
-    /// What the paper finds, and whether it is so here.
+    /// Claims of the paper and their verdicts here.
     pub claims: Vec<Claim>,
     /// The paper that this is compared with.
     pub paper: &'static str,
@@ -40,7 +40,7 @@ pub struct Account {
     /// What else to know of the machines, here and in the paper: what, and which.
     #[serde(skip)]
     pub machine: Vec<(String, String)>,
-    /// The report, if one was wanted.
+    /// The report file, if a folder is set.
     pub report: Option<PathBuf>,
 }
 
@@ -54,7 +54,7 @@ pub struct Making {
     pub sittings: usize,
     /// Whether it was stopped before all runs were done.
     pub interrupted: bool,
-    /// What made the order of the runs.
+    /// Seed of the order of the runs.
     pub seed: u64,
     /// Repetitions that were done of every cell.
     pub repetitions: u32,
@@ -74,14 +74,14 @@ impl Making {
     }
 }
 
-/// What belongs together on the page.
+/// A section of the page.
 #[derive(Clone, Debug)]
 pub struct Section {
     /// Its name within the page: letters, digits and hyphens.
     pub id: String,
     /// Its heading.
     pub heading: String,
-    /// What is in it.
+    /// Its parts.
     pub parts: Vec<Part>,
 }
 
@@ -160,7 +160,7 @@ pub(crate) fn claims(claims: &[Claim]) -> String {
     format!("<ul class=\"claims\">\n{claims}</ul>\n")
 }
 
-/// What this is, in sentences.
+/// Summary sentences.
 fn summary(account: &Account) -> Vec<String> {
     let mut summary = vec![format!("Reproduced experiment: {}.", account.paper)];
     if account.making.interrupted {

@@ -46,14 +46,14 @@ pub trait Mesh {
     /// The lab of the mesh.
     fn lab(&self) -> &MeshLab;
 
-    /// What a task has measured between two points in the seconds that begin at a time, in nanoseconds since
+    /// Results of a task between two points for the seconds that begin at a time, in nanoseconds since
     /// 1970 (UTC), or later. Only final results.
     ///
     /// # Errors
     /// When a node has ended, or the controller does not answer.
     fn seconds(&mut self, task: &str, from: i64) -> anyhow::Result<Vec<Second>>;
 
-    /// What a task has counted so far at one point.
+    /// Counts of a task at one point.
     ///
     /// # Errors
     /// As of [`Mesh::seconds`].
@@ -160,7 +160,7 @@ pub(crate) fn until<T>(
     Ok(None)
 }
 
-/// A task that measures from tap A to tap B what passes a filter, or a share of it.
+/// A passive task from tap A to tap B, for packets that pass a filter, or a share of them.
 pub(crate) fn passive(filter: &str, share: f64) -> String {
     format!(
         "[[task]]\nname = \"passive\"\nmeasure = \"passive-delay\"\nfrom = \"roof/{TAP_A}\"\n\

@@ -25,11 +25,11 @@ type RunOverMesh =
 
 /// A study.
 pub struct Entry {
-    /// What it is called by.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What it finds out.
+    /// Subject, for the list of studies.
     pub about: &'static str,
-    /// The paper whose experiment it makes again.
+    /// The reproduced paper.
     pub paper: &'static str,
     /// How it is run.
     pub(crate) run: Run,
@@ -118,7 +118,7 @@ impl Entry {
         STUDIES.iter().find(|study| study.name == name)
     }
 
-    /// Runs it, and writes its report if one is wanted: `NAME.html` in the folder.
+    /// Runs the study. With a folder, writes the report `NAME.html` there.
     ///
     /// # Errors
     /// When a cell cannot be run, or the folder cannot be used or holds the results of another design.
@@ -160,7 +160,7 @@ impl Entry {
         let mut lasts = Duration::ZERO;
         if let Ok(stop) = Stop::new() {
             stop.request();
-            // What cannot be run says so when it is run.
+            // Running a study reports why it cannot be run.
             let _ = (self.run)(options, &stop, &mut |progress| lasts += progress.left);
         }
         lasts
@@ -183,7 +183,7 @@ pub fn timers_beside(
     reported("timers", options, account)
 }
 
-/// The account, with its report where one is wanted.
+/// The account, with its report if a folder is set.
 fn reported(name: &str, options: &Options, mut account: Account) -> anyhow::Result<Account> {
     if let Some(folder) = &options.folder {
         let report = folder.join(name).with_extension("html");

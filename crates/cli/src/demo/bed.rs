@@ -1,4 +1,4 @@
-//! What the demo sends, and over what path.
+//! Streams and path of the demo.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -10,9 +10,9 @@ use wirestamp_traffic::{Pattern, PatternError, SEQUENCE_LOW_BYTE_OFFSET, Stream,
 /// One of the demo's streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Role {
-    /// What it stands for.
+    /// Name of the stream in the report.
     pub(super) name: &'static str,
-    /// The same in a word.
+    /// Short name.
     pub(super) short: &'static str,
     /// UDP destination port; identifies the flow.
     pub(super) port: u16,
@@ -26,7 +26,7 @@ pub(super) const BURST: Role = Role { name: "Burst", short: "burst", port: 5008 
 pub(super) const ROLES: [Role; 3] = [CALL, VIDEO, BURST];
 
 /// The path: the video alone takes 89 % of the bottleneck, a burst on top of it fills the queue.
-/// Of the video, every 128th packet is copied, and every 32nd overtakes what waits in the queue.
+/// Every 128th packet of the video is duplicated, and every 32nd overtakes the queue.
 pub(super) fn impairments() -> Impairments {
     let video =
         |mask, value| Selector { port: VIDEO.port, offset: SEQUENCE_LOW_BYTE_OFFSET, mask, value };
@@ -37,12 +37,12 @@ pub(super) fn impairments() -> Impairments {
     }
 }
 
-/// The longest time that the full queue holds a packet back.
+/// Max queueing delay.
 pub(super) fn full_queue(path: &Impairments) -> Span {
     at_the_rate(path, path.queue_bytes)
 }
 
-/// The time that the longest frame of the bed takes to leave.
+/// Serialisation delay of the longest frame.
 pub(super) fn full_frame(path: &Impairments) -> Span {
     at_the_rate(path, 1514)
 }

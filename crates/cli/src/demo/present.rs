@@ -1,4 +1,4 @@
-//! The demo's findings as a report.
+//! The demo's result as a report.
 
 use wirestamp_clock::{Time, Utc};
 use wirestamp_metrics::Config as Correlation;
@@ -7,7 +7,7 @@ use super::recorder::{Recorder, Stream};
 use super::result::{DemoResult, StreamResult, millis};
 use wirestamp_report::{Circumstances, date};
 
-/// The page about a run that began at `started`.
+/// Report page of a run that began at `started`.
 pub(super) fn report(
     findings: &DemoResult,
     recorder: &Recorder,
@@ -47,7 +47,7 @@ fn summary(findings: &DemoResult) -> Vec<String> {
     summary
 }
 
-/// What the path did to a stream, in a sentence.
+/// Loss, reordering and delay of a stream, in a sentence.
 pub(super) fn verdict(found: &StreamResult) -> String {
     let counts = found.quality.counts();
     let Some(delay) = found.quality.delay().summary() else {
@@ -62,9 +62,10 @@ pub(super) fn verdict(found: &StreamResult) -> String {
     .into_iter()
     .flatten()
     .collect();
-    let harm = if harm.is_empty() { "none harmed".into() } else { harm.join(", ") };
+    let harm =
+        if harm.is_empty() { "none lost, duplicated or reordered".into() } else { harm.join(", ") };
     format!(
-        "{} packets, {harm}; {:.1} ms on average, 99 % within {:.1} ms.",
+        "{} packets, {harm}; mean delay {:.1} ms, p99 {:.1} ms.",
         counts.sent,
         delay.mean / 1e6,
         millis(delay.p99),

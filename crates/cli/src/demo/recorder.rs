@@ -1,25 +1,25 @@
-//! What the two taps found, stream by stream.
+//! Results of the two taps by stream.
 
 use wirestamp_clock::{Span, Stamp, Time, Utc};
 use wirestamp_metrics::{Outcome, Quality};
 
 use super::bed::{ROLES, Role};
 
-/// Takes the outcomes of the correlator apart by stream.
+/// Sorts the correlator's outcomes by stream.
 #[derive(Debug)]
 pub(super) struct Recorder {
     pub(super) total: Quality,
     pub(super) streams: [Stream; ROLES.len()],
 }
 
-/// What was found of one stream, whole and packet by packet.
+/// Results of one stream: totals and packets.
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) role: Role,
     pub(super) quality: Quality,
-    /// When each packet that arrived was sent, and how long it took.
+    /// Time of sending and delay of each packet that arrived.
     pub(super) delays: Vec<(Time<Utc>, Span)>,
-    /// When each lost packet was sent.
+    /// Time of sending of each lost packet.
     pub(super) lost: Vec<Time<Utc>>,
     /// The stamps at tap A and at tap B.
     stamps: [Vec<Stamp>; 2],

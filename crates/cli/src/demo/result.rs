@@ -10,18 +10,18 @@ use wirestamp_metrics::numeric::nanos_to_f64;
 use wirestamp_report::Check;
 use wirestamp_session::TapReport;
 
-/// What to do.
+/// Options of the demo.
 #[derive(Clone, Debug)]
 pub(super) struct Options {
-    /// How long packets are sent.
+    /// Duration of sending.
     pub(super) duration: Duration,
-    /// Where the report and the captures go. Made if it does not exist.
+    /// Folder of the report and the captures; created if missing.
     pub(super) folder: PathBuf,
     /// Whether the packets are IPv6 rather than IPv4.
     pub(super) ipv6: bool,
 }
 
-/// How far the run is.
+/// Progress of the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Progress {
     /// Another step has begun.
@@ -30,26 +30,26 @@ pub(super) enum Progress {
     Sending(f64),
 }
 
-/// What came of it. Serialises as the document of `wirestamp demo --json`.
+/// Result of the demo. Serialises as the document of `wirestamp demo --json`.
 #[derive(Debug, Serialize)]
 pub(super) struct DemoResult {
-    /// Whether it was stopped before everything was sent.
+    /// Whether the run was interrupted.
     pub(super) interrupted: bool,
-    /// The clock behind the stamps.
+    /// Clock of the stamps.
     pub(super) clock: ClockStatus,
     /// The bottleneck's rate in bit/s.
     pub(super) rate_bits_per_s: u64,
     /// The bottleneck's queue in bytes.
     pub(super) queue_bytes: u32,
-    /// Each stream, and what the path did to it.
+    /// Result of each stream.
     pub(super) streams: Vec<StreamResult>,
     /// All streams together.
     pub(super) total: Quality,
-    /// What was compared with the truth.
+    /// Comparisons with the truth.
     pub(super) checks: Vec<Check>,
     /// The two taps, A and B.
     pub(super) taps: Vec<TapReport>,
-    /// Where less was granted than asked for, or a part of the truth is missing, in words.
+    /// Notes: permissions that were not granted, and missing parts of the truth.
     pub(super) notes: Vec<String>,
     /// The report.
     pub(super) report: PathBuf,
@@ -57,16 +57,16 @@ pub(super) struct DemoResult {
     pub(super) captures: [PathBuf; 2],
 }
 
-/// What was found of one stream.
+/// Result of one stream.
 #[derive(Debug, Serialize)]
 pub(super) struct StreamResult {
-    /// What it stands for.
+    /// Name of the stream.
     pub(super) name: &'static str,
-    /// Its rhythm, in words.
+    /// Description of its pattern.
     pub(super) pattern: String,
     /// Its UDP destination port.
     pub(super) port: u16,
-    /// What the path did to it.
+    /// Loss, delay and order of its packets.
     #[serde(flatten)]
     pub(super) quality: Quality,
 }

@@ -19,37 +19,36 @@ use super::result::{DemoResult, Options, Progress, StreamResult};
 use wirestamp_report::Check;
 use wirestamp_session::{PairSession, Recording, TapReport};
 
-/// How long the packets that are under way at the end may take to arrive: many times what the
-/// full queue holds.
+/// Max time for the last packets to arrive: many times the queueing delay of the full queue.
 const LAST_PACKETS: Duration = Duration::from_secs(5);
-/// How often the bottleneck is asked whether it has let them all out. It has no event to wait for,
-/// and asking starts a process.
+/// Interval between checks whether the bottleneck is empty. It has no event to wait for, and each
+/// check starts a process.
 const LAST_PACKETS_INTERVAL: Duration = Duration::from_millis(20);
-/// How often progress is reported.
+/// Interval of progress reports.
 const PROGRESS: Duration = Duration::from_millis(100);
 
-/// What a run works with.
+/// Lab, clock and options of a run.
 pub(super) struct Run<'a> {
     options: &'a Options,
     clock: &'a ClockService,
     lab: &'a PathLab,
-    /// When it began, by the clock that stamps the packets.
+    /// Begin of the run, by the clock of the stamps.
     pub(super) started: Time<Utc>,
 }
 
-/// What the ends of the path know.
+/// Counts of sender, sockets and queue.
 pub(super) struct Traffic {
     pub(super) sent: SendReport,
     pub(super) arrived: Vec<SinkReport>,
-    /// Whether the last packet had left the bottleneck, one way or the other.
+    /// Whether the last packet had left the bottleneck or been dropped.
     pub(super) all_arrived: bool,
 }
 
-/// What came of a run.
+/// Raw result of a run.
 pub(super) struct Measured {
     pub(super) traffic: Traffic,
     pub(super) taps: Vec<TapReport>,
-    /// Where less was granted than asked for, in words.
+    /// Notes: permissions that were not granted.
     pub(super) notes: Vec<String>,
 }
 
@@ -84,8 +83,8 @@ impl<'a> Run<'a> {
         measured
     }
 
-    /// Captures at both taps, with what is to be said of them: with stamps of the softIRQ, which no
-    /// scheduler delays; where the kernel grants no XDP program, with raw stamps of threads.
+    /// Captures at both taps, with notes. Stamps are taken in the softIRQ, which no scheduler delays; where
+    /// XDP is not available, threads take raw stamps.
     ///
     /// What a capture by XDP notes is about TCP, which the demo does not send.
     fn captures(&self) -> anyhow::Result<([Capture; 2], Vec<String>)> {
@@ -95,7 +94,7 @@ impl<'a> Run<'a> {
         };
         let captures = self.open(&raw_stamps)?;
         let mut notes = vec![format!(
-            "stamps are of threads that the scheduler may delay, because there are none of the \
+            "stamps are taken by threads that the scheduler may delay, because there are none of the \
              softIRQ: {refused:#}"
         )];
         notes.extend(captures.iter().flat_map(|capture| capture.facts().notes.clone()));
@@ -135,8 +134,8 @@ impl<'a> Run<'a> {
         Ok(meeting.attend(point, capture, recording, stop)?)
     }
 
-    /// Sends everything, waits for the last packet to come out of the queue, and collects what the
-    /// ends of the path counted.
+    /// Sends everything, waits for the last packet to come out of the queue, and collects the counts of
+    /// both ends of the path.
     fn traffic(&self, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> anyhow::Result<Traffic> {
         let ipv6 = self.options.ipv6;
         let listen = || ROLES.map(|role| Sink::bind(bed::destination(role, ipv6)));

@@ -1,4 +1,4 @@
-//! What is known of the run from elsewhere than the taps, and whether the taps agree.
+//! Comparison of the taps with independent sources: sender, sockets, queue, tcpdump.
 
 use wirestamp_clock::Span;
 use wirestamp_lab::{BottleneckCounters, Impairments};
@@ -12,20 +12,21 @@ use super::witness::Testimony;
 use wirestamp_report::Check;
 use wirestamp_session::TapReport;
 
-/// How far the mean delay may be from tcpdump's.
+/// Max difference of the mean delay from tcpdump's.
 const WITNESS_PERCENT: f64 = 2.0;
-/// How far the longest delay may be from the full queue's: packets do not fill the queue to the byte, and the token bucket lets some leave at once.
+/// Max difference of the max delay from the full queue's: packets do not fill the queue to the byte, and the token
+/// bucket lets some leave at once.
 const QUEUE_PERCENT: f64 = 10.0;
 
-/// What is known.
+/// Counts of independent sources.
 pub(super) struct Truth<'a> {
     /// The sender's own count.
     pub(super) sent: &'a SendReport,
-    /// What each stream's socket received, in the order of the streams.
+    /// Packets received by each stream's socket, in the order of the streams.
     pub(super) arrived: &'a [SinkReport],
     /// The queue's own count.
     pub(super) bottleneck: BottleneckCounters,
-    /// Copies that the router says it made.
+    /// Duplicates made by the router, by its own count.
     pub(super) copies: u64,
     /// Configured impairments of the path.
     pub(super) path: &'a Impairments,
@@ -34,7 +35,7 @@ pub(super) struct Truth<'a> {
 }
 
 impl Truth<'_> {
-    /// Sets the truth beside what the taps found.
+    /// Compares the truth with the results of the taps.
     pub(super) fn checks(&self, found: &Recorder, taps: &[TapReport]) -> Vec<Check> {
         let mut checks = vec![
             self.per_stream(
@@ -49,14 +50,14 @@ impl Truth<'_> {
                 found,
                 |sent, arrived| sent.saturating_sub(arrived.distinct),
                 |counts| counts.lost,
-                "sent, less the different ones that the receiving socket got",
+                "packets sent minus distinct packets received at the socket",
             ),
             self.per_stream(
-                "Copies that arrived",
+                "Duplicates received",
                 found,
                 |_, arrived| arrived.duplicated,
                 |counts| counts.duplicated,
-                "sequence numbers that the receiving socket got again",
+                "repeated sequence numbers at the receiving socket",
             ),
             self.per_stream(
                 "Packets reordered",
@@ -113,7 +114,7 @@ impl Truth<'_> {
         let truth = self.bottleneck.dropped_packets;
         let measured = (found.sent + self.copies).saturating_sub(found.received);
         Check {
-            what: "Packets that the bottleneck dropped, copies included".into(),
+            what: "Packets dropped by the bottleneck, including duplicates".into(),
             truth: truth.to_string(),
             measured: measured.to_string(),
             within_percent: None,
@@ -126,16 +127,16 @@ impl Truth<'_> {
         let complete = self.arrived.iter().all(SinkReport::is_complete);
         let dropped: u32 = self.arrived.iter().map(|report| report.dropped).sum();
         Check {
-            what: "Packets that the receiving sockets dropped".into(),
+            what: "Packets dropped by the receiving sockets".into(),
             truth: "0".into(),
             measured: dropped.to_string(),
             within_percent: None,
             holds: complete,
-            how: "otherwise the counts above would be no truth".into(),
+            how: "must be 0, because the counts above are the reference".into(),
         }
     }
 
-    /// A machine that stands still keeps packets in the queue for longer; only tcpdump knows.
+    /// When the machine stalls, packets stay in the queue for longer; only tcpdump shows it.
     fn longest(&self, found: &Quality) -> Option<Check> {
         let longest = millis(found.delay().summary()?.max);
         let full = millis(full_queue(self.path).as_nanos());
@@ -143,7 +144,7 @@ impl Truth<'_> {
         let stood_still = millis(stood_still.as_nanos());
         let truth = full + stood_still;
         Some(Check {
-            what: "Longest delay".into(),
+            what: "Max delay".into(),
             truth: format!("{truth:.1} ms"),
             measured: format!("{longest:.1} ms"),
             within_percent: Some(QUEUE_PERCENT),
@@ -175,12 +176,12 @@ impl Truth<'_> {
 fn captures(taps: &[TapReport]) -> Check {
     let lost: Vec<_> = taps.iter().map(|tap| tap.ledger.lost()).collect();
     Check {
-        what: "Packets that the captures lost: tap A, tap B".into(),
+        what: "Packets lost by the captures: tap A, tap B".into(),
         truth: join(&vec![0; taps.len()]),
         measured: join(&lost),
         within_percent: None,
         holds: taps.iter().all(|tap| tap.balanced && tap.ledger.lost() == 0),
-        how: "otherwise their loss could pass for the network's; the ledgers have to balance"
+        how: "must be 0, so that capture loss is not counted as network loss; the ledgers must balance"
             .into(),
     }
 }

@@ -1,5 +1,4 @@
-//! A second measurement of the same packets, by somebody else: tcpdump with the kernel's stamps at
-//! both taps.
+//! Reference measurement of the same packets: tcpdump with the kernel's stamps at both taps.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
@@ -39,7 +38,7 @@ impl Witness {
         Ok(Some(Self { taps: [a, b] }))
     }
 
-    /// Ends both, and says what they found.
+    /// Stops both and returns their results.
     pub(super) fn finish(mut self) -> anyhow::Result<Testimony> {
         self.taps.iter_mut().try_for_each(Tcpdump::finish)?;
         let [a, b] = self.taps.each_ref().map(|tap| Reader::open(&tap.file));
@@ -49,13 +48,13 @@ impl Witness {
     }
 }
 
-/// What the two tcpdumps saw.
+/// Results of the two tcpdumps.
 #[derive(Default)]
 pub(super) struct Testimony {
     pub(super) quality: Quality,
-    /// When each packet came to tap B, copies included.
+    /// Stamps at tap B, duplicates included.
     arrivals: Vec<Time<Utc>>,
-    /// When the packet that took longest was at tap A, and how long it took.
+    /// Stamp at tap A and delay of the packet with the max delay.
     longest: Option<(Time<Utc>, Span)>,
 }
 
@@ -106,7 +105,7 @@ impl Tcpdump {
             Err(error) => return Err(error).context("cannot start tcpdump"),
         };
         let said = child.stderr.take().context("tcpdump has no standard error")?;
-        let file = TempPath::try_from_path(file).context("cannot tell the current folder")?;
+        let file = TempPath::try_from_path(file).context("cannot read the current folder")?;
         let mut tcpdump = Self { child, said: BufReader::new(said), file };
         let mut all = String::new();
         while !all.contains("listening on") {
@@ -126,9 +125,9 @@ impl Tcpdump {
         let dropped = last_words
             .lines()
             .find_map(|line| line.strip_suffix(" packets dropped by kernel"))
-            .context("tcpdump did not say what it dropped")?;
+            .context("tcpdump did not report its drops")?;
         if dropped != "0" {
-            bail!("tcpdump dropped {dropped} packets, which makes it no witness; run it again");
+            bail!("tcpdump dropped {dropped} packets, so it is no reference; run the demo again");
         }
         Ok(())
     }

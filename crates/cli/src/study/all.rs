@@ -16,7 +16,7 @@ pub(super) fn run(arguments: named::Arguments, output: Output) -> anyhow::Result
     let options = arguments.options();
     let stop = stop_on_signal()?;
     let bar = progress_bar(output);
-    bar.set_message("looking at what is to be done");
+    bar.set_message("checking earlier results");
     let outcomes = site::run(STUDIES, &options, &stop, &mut |progress| show(&bar, progress));
     bar.finish_and_clear();
     let outcomes = outcomes?;
@@ -35,7 +35,7 @@ pub(super) fn run(arguments: named::Arguments, output: Output) -> anyhow::Result
     Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// What each study found, in sentences.
+/// Verdicts of each study, in sentences.
 fn text(outcomes: &Vec<Outcome>, index: Option<&Path>) -> String {
     let mut text = String::new();
     for outcome in outcomes {

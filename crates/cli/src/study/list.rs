@@ -31,7 +31,7 @@ pub(crate) fn run(output: Output) -> anyhow::Result<ExitCode> {
     output.result(&List { studies }, |list| {
         let width = list.studies.iter().map(|study| study.name.len()).max().unwrap_or(0) + 2;
         let line = |Item { name, about, paper, mesh }: &Item| {
-            let mesh = if *mesh { "; with --mesh by a mesh" } else { "" };
+            let mesh = if *mesh { "; --mesh measures with a mesh" } else { "" };
             format!("{name:<width$}{about}{mesh}\n{:width$}{paper}\n", "")
         };
         list.studies.iter().map(line).collect()

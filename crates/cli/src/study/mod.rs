@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
 enum Study {
     /// List the studies, each with its paper
     List,
-    /// All studies one after the other, and a page that leads to their reports
+    /// Run all studies and write an index page of their reports
     All(named::Arguments),
     /// Cost of reading each time source (Fedotova and Siemens, "HighPerTimer")
     Timers(timers::Arguments),
@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
     }
 }
 
-/// What was measured, when, and on what.
+/// Title, time and machine of a study.
 fn header(title: &str, here: &Circumstances) -> String {
     format!(
         "{title}\n{} UTC; Linux {}; {}; the kernel keeps time by {}\n{}\n",
@@ -77,14 +77,14 @@ fn header(title: &str, here: &Circumstances) -> String {
     )
 }
 
-/// A table below what it shows.
+/// A table below its caption.
 fn titled(Table { caption, heads, rows }: &Table) -> String {
     let heads: Vec<_> = heads.iter().map(String::as_str).collect();
     let rows: Vec<Vec<_>> = rows.iter().map(|row| row.iter().map(|c| plain(c)).collect()).collect();
     format!("{caption}\n{}", table(&heads, &rows))
 }
 
-/// Moves the bar to where an experiment is, and says what is run and how long the rest will take.
+/// Moves the bar to where an experiment is, and shows the current run and the remaining time.
 fn show(bar: &ProgressBar, Progress { share, left, doing }: &Progress) {
     bar.set_position(per_mille(*share));
     let left = left.as_secs();

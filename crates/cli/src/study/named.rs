@@ -21,10 +21,10 @@ use crate::progress::progress_bar;
     interrupted study. The report lists all departures from the paper."
 )]
 pub(crate) struct Arguments {
-    /// Do as little as shows something, in less than two minutes a study
+    /// Run a short version, less than two minutes a study
     #[arg(long)]
     quick: bool,
-    /// Order the runs by this number
+    /// Seed for the order of the runs
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
     /// Keep raw results and write a report with figures into this folder
@@ -44,7 +44,7 @@ pub(super) fn run(name: &str, arguments: Arguments, output: Output) -> anyhow::R
     measure(arguments, output, |options, stop, progress| study.run(options, stop, progress))
 }
 
-/// Measures as `run` does, and prints what came of it.
+/// Calls `run` and prints the result.
 pub(super) fn measure(
     arguments: Arguments,
     output: Output,
@@ -79,7 +79,7 @@ fn text(account: &Account) -> String {
     text
 }
 
-/// What a terminal can show of a section.
+/// The text part of a section.
 fn of_section(section: &Section) -> String {
     let part = |part: &Part| match part {
         Part::Table(table) if table.rows.is_empty() => String::new(),

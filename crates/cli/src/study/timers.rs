@@ -1,4 +1,4 @@
-//! `wirestamp study timers`, which takes more words than the others.
+//! `wirestamp study timers`, which has more options than the others.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,8 +11,8 @@ use crate::output::Output;
 
 #[derive(Args)]
 #[group(skip)]
-#[command(after_help = "Measures what Tables 1 and 2 and Figures 2 and 3 of the paper show. The \
-    cost of a read is what passes between two reads in a row, in the source's own ticks. \
+#[command(after_help = "Reproduces Tables 1 and 2 and Figures 2 and 3 of the paper. The \
+    cost of a read is the time between two consecutive reads, in the source's own ticks. \
     A read is a peak, and filtered, if it costs more than the upper quartile by over three times \
     the distance between the quartiles; the paper does not say how it filters. The report lists \
     all departures from the paper.\n\nExample:\n  \
@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "COUNT", conflicts_with = "quick",
         value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     rounds: Option<u32>,
-    /// Show what this JSON document of the same study says of sources that this machine has not
+    /// JSON document of the same study on another machine, for sources that this machine lacks
     #[arg(long, value_name = "FILE")]
     beside: Option<PathBuf>,
 }

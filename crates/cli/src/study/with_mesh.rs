@@ -15,7 +15,7 @@ use crate::output::Output;
 pub(crate) struct Arguments {
     #[command(flatten)]
     as_all: named::Arguments,
-    /// Measure with a controller and probes of a mesh, processes of their own in network namespaces
+    /// Measure with a mesh: controller and probes are separate processes in network namespaces
     #[arg(long)]
     mesh: bool,
 }

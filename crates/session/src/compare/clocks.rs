@@ -1,9 +1,9 @@
-//! What two files say of their clocks.
+//! Clock errors of two files.
 
 use wirestamp_capture::file::Provenance;
 use wirestamp_clock::Span;
 
-/// How wrong a delay can be whose ends were stamped at any of these interfaces.
+/// Max clock error of a delay between any of these interfaces.
 pub(super) fn clock_error(
     a: &[Option<&Provenance>],
     b: &[Option<&Provenance>],

@@ -1,26 +1,25 @@
-//! What is taken off B's stamps before they are compared with A's.
+//! Correction of B's stamps before they are compared with A's.
 
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::SkewEstimate;
 
-/// How B's clock differs from A's, as far as that is to be taken out of the delays.
+/// Offset and skew of B's clock that are removed from the delays.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Correction {
-    /// How far B's clock is ahead of A's.
+    /// Offset of B's clock ahead of A's.
     pub offset: Span,
-    /// The skew between them. At its `since` it is not felt yet, so that delays keep the size that
-    /// they have there.
+    /// Skew of B's clock. Zero at `since`, so that delays keep their size of that time.
     pub skew: Option<SkewEstimate>,
 }
 
 impl Correction {
-    /// What B's clock would have shown at `time` if it did not differ.
+    /// The stamp `time` of B on A's clock.
     #[must_use]
     pub fn of_b(&self, time: Time<Utc>) -> Time<Utc> {
         time - self.offset - self.gained(time)
     }
 
-    /// What B's clock has gained by the skew until it shows `time`.
+    /// Gain of B's clock through the skew until `time`.
     fn gained(&self, time: Time<Utc>) -> Span {
         let Some(SkewEstimate { ppm, floor, since, .. }) = self.skew else { return Span::ZERO };
         // `since` is of A's time, and the delay there takes it to B's.

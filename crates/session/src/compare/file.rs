@@ -13,7 +13,7 @@ use crate::point_state::PointState;
 /// Largest accepted step back between stamps: the correlator's default tolerance.
 const MAX_STEP_BACK: Span = Span::from_millis(100);
 
-/// A file, as far as it has been read.
+/// A capture file and its read position.
 pub(super) struct File<'a> {
     pub(super) reader: Reader,
     filter: Option<&'a Filter>,
@@ -28,13 +28,13 @@ pub(super) struct File<'a> {
     disorder: Disorder,
 }
 
-/// Packets that stand after ones with much later stamps.
+/// Packets out of order: after packets with much later stamps.
 #[derive(Clone, Copy, Debug, Default)]
 struct Disorder {
     /// The latest stamp so far.
     latest: Option<Time<Utc>>,
     packets: u64,
-    /// By how much a stamp was behind the latest at the most.
+    /// Max step back from the latest stamp.
     most: Span,
 }
 
@@ -51,7 +51,7 @@ impl Disorder {
 }
 
 impl<'a> File<'a> {
-    /// A file of which nothing has been read yet.
+    /// Opens a file.
     pub(super) fn new(
         reader: Reader,
         partial: bool,
@@ -72,7 +72,7 @@ impl<'a> File<'a> {
         }
     }
 
-    /// The next packet that passes the filter, can be recognised, and is chosen if there is a sample.
+    /// The next packet that passes the filter, has an identity, and is in the sample.
     pub(super) fn next(&mut self) -> Result<Option<Observation>, Error> {
         while self.damage.is_none() {
             let mut packet = match self.reader.next_packet() {
@@ -100,19 +100,19 @@ impl<'a> File<'a> {
         Ok(None)
     }
 
-    /// What the capture lost before the packet that was read last, and not before the one ahead of it.
+    /// Packets lost by the capture between the last two packets read.
     pub(super) fn take_missed(&mut self) -> impl Iterator<Item = CaptureLoss> {
         let packets = self.missed.iter().map(|missed| missed.packets);
         self.dated = packets.fold(self.dated, u64::saturating_add);
         self.missed.drain(..)
     }
 
-    /// What the capture lost at times that the file does not say.
+    /// Packets lost by the capture at times that are not in the file.
     pub(super) fn undated(&self) -> u64 {
         self.reader.capture_lost().saturating_sub(self.dated)
     }
 
-    /// What is to be known of the file before figures are believed.
+    /// Warnings about the file that limit the results.
     pub(super) fn remarks(&self) -> impl Iterator<Item = String> {
         let Disorder { packets, most, .. } = self.disorder;
         let disorder = (packets > 0).then(|| {
@@ -125,7 +125,7 @@ impl<'a> File<'a> {
         self.damage.clone().into_iter().chain(disorder)
     }
 
-    /// What is said of the interfaces that took part; of all, if no packet did.
+    /// Interfaces with packets in the comparison; all, if there is none.
     pub(super) fn used(&self) -> Vec<Option<&Provenance>> {
         let interfaces = self.reader.interfaces();
         let said = |place: usize| interfaces[place].provenance.as_ref();
@@ -137,7 +137,7 @@ impl<'a> File<'a> {
     }
 }
 
-/// A file's stamps are system time already; how wrong they are is said for an interface as a whole.
+/// A file's stamps are system time already; their error is stated for the whole interface.
 pub(super) fn stamp(time: Time<Utc>) -> Stamp {
     let value = u64::try_from(time.as_nanos()).unwrap_or(0);
     let raw = RawStamp { domain: Domain::Realtime, value };

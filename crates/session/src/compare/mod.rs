@@ -25,13 +25,13 @@ use file::File;
 
 use crate::point_state::PointState;
 
-/// What comparing two files found, beside the outcomes.
+/// Result of the comparison of two files, apart from the outcomes.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// How wrong a delay can be because of the clocks, or why that cannot be known.
+    /// Max clock error of a delay, or the reason why it is unknown.
     pub clock_error: Result<Span, String>,
-    /// The skew between the clocks that is left in the delays; none where both are one clock, or
-    /// too few packets were matched.
+    /// Clock skew that remains in the delays; `None` if both are one clock, or if too few packets
+    /// matched.
     pub skew: Option<SkewEstimate>,
     /// States of the points A and B, each on its own.
     pub sights: [PointState; 2],
@@ -40,8 +40,8 @@ pub struct Comparison {
     /// Drops of unknown time. Up to this number of packets that are counted as lost, or as
     /// unexpected at B, may be such drops.
     pub undated: [u64; 2],
-    /// What to know before the figures are believed: where a file was damaged and the part before that
-    /// was used (`partial`), and how far its packets are out of order.
+    /// Warnings: position of damage if only the part before it was used (`partial`), and packets out of
+    /// order.
     pub remarks: Vec<String>,
 }
 
@@ -98,8 +98,8 @@ pub fn compare(
     })
 }
 
-/// The point whose next packet is the earlier: in the order of time, neither file runs ahead of the
-/// other by more than it must. None at the end of both.
+/// The point whose next packet is earlier, so that both files are read in the order of time. `None` at
+/// the end of both.
 fn first([a, b]: &[Option<Observation>; 2], correction: &Correction) -> Option<Point> {
     match (a, b) {
         (None, None) => None,

@@ -1,4 +1,4 @@
-//! A capture that is read while it is written, at a meeting with one that runs here.
+//! Correlation of a capture read from a pipe with a local capture.
 
 use wirestamp_capture::file::{Provenance, Reader};
 use wirestamp_capture::{Error, Stop};
@@ -11,25 +11,24 @@ use super::file::{self, File};
 use super::terms::Terms;
 use crate::pair_session::{PairSession, TapReport};
 
-/// What was read from a pipe.
+/// Result of reading a pipe.
 #[derive(Clone, Debug)]
 pub struct PipeReport {
-    /// Packets that the capture says it lost, if it has got to say it.
+    /// Packets lost by the capture, if the pipe includes its final statistics.
     pub capture_lost: u64,
-    /// Those of them of which it does not say when.
+    /// Losses of unknown time.
     pub undated: u64,
-    /// Where the capture broke off.
+    /// Position at which the capture broke off.
     pub damage: Option<String>,
-    /// What it says of the clocks of its packets.
+    /// Clock errors of its interfaces.
     clocks: Vec<Option<Provenance>>,
 }
 
 impl PipeReport {
-    /// How wrong a delay can be because of the clocks of the pipe's capture and of one that ran here,
-    /// or why that cannot be known.
+    /// Max clock error of a delay between the pipe's capture and a local one.
     ///
     /// # Errors
-    /// That reason.
+    /// The reason why it is unknown.
     pub fn clock_error(&self, here: &TapReport) -> Result<Span, String> {
         let here = Provenance::of(&here.facts, here.figures.error_ns.unwrap_or(0));
         let there: Vec<_> = self.clocks.iter().map(Option::as_ref).collect();
@@ -38,11 +37,11 @@ impl PipeReport {
 }
 
 impl<R: FnMut(Outcome) + Send> PairSession<R> {
-    /// Brings the packets of a pipe to the meeting, until its writer is done or the stop requested. A
-    /// pipe that breaks off has been good up to there: that is no error, but in the report.
+    /// Correlates the packets of a pipe until it ends or the stop is requested. A pipe that breaks off is
+    /// no error; the report has the position.
     ///
     /// # Errors
-    /// When what is in it is no capture.
+    /// When the data is no capture.
     pub fn attend_pipe(
         &self,
         point: Point,
@@ -53,7 +52,7 @@ impl<R: FnMut(Outcome) + Send> PairSession<R> {
         let sight = self.sight(point).clone();
         let mut file = File::new(reader, true, terms.filter, sight);
         let Correction { offset, .. } = terms.correction;
-        // The stamps of the interface stay as they are: what B would lose, A is given.
+        // The local stamps stay unchanged: A gets the correction of B with the opposite sign.
         let corrected = |time: Time<Utc>| match point {
             Point::A => time + offset,
             Point::B => time - offset,

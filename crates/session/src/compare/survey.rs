@@ -1,4 +1,4 @@
-//! How the clocks of two files differ, by the packets that are in both.
+//! Clock difference of two files, estimated from the packets in both.
 
 use std::collections::HashMap;
 
@@ -12,27 +12,26 @@ use super::file::File;
 use super::terms::Terms;
 use crate::point_state::PointState;
 
-/// Identities that are kept of each file; where there are more, half of them go, the same ones in
-/// both files. At 24 bytes each and twice as many places.
+/// Max identities per file; beyond, half of them are dropped, the same ones in both files. 24 bytes
+/// each, in a table of twice the size.
 const MOST: usize = 1 << 16;
 
-/// No clock of a computer is farther off than this, in parts of time: pairs that would need more are no
-/// pairs.
+/// Max plausible skew of a computer clock, as a ratio. Pairs that imply more are rejected.
 const STEEPEST: i64 = 1000;
 
-/// What two files have in common, whatever their clocks say.
+/// Common packets of two files, independent of their clocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Survey {
-    /// Packets found in both files, each once, among those that were looked at.
+    /// Distinct packets in both files, among those compared.
     pub common: u64,
-    /// How far B's clock seems to be ahead of A's: the least difference of the stamps of a packet, so
-    /// that no delay is negative. The shortest delay is part of it.
+    /// Apparent offset of B's clock ahead of A's: the min difference of a packet's stamps, so that no
+    /// delay is negative. Includes the min delay.
     pub offset: Span,
-    /// How fast B's clock gains on A's.
+    /// Skew of B's clock against A's.
     pub skew: Option<SkewEstimate>,
 }
 
-/// Looks for packets that are in both files, at whatever times. `None` if there are none. Memory is
+/// Finds packets that are in both files, at any time. `None` if there are none. Memory is
 /// bounded: of many packets, a sample by identity is compared, the same in both files.
 ///
 /// # Errors
@@ -49,7 +48,7 @@ pub fn survey(a: Reader, b: Reader, terms: &Terms<'_>) -> Result<Option<Survey>,
     Ok(judge(&pairs, terms.correlation.timeout))
 }
 
-/// What pairs of time of sending and difference of stamps say, in the order of time. Differences that are
+/// Estimate from pairs of time of sending and difference of stamps, in the order of time. Differences that are
 /// far from the median are chance: a packet whose other copy is not in the file.
 fn judge(pairs: &[(Time<Utc>, Span)], timeout: Span) -> Option<Survey> {
     let mut differences: Vec<_> = pairs.iter().map(|(_, difference)| *difference).collect();
@@ -68,7 +67,7 @@ fn judge(pairs: &[(Time<Utc>, Span)], timeout: Span) -> Option<Survey> {
     Some(Survey { skew: skew.estimate(), ..survey })
 }
 
-/// Some of a file's identities and when they were seen; none for those seen more than once.
+/// Sampled identities of a file and their stamps; `None` for duplicates.
 struct Sample {
     /// Only identities that have none of these bits are kept.
     mask: u64,

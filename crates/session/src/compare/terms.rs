@@ -6,19 +6,18 @@ use wirestamp_metrics::Config;
 use super::correction::Correction;
 use crate::point_state::PointState;
 
-/// How two files are compared.
+/// Settings of a comparison of two files.
 #[derive(Clone, Copy, Default)]
 pub struct Terms<'a> {
-    /// What the correlator goes by.
+    /// Settings of the correlator.
     pub correlation: Config,
-    /// Whether a damaged file counts up to the damage.
+    /// Whether to use a damaged file up to the damage.
     pub partial: bool,
-    /// If there is one, only the packets that pass it count, while what the captures lost is not known
-    /// to pass it: then it may account for losses that are the network's.
+    /// If set, only packets that pass it count. Packets lost by the captures may not pass it, so capture
+    /// loss may hide network loss.
     pub filter: Option<&'a Filter>,
-    /// What is taken off the stamps of file B.
+    /// Correction of the stamps of file B.
     pub correction: Correction,
-    /// What both points see, as long as they have seen nothing: every packet, and nothing beside, if
-    /// it is not said.
+    /// Initial state of both points; by default they observe every packet.
     pub sight: Option<&'a PointState>,
 }

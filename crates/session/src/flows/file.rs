@@ -8,10 +8,10 @@ use wirestamp_metrics::flow::FlowConfig;
 use super::table::Flows;
 use crate::compare::passes;
 
-/// Which packets of a file count.
+/// Selection of packets of a file.
 #[derive(Default)]
 pub struct FileOptions {
-    /// Only those that pass this filter.
+    /// Filter for packets.
     pub filter: Option<Filter>,
     /// Max packets to read, from the start.
     pub count: Option<u64>,
@@ -19,17 +19,17 @@ pub struct FileOptions {
     pub partial: bool,
 }
 
-/// What was found in a file.
+/// Flows of a file.
 #[derive(Clone, Debug)]
 pub struct FileReport {
     /// The flows.
     pub flows: Flows,
-    /// The largest error of a stamp against the clock of the machine that captured, if the file
-    /// says it of all its packets.
+    /// Max error of a stamp against the capturing machine's clock, if the file has it for all
+    /// packets.
     pub error: Option<Span>,
-    /// Packets that the capture lost, as far as the file says.
+    /// Packets lost by the capture, by the file.
     pub capture_lost: u64,
-    /// Where the file is damaged, if only the part before that was used.
+    /// Position of damage, if only the part before it was used.
     pub damage: Option<String>,
 }
 

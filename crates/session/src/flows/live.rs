@@ -10,23 +10,23 @@ use super::table::Flows;
 use crate::pair_session::TapReport;
 use crate::recording::Recording;
 
-/// Flows that are reported before the capture gets a turn: a millisecond or two.
+/// Flows reported per lock: one to two milliseconds.
 const AT_ONCE: usize = 128;
 
-/// Flows that are filled by one thread and looked at by another.
+/// Flows that one thread fills and another reads.
 #[derive(Debug)]
 pub struct SharedFlows {
     flows: Mutex<Flows>,
 }
 
 impl SharedFlows {
-    /// Flows of which nothing has been seen.
+    /// An empty table.
     #[must_use]
     pub fn new(config: FlowConfig) -> Self {
         Self { flows: Mutex::new(Flows::new(config)) }
     }
 
-    /// The flows as they are now. The capture waits for as long as this is held.
+    /// Locks the flows. The capture waits while the guard is held.
     ///
     /// A poisoned lock means that the capture's thread has panicked, which ends the run anyway.
     pub fn lock(&self) -> MutexGuard<'_, Flows> {
@@ -48,14 +48,14 @@ impl SharedFlows {
     }
 }
 
-/// Brings the packets of a capture to the flows.
+/// Adds the packets of a capture to the flows.
 pub struct FlowTap<'a> {
     flows: &'a SharedFlows,
     recording: Recording<'a>,
 }
 
 impl<'a> FlowTap<'a> {
-    /// A tap whose packets are recorded too.
+    /// A tap that also records its packets.
     #[must_use]
     pub fn new(flows: &'a SharedFlows, recording: Recording<'a>) -> Self {
         Self { flows, recording }
@@ -64,7 +64,7 @@ impl<'a> FlowTap<'a> {
     /// Runs the capture to its end.
     ///
     /// # Errors
-    /// What ended the capture early, or kept its file from being finished.
+    /// When the capture ends early, or its file cannot be finished.
     pub fn attend(mut self, capture: Capture, stop: &Stop) -> Result<TapReport, Error> {
         let facts = capture.facts().clone();
         let clock = self.recording.clock();

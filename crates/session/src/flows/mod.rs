@@ -1,7 +1,7 @@
 //! The flows of a capture file, or of a running capture.
 //!
-//! [`of_file`] reads a file into [`Flows`]; [`FlowTap`] brings the packets of a capture to flows that
-//! another thread may look at meanwhile.
+//! [`of_file`] reads a file into [`Flows`]; [`FlowTap`] adds the packets of a capture to flows that
+//! another thread may read at the same time.
 
 mod file;
 mod live;

@@ -5,12 +5,12 @@ use wirestamp_clock::{Time, Utc};
 use wirestamp_metrics::flow::{FlowConfig, FlowMonitor, FlowPacket};
 use wirestamp_packet::{LinkType, Packet};
 
-/// The flows of one point, and what belongs to none.
+/// The flows of one point, and counts of frames without a flow.
 #[derive(Clone, Debug)]
 pub struct Flows {
     /// The flows.
     pub monitor: FlowMonitor,
-    /// Frames that are in no flow: not IP, or cut too short to tell.
+    /// Frames without a flow: not IP, or cut too short.
     pub not_ip: u64,
     /// Packets whose stamp is before that of the packet ahead of them.
     pub out_of_order: u64,
@@ -18,13 +18,13 @@ pub struct Flows {
 }
 
 impl Flows {
-    /// Flows of which nothing has been seen.
+    /// An empty table.
     #[must_use]
     pub fn new(config: FlowConfig) -> Self {
         Self { monitor: FlowMonitor::new(config), not_ip: 0, out_of_order: 0, newest: None }
     }
 
-    /// Takes note of what the capture lost.
+    /// Records packets lost by the capture.
     pub fn missed(&mut self, missed: &CaptureLoss) {
         self.monitor.missed(*missed);
     }

@@ -9,7 +9,7 @@ use crate::account::{Account, Making, Part, Section, members};
 use crate::experiment::Runs;
 use wirestamp_report::format::plural;
 
-/// What the runs and the findings in them come to.
+/// Account of the runs and their results.
 pub(super) fn account(
     runs: &Runs<Measured>,
     findings: &ActiveDelayResult,

@@ -22,7 +22,7 @@ use wirestamp_session::PairSession;
 /// Ethernet and IPv6 headers, and the check sequence that interfaces do not show.
 const BELOW: u16 = 14 + 40 + 4;
 const UDP_HEADER: u16 = 8;
-/// How long an answer may take: three times what the queue holds.
+/// Timeout of an answer: three times the queueing delay of the full queue.
 const TIMEOUT: Span = Span::from_secs(1);
 
 /// Runs a setting once, or until `stop` is requested.
@@ -74,7 +74,7 @@ pub(super) fn above_ip(frame: u16) -> u16 {
     frame.saturating_sub(BELOW)
 }
 
-/// What the sender is asked for.
+/// Options of the sender.
 fn test(setting: Setting, to: SocketAddr) -> TestConfig {
     let Setting { frame, rate, packets } = setting;
     let length = usize::from(above_ip(frame).saturating_sub(UDP_HEADER));

@@ -5,12 +5,12 @@ use super::paper::PUBLISHED;
 use crate::experiment::{Claim, Estimate, Runs};
 use wirestamp_report::format::{count, duration, length, plural, real};
 
-/// What active and passive mean may differ by.
+/// Max difference of the active and the passive mean.
 const SMALL_NS: f64 = 5_000.0;
 /// "In general they have lower error than the previous parameters since the error average is around 3 ms"
 /// (section 3.7.1). A third of it counts as such an error.
 const LARGE_NS: f64 = 1e6;
-/// Which of [`Measured::differences_ns`].
+/// Index in [`Measured::differences_ns`].
 const MEAN: usize = 1;
 
 /// All claims.

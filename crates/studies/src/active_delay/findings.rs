@@ -10,7 +10,7 @@ use super::setting::Setting;
 use crate::experiment::{Effect, Estimate, Runs, effects, mean};
 use wirestamp_report::format::length;
 
-/// What came of it, in numbers.
+/// Numeric results of the study.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct ActiveDelayResult {
     /// Every cell.
@@ -38,11 +38,11 @@ pub(super) struct CellFindings {
     pub(super) disagreement: u64,
     /// Packets and answers whose time of sending is a program's.
     pub(super) stamped_late: u64,
-    /// The least of all active delays.
+    /// Min of all active delays.
     pub(super) least_ns: Option<f64>,
     /// The mean passive delay.
     pub(super) mean_ns: Option<f64>,
-    /// The differences of the least, the mean and the longest delay of each run.
+    /// Differences of the min, mean and max delay of each run.
     pub(super) differences_ns: Vec<[f64; 3]>,
     /// The mean of each of them over the runs.
     pub(super) difference_ns: [Option<Estimate>; 3],
@@ -51,7 +51,7 @@ pub(super) struct CellFindings {
 }
 
 impl ActiveDelayResult {
-    /// Computes what the runs tell.
+    /// Computes the results of the runs.
     pub(super) fn of(runs: &Runs<Measured>) -> Self {
         let cells = (0..).zip(runs.design.cells()).map(|(index, cell)| {
             let name = runs.design.levels(&cell).join(", ").replace('-', " ");

@@ -88,7 +88,7 @@ impl Measured {
         }
     }
 
-    /// What two tasks of a mesh tell of the same packets.
+    /// Results of two tasks of a mesh for the same packets.
     pub(super) fn of_tasks(active: &Total, passive: &Total) -> Self {
         let received = |total: &Total| total.counts.matched + total.counts.duplicated;
         let [active_min_ns, active_mean_ns, active_max_ns] = active.delays_ns();
@@ -127,7 +127,7 @@ impl Measured {
         self.balanced && self.own_loss == 0
     }
 
-    /// By how much the least, the mean and the longest active delay exceed the passive ones.
+    /// Differences of min, mean and max: active minus passive delay.
     pub(super) fn differences_ns(&self) -> [f64; 3] {
         [
             self.active_min_ns - self.passive_min_ns,
@@ -168,7 +168,7 @@ pub(super) struct Passive {
 }
 
 impl Passive {
-    /// Takes an outcome of the correlator.
+    /// Records an outcome of the correlator.
     pub(super) fn record(&mut self, outcome: &Outcome) {
         match outcome {
             Outcome::Matched { sequence, delay, .. } => {

@@ -39,7 +39,7 @@ pub(crate) use paper::PAPER;
 /// Measures until all is done or `stop` is requested.
 ///
 /// # Errors
-/// For want of privileges, when the lab cannot be built, or when the folder cannot be used or holds the
+/// When privileges are missing, when the lab cannot be built, or when the folder cannot be used or holds the
 /// results of a run of another size.
 pub(crate) fn run(
     options: &Options,
@@ -54,7 +54,7 @@ pub(crate) fn run(
     account::account(&runs, &ActiveDelayResult::of(&runs))
 }
 
-/// The same, measured by the probes and the controller of a mesh.
+/// The study with probes and controller of a mesh.
 ///
 /// # Errors
 /// As of [`run`], or when there is no mesh to be had.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// Where the numbers come from.
+/// Source of the numbers.
 pub(crate) const PAPER: &str =
     "6QM deliverable D4.2, \"Final System Test Report\" (OpenIMP), section 3.7";
 
@@ -24,7 +24,7 @@ pub(super) struct Published {
 }
 
 impl Published {
-    /// By how much the least, the mean and the longest active delay exceed the passive ones.
+    /// Differences of min, mean and max: active minus passive delay.
     pub(super) fn differences_ms(&self) -> [f64; 3] {
         [self.min_ms, self.mean_ms, self.max_ms].map(|[active, passive]| active - passive)
     }

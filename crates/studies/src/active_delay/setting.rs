@@ -9,7 +9,7 @@ pub(super) const FRAMES: [u16; 2] = [600, 1500];
 /// Packets a second.
 pub(super) const RATES: [u32; 2] = [500, 4_167];
 
-/// What is sent in a run.
+/// Traffic of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Setting {
     /// The length of frames in bytes, with check sequence.

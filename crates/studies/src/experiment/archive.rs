@@ -14,19 +14,19 @@ use serde::{Deserialize, Serialize};
 use super::design::{Design, RunId};
 use wirestamp_report::Circumstances;
 
-/// The name of the file that says what the others are.
+/// File that describes the others.
 const RECORD: &str = "design.json";
 
 /// Where the results of an experiment are kept.
 pub(super) struct Archive {
-    /// None to keep nothing.
+    /// `None` to store nothing.
     folder: Option<PathBuf>,
     pub(super) record: Record,
     /// Whether this sitting is in the record.
     has_added: bool,
 }
 
-/// What `design.json` says.
+/// Content of `design.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Record {
     pub(super) design: Design,
@@ -64,7 +64,7 @@ impl Archive {
         write(&folder.join(RECORD), &serde_json::to_vec_pretty(&self.record)?)
     }
 
-    /// What a run brought, if it was done before.
+    /// Samples of a run, if it was done before.
     ///
     /// # Errors
     /// When its file cannot be read.
@@ -77,7 +77,7 @@ impl Archive {
         })
     }
 
-    /// Keeps what a run brought.
+    /// Stores the samples of a run.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -106,12 +106,12 @@ impl Archive {
     }
 }
 
-/// What an earlier sitting left, if it was of the same design.
+/// Record of an earlier sitting with the same design.
 fn earlier(file: &Path, design: &Design) -> anyhow::Result<Record> {
     let text =
         fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let record: Record = serde_json::from_str(&text)
-        .with_context(|| format!("{} is not what a study keeps there", file.display()))?;
+        .with_context(|| format!("{} is not a record of a study", file.display()))?;
     ensure!(
         record.design == *design,
         "{} is of another design, quick or not, or of another version: name another folder, or remove it",
@@ -125,7 +125,7 @@ fn write(file: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let part = file.with_extension("part");
     let written = fs::write(&part, bytes).and_then(|()| fs::rename(&part, file));
     written.or_else(|error| {
-        // It may be what fills the disk; what went wrong is said already.
+        // It may fill the disk; the error below has the cause.
         let _ = fs::remove_file(&part);
         let rest = match error.kind() {
             ErrorKind::StorageFull => {

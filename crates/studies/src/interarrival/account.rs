@@ -10,7 +10,7 @@ use crate::experiment::Runs;
 use crate::overhead::packets::Stamped;
 use crate::overhead::paper::{MACHINE, Traffic};
 
-/// What the runs and the findings in them come to.
+/// Account of the runs and their results.
 pub(super) fn account(
     captured: &Runs<Row>,
     stamped: &Runs<Stamped>,

@@ -17,7 +17,7 @@ const fn source(method: Method, stamp: StampSource) -> Source {
     Source { method, stamp }
 }
 
-/// What stamps the packets, all at once.
+/// Captures that stamp the packets, all at the same time.
 pub(super) const SOURCES: [Source; 4] = [
     source(Method::Ring, StampSource::Kernel),
     source(Method::Ring, StampSource::Raw),
@@ -79,7 +79,7 @@ impl Cable {
         Ok(Self { size, probe: Probe::new()? })
     }
 
-    /// What a cell is about.
+    /// Name of a cell.
     pub(super) fn of(cell: &Cell) -> Traffic {
         Traffic::ALL[cell.0.first().copied().unwrap_or(0) % 2]
     }
@@ -90,7 +90,7 @@ impl Cable {
     }
 }
 
-/// What is varied.
+/// Factors of the study.
 pub(super) fn design(size: OverheadScale) -> Design {
     let constant = |(traffic, packets): (Traffic, u32)| {
         (format!("packets of {}", traffic.name()), packets.to_string())
@@ -131,7 +131,7 @@ impl Study for Cable {
     }
 }
 
-/// What was observed, packet by packet.
+/// Observations by packet.
 fn rows(observed: &Observed) -> Vec<Row> {
     let departures = &observed.departures;
     let sent = (0..).take(departures.sent()).map(|packet| (packet, departures.of(packet)));

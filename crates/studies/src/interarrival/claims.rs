@@ -15,7 +15,7 @@ use wirestamp_report::format::duration;
 struct Measure {
     claim: &'static str,
     of: fn(&[f64]) -> Option<f64>,
-    /// What it is called where numbers are given.
+    /// Name of the figure in sentences.
     name: &'static str,
 }
 
@@ -38,7 +38,7 @@ pub(super) fn claims(runs: &Runs<Stamped>, findings: &InterarrivalResult) -> Vec
     [correlated].into_iter().chain(MEASURES.iter().map(|measure| measure.claim(runs))).collect()
 }
 
-/// That a large overhead comes with a large time between arrivals.
+/// Claim: a high overhead correlates with a long time between arrivals.
 fn of_overhead(correlations: &[Correlation]) -> Claim {
     let of_ktime = |pattern: Traffic| {
         let is_it = |c: &&Correlation| c.method == Method::Ktime && c.pattern == pattern;

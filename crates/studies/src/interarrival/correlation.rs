@@ -10,7 +10,7 @@ use crate::overhead::packets::{Packets, Stamped};
 use crate::overhead::paper::{Method, Traffic};
 use crate::probe::{Gap, gaps};
 
-/// How the overhead of a stamp goes with the time since the one before, run by run.
+/// Correlation of a stamp's overhead with the time since the stamp before, by run.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Correlation {
     /// How packets were stamped.

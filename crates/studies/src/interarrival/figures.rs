@@ -17,7 +17,7 @@ pub(super) const fn place(pattern: Traffic) -> [&'static str; 2] {
     }
 }
 
-/// What a figure has on its axis.
+/// Quantity on the axis of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shown {
     /// The times between arrivals, as the paper has them.

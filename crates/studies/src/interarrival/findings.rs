@@ -11,7 +11,7 @@ use crate::overhead::paper::{Method, Traffic};
 use crate::probe::{Gap, gaps};
 use wirestamp_report::format::length;
 
-/// What came of it, in numbers.
+/// Numeric results of the study.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct InterarrivalResult {
     /// The smallest usual step of the counter in nanoseconds.
@@ -28,11 +28,11 @@ pub(super) struct InterarrivalResult {
     pub(super) refused: Vec<(String, String)>,
 }
 
-/// What the sender's own record is called among the sources.
+/// Name of the sender's own record among the sources.
 const SENDER: &str = "the sender";
 
 impl InterarrivalResult {
-    /// Computes what the runs tell.
+    /// Computes the results of the runs.
     pub(super) fn of(
         captured: &Runs<Row>,
         stamped: &Runs<Stamped>,
@@ -50,7 +50,7 @@ impl InterarrivalResult {
         }
     }
 
-    /// What stamped packets of a pattern in user space.
+    /// Sources that stamped packets of a pattern in user space.
     pub(super) fn in_user_space(&self, pattern: Traffic) -> Vec<&Stamps> {
         self.user_space.iter().filter(|stamps| stamps.pattern == pattern).collect()
     }

@@ -25,7 +25,7 @@ use crate::overhead::packets::{OverheadScale, Packets};
 use cable::Cable;
 use findings::InterarrivalResult;
 
-/// Where the figures come from.
+/// Source of the figures.
 pub(crate) const PAPER: &str = crate::overhead::PAPER;
 
 /// As many packets as 30 minutes have room for; the paper does not say how many it took.
@@ -33,7 +33,7 @@ const FULL: OverheadScale = OverheadScale { repetitions: 10, packets: [1_500, 20
 /// As many as 30 seconds have room for.
 const QUICK: OverheadScale = OverheadScale { repetitions: 4, packets: [50, 500] };
 
-/// What the results of the stamps in user space are called.
+/// Name of the results of stamps in user space.
 const IN_USER_SPACE: &str = "interarrival-user-space";
 
 /// Measures until all is done or `stop` is requested.

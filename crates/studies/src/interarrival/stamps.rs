@@ -17,7 +17,7 @@ pub(super) enum Clock {
     Stamp,
     /// The counter, right before the stamp.
     Counter,
-    /// The sender's own record, which is its own truth and has no errors.
+    /// The sender's own record: the reference, without errors.
     Sender,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Stamps {
     pub(super) gap_ns: Option<Cost>,
     /// Their standard deviation in a run.
     pub(super) gap_deviation_ns: Option<Estimate>,
-    /// By how much they are longer than those between the sendings.
+    /// Differences from the times between sendings.
     pub(super) error_ns: Option<Cost>,
     /// The standard deviation of that in a run.
     pub(super) error_deviation_ns: Option<Estimate>,

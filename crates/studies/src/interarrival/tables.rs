@@ -41,7 +41,7 @@ impl InterarrivalResult {
         factors("the deviation of the errors", &self.effects_on_log_deviation)
     }
 
-    /// Which capture is nearest to the sender, in a sentence for each pattern.
+    /// Captures by their error, a sentence for each pattern.
     pub(super) fn nearest(&self) -> Vec<String> {
         Traffic::ALL.into_iter().filter_map(|pattern| self.nearest_of(pattern)).collect()
     }
@@ -65,7 +65,7 @@ impl InterarrivalResult {
         })
     }
 
-    /// Why a source stamped nothing, a line for each.
+    /// Sources without stamps and the reasons, a line each.
     pub(super) fn refusals(&self) -> Vec<String> {
         let line =
             |(source, reason): &(String, String)| format!("{source} was left out: {reason}.");

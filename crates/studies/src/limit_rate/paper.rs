@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// Where the numbers come from.
+/// Source of the numbers.
 pub(crate) const PAPER: &str = "6QM, \"D4.2: Final System Test Report\" (OpenIMP), section 2";
 
 /// The machines of the report.

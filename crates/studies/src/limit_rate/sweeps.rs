@@ -21,7 +21,7 @@ pub(super) struct Sweep {
     pub(super) repetitions: u32,
 }
 
-/// How much is measured.
+/// Extent of the study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LimitRateScale {
     pub(super) quick: bool,

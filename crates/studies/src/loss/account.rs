@@ -8,7 +8,7 @@ use super::{claims, figures};
 use crate::account::{Account, Making, Part, Section, members};
 use crate::experiment::Runs;
 
-/// What the runs and the findings in them come to.
+/// Account of the runs and their results.
 pub(super) fn account(runs: &Runs<Round>, size: LossStudyScale) -> anyhow::Result<Account> {
     let findings = LossStudyResult::of(runs, size);
     let mut sections: Vec<_> =

@@ -6,7 +6,7 @@ use super::round::Round;
 use super::rounds::{Condition, LossStudyScale};
 use crate::experiment::{Effect, Estimate, Runs, effects};
 
-/// What came of it, in numbers.
+/// Numeric results of the study.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct LossStudyResult {
     /// The ways to capture, by their names.
@@ -39,7 +39,7 @@ pub(super) struct CellFindings {
 }
 
 impl LossStudyResult {
-    /// Computes what the runs tell.
+    /// Computes the results of the runs.
     pub(super) fn of(runs: &Runs<Round>, size: LossStudyScale) -> Self {
         let methods = runs.design.factors.first().map_or(&[][..], |factor| &factor.levels);
         let cells = (0..).zip(runs.design.cells());

@@ -60,7 +60,7 @@ pub(super) struct Condition {
 }
 
 impl LossStudyScale {
-    /// What a cell is about.
+    /// Name of a cell.
     pub(super) fn condition(self, cell: &Cell) -> Condition {
         let level = |factor: usize| cell.0.get(factor).copied().unwrap_or(0);
         Condition {

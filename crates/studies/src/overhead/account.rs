@@ -9,7 +9,7 @@ use crate::experiment::Runs;
 use wirestamp_report::figures::Figure;
 use wirestamp_report::format::duration;
 
-/// What the runs and the findings in them come to.
+/// Account of the runs and their results.
 pub(super) fn account(runs: &Runs<Stamped>, findings: &OverheadResult) -> anyhow::Result<Account> {
     let tables =
         vec![Part::Table(findings.beside_the_paper()), Part::Table(findings.distributions())];

@@ -13,7 +13,7 @@ use wirestamp_report::format::length;
 /// The longest lag of the auto-correlations, in packets.
 pub(super) const LAGS: usize = 20;
 
-/// What came of it, in numbers.
+/// Numeric results of the study.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct OverheadResult {
     /// The smallest usual step of the counter in nanoseconds, which overheads are known to.
@@ -58,7 +58,7 @@ pub(super) struct CellFindings {
 }
 
 impl OverheadResult {
-    /// Computes what the runs tell.
+    /// Computes the results of the runs.
     pub(super) fn of(
         runs: &Runs<Stamped>,
         softirq: anyhow::Result<Runs<Program>>,

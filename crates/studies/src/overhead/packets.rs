@@ -93,7 +93,7 @@ impl Packets {
         Ok(Self { name, size, clock, tick_ns, step_ns })
     }
 
-    /// What a cell is about.
+    /// Name of a cell.
     pub(crate) fn of(cell: &Cell) -> (Method, Traffic) {
         let level = |factor: usize| cell.0.get(factor).copied().unwrap_or(0);
         (Method::ALL[level(0) % 2], Traffic::ALL[level(1) % 2])

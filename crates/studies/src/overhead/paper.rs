@@ -3,7 +3,7 @@
 use serde::Serialize;
 use wirestamp_traffic::Pattern;
 
-/// Where the numbers come from.
+/// Source of the numbers.
 pub(crate) const PAPER: &str = "Orosz and Skopkó, \"Multi-threaded Packet Timestamping for End-to-End QoS \
                          Evaluation\" (2013), section V";
 

@@ -30,11 +30,11 @@ const LAST_PACKETS_INTERVAL: Duration = Duration::from_millis(20);
 pub(super) struct Ends<'a> {
     pub(super) source: &'a Netns,
     pub(super) sink: &'a Netns,
-    /// Waits for the last packet of what was sent.
+    /// Waits for the last packet sent.
     pub(super) await_last: &'a mut dyn FnMut(&SendReport) -> anyhow::Result<()>,
 }
 
-/// What the ends of the path know.
+/// Counts of sender and receiver.
 pub(super) struct Traffic {
     sent: SendReport,
     arrived: Vec<SinkReport>,
@@ -95,7 +95,7 @@ fn open(namespace: &Netns, interface: &str, clock: &ClockService) -> anyhow::Res
     Ok(namespace.run(open).context("cannot enter the lab")??)
 }
 
-/// Brings what a capture sees at a point to the meeting, until `stop` is requested.
+/// Correlates the packets of a capture at a point until `stop` is requested.
 pub(crate) fn attend<R: FnMut(Outcome) + Send>(
     meeting: &PairSession<R>,
     point: Point,
@@ -134,7 +134,7 @@ pub(super) fn traffic(
     })
 }
 
-/// What a bottleneck has done since.
+/// Counters of a bottleneck since a reading.
 pub(super) fn since(before: BottleneckCounters, now: BottleneckCounters) -> BottleneckCounters {
     BottleneckCounters {
         sent_packets: now.sent_packets - before.sent_packets,
@@ -154,14 +154,14 @@ fn await_last(lab: &MeshLab, before: BottleneckCounters, sent: u64) -> anyhow::R
     }
 }
 
-/// Why the truth is not whole, if it is not.
+/// Reason why the truth is incomplete; `None` if complete.
 pub(super) fn unknown(traffic: &Traffic, seen: &[ReferencePackets; 2]) -> Option<String> {
     let sockets = traffic.arrived.iter().all(SinkReport::is_complete);
     let sockets = (!sockets).then(|| "a receiving socket dropped packets".to_owned());
     seen.iter().find_map(ReferencePackets::unknown).or(sockets)
 }
 
-/// What the ends of the path and the bottleneck know.
+/// Counts of sender, receiver and bottleneck.
 pub(super) fn known(
     Traffic { sent, arrived }: &Traffic,
     bottleneck: BottleneckCounters,
@@ -181,7 +181,7 @@ pub(super) fn known(
     }
 }
 
-/// What a thread came to; its panic, if it had one.
+/// Result of a thread; propagates its panic.
 pub(crate) fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

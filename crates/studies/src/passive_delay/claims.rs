@@ -9,7 +9,7 @@ use wirestamp_report::format::{count, duration, plural, real};
 
 /// What counts as a small error, and as no influence. The paper calls 27 us none (section 3.6).
 const SMALL_NS: f64 = 1_000.0;
-/// Which of [`Measured::errors_ns`].
+/// Index in [`Measured::errors_ns`].
 const LEAST: usize = 0;
 const MEAN: usize = 1;
 

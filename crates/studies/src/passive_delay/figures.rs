@@ -13,7 +13,7 @@ use wirestamp_report::format::{length, real};
 /// Errors in nanoseconds over what is varied.
 type Points = Vec<(f64, f64)>;
 
-/// A delay whose error is shown.
+/// The delay of which a figure shows the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Delay {
     Least,
@@ -58,7 +58,7 @@ impl Delay {
     }
 }
 
-/// What is drawn of a section.
+/// Figures of a section.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View {
     pub(super) question: Question,

@@ -12,14 +12,14 @@ use wirestamp_report::format::{approximate, length};
 /// The runs of the sections, in their order.
 pub(super) type AllRuns = [Runs<Measured>; 3];
 
-/// What came of it, in numbers.
+/// Numeric results of the study.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct PassiveDelayResult {
     /// Every cell, by section.
     pub(super) cells: Vec<CellFindings>,
     /// What frame size, load and tasks do to the error of the mean delay, with its sign.
     pub(super) effects_on_mean_error: Vec<Effect>,
-    /// Why the truth of a run was not known, once for each such run.
+    /// Reasons of unknown truth, one for each such run.
     pub(super) unknown: Vec<String>,
     /// The paper's numbers.
     pub(super) published: [Published; 27],
@@ -35,32 +35,32 @@ pub(super) struct CellFindings {
     pub(super) load: u32,
     pub(super) tasks: u32,
     pub(super) seconds: f64,
-    /// Runs of which the truth is known.
+    /// Runs with known truth.
     pub(super) runs: u64,
     /// Packets that were sent, all runs together.
     pub(super) sent: u64,
-    /// Of them those that truly were lost.
+    /// Packets truly lost.
     pub(super) truly_lost: u64,
-    /// Those that were found lost.
+    /// Packets reported as lost.
     pub(super) lost: u64,
-    /// What the captures lost themselves.
+    /// Packets lost by the captures themselves.
     pub(super) own_loss: u64,
-    /// The true delays: the least, the mean, and the longest.
+    /// True delays: min, mean and max.
     pub(super) truth_ns: [f64; 3],
-    /// How far the least, the mean and the longest delay of each run are off.
+    /// Errors of the min, mean and max delay of each run.
     pub(super) errors_ns: Vec<[f64; 3]>,
-    /// How far the least delay of a run is off.
+    /// Error of the min delay of a run.
     pub(super) min_error_ns: Option<Estimate>,
     /// How far the mean is.
     pub(super) mean_error_ns: Option<Estimate>,
-    /// How far the longest is.
+    /// Error of the max.
     pub(super) max_error_ns: Option<Estimate>,
     /// How far a packet's delay is off: the median.
     pub(super) packet_error_ns: f64,
 }
 
 impl PassiveDelayResult {
-    /// Computes what the runs tell.
+    /// Computes the results of the runs.
     pub(super) fn of(runs: &AllRuns, size: PassiveDelayScale) -> Self {
         let cells = Question::ALL.into_iter().zip(runs).flat_map(|(question, runs)| {
             let cells = (0..).zip(runs.design.cells());
@@ -91,7 +91,7 @@ impl PassiveDelayResult {
     }
 }
 
-/// The samples of which the truth is known.
+/// Samples with known truth.
 pub(super) fn known(samples: &[Measured]) -> impl Iterator<Item = &Measured> {
     samples
         .iter()

@@ -16,13 +16,13 @@ pub(super) struct Measured {
     pub(super) stamp: String,
     /// How long was sent, in seconds.
     pub(super) seconds: f64,
-    /// Why the truth is not known, if it is not.
+    /// Reason why the truth is unknown; `None` if known.
     pub(super) unknown: Option<String>,
     /// Packets that the sender handed to its kernel.
     pub(super) sent: u64,
     /// Of them, those that the receiving socket got.
     pub(super) arrived: u64,
-    /// Packets that the bottleneck says it dropped, of all traffic.
+    /// Packets dropped by the bottleneck, of all traffic.
     pub(super) bottleneck_dropped: u64,
     /// Packets of all traffic that were sent and did not arrive.
     pub(super) missing: u64,
@@ -70,7 +70,7 @@ impl Measured {
         self.sent.saturating_sub(self.arrived)
     }
 
-    /// How far the shortest, the mean and the longest delay are off, in nanoseconds.
+    /// Errors of the min, mean and max delay, in nanoseconds.
     pub(super) fn errors_ns(&self) -> [f64; 3] {
         [
             self.min_ns - self.true_min_ns,
@@ -79,14 +79,14 @@ impl Measured {
         ]
     }
 
-    /// Notes what the captures say of themselves.
+    /// Adds the ledgers of the captures.
     pub(super) fn of_taps(&mut self, [a, b]: &[TapReport; 2]) {
         self.stamp = format!("{} {}", a.facts.method, a.facts.stamp);
         (self.own_loss_a, self.own_loss_b) = (a.ledger.lost(), b.ledger.lost());
         self.balanced = a.balanced && b.balanced;
     }
 
-    /// Notes what the captures found, and what is true of each packet.
+    /// Adds the result of the captures and the truth of each packet.
     pub(super) fn of_packets(&mut self, found: &CaptureResult, truth: &[Option<i64>]) {
         let counts = found.quality.counts();
         (self.at_a, self.at_b, self.lost) = (counts.sent, counts.received, counts.lost);
@@ -104,7 +104,7 @@ impl Measured {
         self.packet_error_ns = errors.get(errors.len() / 2).copied().map_or(f64::NAN, approximate);
     }
 
-    /// Notes what a task of a mesh found, and what is true of each packet.
+    /// Adds the result of a mesh's task and the truth of each packet.
     pub(super) fn of_task(&mut self, found: &Total, truth: &[Option<i64>]) {
         let counts = found.counts;
         "mesh".clone_into(&mut self.stamp);
@@ -143,7 +143,7 @@ pub(super) struct CaptureResult {
 }
 
 impl CaptureResult {
-    /// Takes an outcome of the correlator.
+    /// Records an outcome of the correlator.
     pub(super) fn record(&mut self, outcome: &Outcome) {
         if outcome.flow().destination.port() != PASSIVE_PORT {
             return;

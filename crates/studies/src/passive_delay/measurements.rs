@@ -13,14 +13,14 @@ use super::{bed, over_mesh};
 use crate::experiment::{Cell, Design, Factor, Study};
 use crate::mesh::ReusedMesh;
 
-/// What a run takes beside the time in which it sends: the lab is built, and the queue let out.
+/// Overhead of a run: building the lab, draining the queue.
 const AROUND: Duration = Duration::from_millis(800);
 /// The same where a mesh is brought up, measures a first delay, and has settled the last.
 const AROUND_OF_MESH: Duration = Duration::from_secs(8);
 /// The shortest frame over IPv6 that has room for the numbers of a test packet, with check sequence.
 pub(super) const SHORTEST_FRAME: u16 = 98;
 
-/// How much is measured.
+/// Extent of the study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PassiveDelayScale {
     /// Frame lengths in bytes, with check sequence.
@@ -39,7 +39,7 @@ pub(super) struct PassiveDelayScale {
 pub(super) const TASKS: [u32; 2] = [1, 4];
 
 impl PassiveDelayScale {
-    /// What 40 minutes have room for.
+    /// Takes 40 minutes.
     pub(super) const FULL: Self = Self {
         frames: &[SHORTEST_FRAME, 300, 600, 900, 1200, 1500],
         loads: &[200, 400, 1000],
@@ -47,7 +47,7 @@ impl PassiveDelayScale {
         lasting_ms: [60_000, 4_000],
         repetitions: [5, 5, 3],
     };
-    /// What seven minutes have room for, of which each mesh takes eight seconds to come and go.
+    /// Takes seven minutes; each mesh takes eight seconds to start and stop.
     pub(super) const FULL_OF_MESH: Self = Self {
         frames: &[SHORTEST_FRAME, 1500],
         loads: &[400, 1000],
@@ -55,7 +55,7 @@ impl PassiveDelayScale {
         lasting_ms: [6_000, 3_000],
         repetitions: [5, 3, 5],
     };
-    /// What half a minute has room for.
+    /// Takes half a minute.
     pub(super) const QUICK_OF_MESH: Self = Self {
         frames: &[300],
         loads: &[1000],
@@ -63,7 +63,7 @@ impl PassiveDelayScale {
         lasting_ms: [600, 400],
         repetitions: [1, 1, 1],
     };
-    /// What 35 seconds have room for.
+    /// Takes 35 seconds.
     pub(super) const QUICK: Self = Self {
         frames: &[SHORTEST_FRAME, 1500],
         loads: &[400, 1000],
@@ -77,7 +77,7 @@ impl PassiveDelayScale {
 pub(super) struct Measurements<'a> {
     question: Question,
     size: PassiveDelayScale,
-    /// None where nothing is to be run.
+    /// `None` where nothing is run.
     clock: Option<ClockService>,
     /// None where captures of this process measure.
     mesh: Option<&'a mut ReusedMesh>,

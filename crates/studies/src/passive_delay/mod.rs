@@ -2,8 +2,8 @@
 //! sections 3.3 to 3.6, reproduced on this machine.
 //!
 //! A sender fills a bottleneck with UDP over IPv6; two captures before and behind it go to a correlator,
-//! as those of `wirestamp delay` do. Their min, mean and max delay and their loss are compared with the records of sender and receiver.
-//! [`DEVIATIONS`] lists the departures from the report.
+//! as those of `wirestamp delay` do. Their min, mean and max delay and their loss are compared with the records of
+//! sender and receiver. [`DEVIATIONS`] lists the departures from the report.
 //!
 //! | file | what it does |
 //! |---|---|
@@ -47,7 +47,7 @@ pub(crate) use setting::Bottleneck;
 /// Measures until all is done or `stop` is requested.
 ///
 /// # Errors
-/// For want of privileges, when the lab cannot be built, or when the folder cannot be used or holds the
+/// When privileges are missing, when the lab cannot be built, or when the folder cannot be used or holds the
 /// results of a run of another size.
 pub(crate) fn run(
     options: &Options,
@@ -58,7 +58,7 @@ pub(crate) fn run(
     measure(size, None, options, stop, progress)
 }
 
-/// The same, measured by the probes and the controller of a mesh.
+/// The study with probes and controller of a mesh.
 ///
 /// # Errors
 /// As of [`run`], or when there is no mesh to be had.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// Where the numbers come from.
+/// Source of the numbers.
 pub(crate) const PAPER: &str = "6QM deliverable D4.2, \"Final System Test Report\" (OpenIMP), sections \
                                 3.3 to 3.6";
 

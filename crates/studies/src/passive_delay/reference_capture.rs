@@ -66,10 +66,10 @@ impl ReferenceCapture {
         Ok(Self { interface, layers })
     }
 
-    /// Looks until `stop` is requested.
+    /// Records until `stop` is requested.
     ///
     /// # Errors
-    /// When what was seen cannot be read.
+    /// When the records cannot be read.
     pub(super) fn watch(self, stop: &Stop) -> anyhow::Result<ReferencePackets> {
         let Self { interface, layers } = self;
         let mut departures = Departures::new();

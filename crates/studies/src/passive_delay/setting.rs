@@ -41,18 +41,18 @@ pub(super) const ACTIVE_ABOVE_IP: u16 = 8 + 300;
 /// 1,000 of them a second.
 const ACTIVE_INTERVAL: Span = Span::from_millis(1);
 
-/// How a run is made.
+/// Setting of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Setting {
     /// The length of the passive traffic's frames in bytes, with check sequence as in the paper.
     pub(super) frame: u16,
-    /// What share of the paper's link they take, in thousandths.
+    /// Load of the paper's link, in thousandths.
     pub(super) load: u32,
     /// The measurement tasks of a probe: 1 or 4.
     pub(super) tasks: u32,
     /// How long it sends.
     pub(super) lasting: Span,
-    /// What the bottleneck lets out.
+    /// The bottleneck of the path.
     pub(super) bottleneck: Bottleneck,
 }
 

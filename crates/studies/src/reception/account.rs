@@ -8,7 +8,7 @@ use crate::experiment::Runs;
 use crate::replicas::Block;
 use wirestamp_report::figures::Figure;
 
-/// What the runs and the findings in them come to.
+/// Account of the runs and their results.
 pub(super) fn account(runs: &Runs<Block>, findings: &ReceptionResult) -> anyhow::Result<Account> {
     let sections = vec![
         Section::new(

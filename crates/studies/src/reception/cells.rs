@@ -52,7 +52,7 @@ pub(super) struct Cells {
     bed: Option<Bed>,
 }
 
-/// What a cell is about.
+/// Name of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Conditions {
     pub(super) technique: String,

@@ -8,7 +8,7 @@ use crate::experiment::{Effect, Estimate, Runs, effects};
 use crate::replicas::{Block, Moments};
 use wirestamp_report::format::real;
 
-/// What came of it, in numbers.
+/// Numeric results of the study.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct ReceptionResult {
     /// The techniques, in the order of the design.
@@ -92,7 +92,7 @@ const RESPONSES: [(&str, Unit, Response); 3] = [
 ];
 
 impl ReceptionResult {
-    /// Computes what the runs tell.
+    /// Computes the results of the runs.
     pub(super) fn of(runs: &Runs<Block>, missing: Option<String>) -> Self {
         let cells = (0..).zip(runs.design.cells());
         let cells = cells.filter_map(|(index, cell)| {

@@ -3,7 +3,8 @@
 //! machine.
 //!
 //! Two taps see each packet, before and after a device, and measure the delay between; here the device
-//! is emulated, so that the true delay of every packet is known ([`crate::replicas`]). Departures from the paper: `deviations.md`.
+//! is emulated, so that the true delay of every packet is known ([`crate::replicas`]). Departures from the paper:
+//! `deviations.md`.
 
 mod account;
 mod cells;
@@ -27,7 +28,7 @@ pub(crate) use paper::PAPER;
 /// Measures until all is done or `stop` is requested.
 ///
 /// # Errors
-/// For want of privileges, when a capture fails, or when the folder cannot be used or holds the results
+/// When privileges are missing, when a capture fails, or when the folder cannot be used or holds the results
 /// of a run of another size.
 pub(crate) fn run(
     options: &Options,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// Where the numbers come from.
+/// Source of the numbers.
 pub(crate) const PAPER: &str = "Grigorjew et al., \"Understanding the Performance of Different Packet Reception and \
                          Timestamping Methods in Linux\" (2023)";
 

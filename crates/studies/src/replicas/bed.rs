@@ -55,7 +55,7 @@ impl Bed {
     /// Makes the links.
     ///
     /// # Errors
-    /// For want of privileges, or when the counter cannot be calibrated.
+    /// When privileges are missing, or when the counter cannot be calibrated.
     pub(crate) fn build() -> anyhow::Result<Self> {
         check_privilege()?;
         let clock =

@@ -20,7 +20,7 @@ use crate::studies::Entry;
 pub struct Outcome {
     /// The name of the study.
     pub study: &'static str,
-    /// The paper whose experiment it makes again.
+    /// The reproduced paper.
     #[serde(skip)]
     pub paper: &'static str,
     #[serde(flatten)]

@@ -7,7 +7,7 @@ use crate::account::{Account, Making, Part, Section, members};
 use crate::experiment::Runs;
 use crate::replicas::Block;
 
-/// What the runs and the findings in them come to.
+/// Account of the runs and their results.
 pub(super) fn account(runs: &Runs<Block>, findings: &StepResult) -> anyhow::Result<Account> {
     let data = Data { runs, packets: findings.packets };
     let draw = |size: (u32, u32), id: &str| figures::step(data, size, id);

@@ -8,7 +8,7 @@ use super::paper::{HARDWARE_ERROR_NS, SOFTWARE_INTERVAL_NS, STEP_NS};
 use crate::experiment::{Estimate, Runs};
 use crate::replicas::Block;
 
-/// What came of it, in numbers.
+/// Numeric results of the study.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct StepResult {
     /// Packets of a run.

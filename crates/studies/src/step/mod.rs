@@ -28,7 +28,7 @@ pub(crate) use paper::PAPER;
 /// Measures until all is done or `stop` is requested.
 ///
 /// # Errors
-/// For want of privileges, when a capture fails, or when the folder cannot be used or holds the results
+/// When privileges are missing, when a capture fails, or when the folder cannot be used or holds the results
 /// of a run of another size.
 pub(crate) fn run(
     options: &Options,

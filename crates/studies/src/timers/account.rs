@@ -11,7 +11,7 @@ use crate::account::{Account, Making, Part, Section, members};
 use crate::experiment::Runs;
 use wirestamp_report::format::count;
 
-/// What the runs and the findings in them come to.
+/// Account of the runs and their results.
 pub(super) fn account(
     runs: &Runs<CostCount>,
     ways: &[Way],

@@ -11,7 +11,7 @@ use super::reads::CostCount;
 use super::tally::{Cost, CostHistogram, real};
 use crate::experiment::Runs;
 
-/// What came of it, in numbers.
+/// Numeric results of the study.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct TimersResult {
     /// Rounds that were done.

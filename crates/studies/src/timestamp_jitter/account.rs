@@ -8,7 +8,7 @@ use super::paper::{MACHINES, PAPER};
 use crate::account::{Account, Making, Part, Section, members};
 use crate::experiment::Runs;
 
-/// What the runs and the findings in them come to.
+/// Account of the runs and their results.
 pub(super) fn account(
     runs: &Runs<SourceJitter>,
     findings: &JitterResult,

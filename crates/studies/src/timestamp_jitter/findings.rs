@@ -6,7 +6,7 @@ use super::flows::{SOURCES, SourceJitter};
 use super::paper::{PUBLISHED, Pause, Published};
 use crate::experiment::{Cell, Design, Effect, Estimate, Factor, Runs, effects, mean};
 
-/// What came of it, in numbers.
+/// Numeric results of the study.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct JitterResult {
     /// Each source with each flow.
@@ -71,7 +71,7 @@ pub(super) const MAX_ERROR: Measure = |row| Some(row.max? - row.sent_max?);
 pub(super) const MEAN_ERROR: Measure = |row| Some(row.mean? - row.sent_mean?);
 
 impl JitterResult {
-    /// Computes what the runs tell.
+    /// Computes the results of the runs.
     pub(super) fn of(runs: &Runs<SourceJitter>, refused: Vec<(String, String)>) -> Self {
         let cells = runs.design.cells();
         let of_source = |source: String| {

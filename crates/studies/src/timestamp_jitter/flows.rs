@@ -25,7 +25,7 @@ const CHECK_SEQUENCE: u16 = 4;
 /// How long it takes to set captures up and to wait for their last packets.
 const AROUND: Duration = Duration::from_millis(300);
 
-/// How much is measured.
+/// Extent of the study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct JitterScale {
     pub(super) repetitions: u32,
@@ -53,7 +53,7 @@ impl JitterScale {
         (frame_bytes, Pause::ALL[level(1) % Pause::ALL.len()])
     }
 
-    /// What is varied.
+    /// Factors of the study.
     pub(super) fn design(self) -> Design {
         let frames: Vec<_> = self.frames.iter().map(u16::to_string).collect();
         Design {

@@ -63,7 +63,7 @@ impl JitterResult {
         factors("the jitter", &self.effects_on_log_jitter)
     }
 
-    /// Why a source stamped nothing, a line for each.
+    /// Sources without stamps and the reasons, a line each.
     pub(super) fn refusals(&self) -> Vec<String> {
         let line =
             |(source, reason): &(String, String)| format!("{source} was left out: {reason}.");

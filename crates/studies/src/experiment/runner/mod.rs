@@ -16,7 +16,7 @@ pub trait Study {
     /// A raw result, of which a run brings many: a row of a CSV file.
     type Sample: Serialize + DeserializeOwned;
 
-    /// What is varied.
+    /// Factors of the study.
     fn design(&self) -> Design;
 
     /// How long a run of this cell lasts, about.

@@ -12,7 +12,7 @@ use wirestamp_report::Table;
 use wirestamp_report::estimate::decimal;
 use wirestamp_report::format::{NOTHING, count, optional};
 
-/// What came of it, in numbers.
+/// Numeric results of the study.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct MeshLimitRateResult {
     /// Frames a second that are aimed at.

@@ -76,7 +76,7 @@ const CATCHES_UP: Duration = Duration::from_secs(20);
 const AROUND: Duration = Duration::from_secs(6);
 const AROUND_TRIAL: Duration = Duration::from_millis(1_500);
 
-/// How much is measured.
+/// Extent of the study.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct MeshLimitRateScale {
     repetitions: u32,
@@ -98,7 +98,7 @@ impl MeshLimitRateScale {
         resolution: 1.0 / 16.0,
         trials: 9,
     };
-    /// What half a minute has room for.
+    /// Takes half a minute.
     pub(super) const QUICK: Self = Self {
         repetitions: 1,
         lasts: Duration::from_millis(200),
@@ -133,7 +133,7 @@ impl Trials {
 }
 
 impl MeshLimitRateScale {
-    /// What is varied.
+    /// Factors of the study.
     pub(super) fn design(self) -> Design {
         let setups = SETUPS.iter().take(self.setups).map(|setup| setup.name);
         Design {
@@ -165,8 +165,7 @@ impl Study for Trials {
         let taken_by = takes_frames.then_some(CAPTURE_CORE);
         let mut bench = Bench { mesh, clock, tasks: *tasks, taken_by, idle: 0.0 };
         bench.idle = bench.idles()?;
-        let usual =
-            Setting { lasts: size.lasts, ..sweeps::LimitRateScale { quick: false }.base() };
+        let usual = Setting { lasts: size.lasts, ..sweeps::LimitRateScale { quick: false }.base() };
         let mut trial = |rate| bench.trial(Setting { rate, ..usual }, stop);
         let first = trial(Some(AIM))?;
         let searched = search(size.resolution, trial)?;
