@@ -55,7 +55,8 @@ fn what_this_project_claims_is_confirmed_by_good_data_and_contradicted_by_bad() 
     assert_eq!(verdicts(&bad)[..4], [Verdict::Contradicted; 4]);
     let sentence = &claims_of(&bad)[0].sentence;
     assert!(
-        sentence.starts_with("This project claims that the mean") && sentence.contains("376 us")
+        sentence.starts_with("This project claims that the error of the mean")
+            && sentence.contains("376 us")
     );
 }
 
