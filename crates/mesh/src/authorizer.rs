@@ -11,7 +11,7 @@ use tracing::warn;
 
 use crate::Name;
 use crate::pki::{self, Role, Serial, Subject};
-use crate::transport::{Known, Peer};
+use crate::transport::{Peer, PeerIdentity};
 
 /// The valid certificates: of the CA itself, or a copy at a collector.
 pub(crate) trait CertificateList: Send + Sync {
@@ -71,12 +71,12 @@ impl Authorizer {
         peer: Option<&Peer>,
         may: &[Role],
     ) -> Result<Caller, AuthorizationError> {
-        let (subject, serial) = match peer.map(|peer| &peer.known) {
-            Some(Known::Certificate(subject, serial)) => (subject.clone(), Some(*serial)),
-            Some(Known::Local) => {
+        let (subject, serial) = match peer.map(|peer| &peer.identity) {
+            Some(PeerIdentity::Certificate(subject, serial)) => (subject.clone(), Some(*serial)),
+            Some(PeerIdentity::Local) => {
                 (Subject { name: Name::of_local_caller(), role: Role::Operator }, None)
             }
-            Some(Known::Not) | None => return Err(AuthorizationError::NoCertificate),
+            Some(PeerIdentity::Anonymous) | None => return Err(AuthorizationError::NoCertificate),
         };
         let caller = Caller { subject, serial, authorizer: Arc::clone(self) };
         caller.check()?;

@@ -24,7 +24,7 @@ pub struct Name(String);
 )]
 pub struct NotAName(String);
 
-const LONGEST: usize = 63;
+const MAX_LENGTH: usize = 63;
 
 impl Name {
     /// Regular expression of a name.
@@ -46,7 +46,7 @@ impl TryFrom<String> for Name {
 
     fn try_from(text: String) -> Result<Self, NotAName> {
         let usual = |it: u8| matches!(it, b'a'..=b'z' | b'0'..=b'9' | b'-');
-        let is_name = (1..=LONGEST).contains(&text.len())
+        let is_name = (1..=MAX_LENGTH).contains(&text.len())
             && text.bytes().all(usual)
             && !text.starts_with('-')
             && !text.ends_with('-');

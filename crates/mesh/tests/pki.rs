@@ -202,7 +202,7 @@ fn foreign_and_expired_tokens_are_rejected() {
     assert!(matches!(here.enrol(&foreign, &request, now()), Err(Error::UnknownToken)));
     let old = here.token(&probe, HOUR, now()).unwrap();
     let later = now() + HOUR;
-    assert!(matches!(here.enrol(&old, &request, later), Err(Error::EndedToken { .. })));
+    assert!(matches!(here.enrol(&old, &request, later), Err(Error::ExpiredToken { .. })));
     assert_eq!(here.entries().unwrap(), []);
 }
 
@@ -221,7 +221,7 @@ fn revocation_covers_certificates_and_tokens() {
     assert_eq!(authority.revoke(&probe.name, Some(Role::Probe), now()).unwrap(), 3);
     for serial in [first.serial, second.serial] {
         let refused = authority.renew(&probe, serial, &request, now());
-        assert!(matches!(refused, Err(Error::NotGood(_))));
+        assert!(matches!(refused, Err(Error::InvalidCertificate(_))));
     }
     assert!(matches!(authority.enrol(&spare, &request, now()), Err(Error::UnknownToken)));
     assert!(matches!(authority.enrol(&token, &request, now()), Err(Error::UsedToken { .. })));
@@ -237,10 +237,10 @@ fn certificate_expires() {
     let entry = &authority.entries().unwrap()[0];
     assert!(entry.is_good(now()) && !entry.is_good(now() + LIFETIME + HOUR));
     let late = authority.renew(&probe, issued.serial, &request, now() + LIFETIME + HOUR);
-    assert!(matches!(late, Err(Error::NotGood(_))));
+    assert!(matches!(late, Err(Error::InvalidCertificate(_))));
     let somebody = subject("cellar", Role::Probe);
     let other = authority.renew(&somebody, issued.serial, &request, now());
-    assert!(matches!(other, Err(Error::NotGood(_))));
+    assert!(matches!(other, Err(Error::InvalidCertificate(_))));
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::v1::question::What;
 use crate::v1::{self, Question, Rows};
 
 /// Bytes of rows per message, before the last row. A message may have 4 MiB, and no row is as long.
-const AT_ONCE: usize = 1 << 20;
+const MESSAGE_BYTES: usize = 1 << 20;
 
 /// The service.
 pub(crate) struct AnswersService {
@@ -87,7 +87,7 @@ fn unreadable(error: &DatabaseError) -> Status {
 fn messages(rows: Vec<String>) -> Vec<Rows> {
     let (mut messages, mut bytes) = (vec![Rows::default()], 0);
     for row in rows {
-        if bytes >= AT_ONCE {
+        if bytes >= MESSAGE_BYTES {
             messages.push(Rows::default());
             bytes = 0;
         }
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn rows_are_split_into_messages() {
-        let row = "x".repeat(AT_ONCE / 2);
+        let row = "x".repeat(MESSAGE_BYTES / 2);
         let lengths: Vec<_> =
             messages(vec![row; 5]).iter().map(|message| message.rows.len()).collect();
         assert_eq!(lengths, [2, 2, 1]);

@@ -382,7 +382,7 @@ impl Channel {
         drop(state);
         match delivery {
             Delivery::Expected(number) => return Err(Refused::OutOfTurn(number)),
-            Delivery::Known => {}
+            Delivery::Duplicate => {}
             Delivery::Taken => {
                 changed.send_replace(());
             }

@@ -28,7 +28,7 @@ pub struct Flow {
 pub struct NoFlow(String);
 
 /// Max length of a report; typical ones have 2,000 bytes.
-const LONGEST: usize = 64 << 10;
+const MAX_REPORT_BYTES: usize = 64 << 10;
 
 /// Identity of a flow; for RTP, of a stream. Without `ssrc`: the packets that belong to no RTP stream, such as RTCP.
 /// The other keys are those of `wirestamp flows --json`.
@@ -59,7 +59,7 @@ impl Flow {
     /// # Errors
     /// When it is not a valid report.
     pub fn read(report: String) -> Result<Self, NoFlow> {
-        if report.len() > LONGEST {
+        if report.len() > MAX_REPORT_BYTES {
             return Err(NoFlow(format!("a report of {} bytes", report.len())));
         }
         if !report.starts_with('{') {
@@ -115,7 +115,7 @@ mod tests {
             ("{", "EOF"),
             ("{}", "missing field"),
             (&REPORT.replace("192.0.2.1", "x"), "IP address"),
-            (&"x".repeat(LONGEST + 1), "65537 bytes"),
+            (&"x".repeat(MAX_REPORT_BYTES + 1), "65537 bytes"),
         ] {
             let error = Flow::read(report.to_owned()).unwrap_err().to_string();
             assert!(error.contains(said), "{error}");

@@ -13,9 +13,8 @@ mod reported;
 mod results;
 mod service;
 mod settled;
-mod single;
+mod single_point;
 mod synchronisation;
-mod tending;
 mod window;
 
 use wirestamp_clock::Span;
@@ -28,17 +27,17 @@ pub use pair::{Pair, Timing};
 pub use recent::Recent;
 pub use reported::{ExporterStats, Listener};
 pub use results::{
-    Brief, Counted, Delivered, Histograms, Hour, Measured, Missing, NoOpinion, Progress,
+    Brief, Counted, Delivered, Histograms, Hour, Measured, Missing, MosUnavailable, Progress,
     ResultRange, Results, Spread, Step, Sum,
 };
-pub use settled::{Delivery, News, Settled};
-pub use single::Single;
+pub use settled::{Delivery, PointResults, Settled};
+pub use single_point::SinglePoint;
 pub use synchronisation::NotSynchronised;
 pub use window::Window;
 
+pub(crate) use archive::maintain;
 pub(crate) use flow::{FlowReport, flow_reports};
 pub(crate) use service::Service;
-pub(crate) use tending::tend;
 
 /// Length of a result window.
 pub(crate) const WINDOW: Span = Span::from_secs(1);

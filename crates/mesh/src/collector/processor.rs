@@ -8,16 +8,17 @@ use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::{Config, Point};
 
 use super::{
-    Delivered, Delivery, Flow, News, Pair, Progress, Settled, Single, Timing, WINDOW, side,
+    Delivered, Delivery, Flow, Pair, PointResults, Progress, Settled, SinglePoint, Timing, WINDOW,
+    side,
 };
 use crate::task::{Measure, VOLUME, interval};
 
 /// Max time that a probe's clock may be ahead: the other point waits until its own clock catches up.
-const AHEAD: Span = Span::from_secs(3600);
+const MAX_CLOCK_LEAD: Span = Span::from_secs(3600);
 const AHEAD_OF_TIME: &str = "the clock of the probe is more than an hour ahead";
 
 /// Max distance of counts from the end of their batch, even if a clock was set.
-const FARTHEST: Span = Span::from_secs(24 * 3600);
+const MAX_COUNT_DISTANCE: Span = Span::from_secs(24 * 3600);
 
 fn timing() -> Timing {
     Timing { window: WINDOW, matching: Config::default() }
@@ -28,9 +29,9 @@ pub(super) enum Processor {
     /// Observations of two points.
     Pair(Box<Pair>),
     /// Counts of one point, per interval.
-    Counts(Single, Span),
+    Counts(SinglePoint, Span),
     /// Flows of one point.
-    Flows(Single),
+    Flows(SinglePoint),
 }
 
 impl Processor {
@@ -40,12 +41,12 @@ impl Processor {
         let acknowledged = delivered.map(|it| it.acknowledged);
         match measure {
             Measure::Volume { .. } => {
-                Self::Counts(Single::new(settled_until, acknowledged[0]), VOLUME)
+                Self::Counts(SinglePoint::new(settled_until, acknowledged[0]), VOLUME)
             }
             Measure::Traffic { every, .. } => {
-                Self::Counts(Single::new(settled_until, acknowledged[0]), interval(*every))
+                Self::Counts(SinglePoint::new(settled_until, acknowledged[0]), interval(*every))
             }
-            Measure::Flows { .. } => Self::Flows(Single::new(settled_until, acknowledged[0])),
+            Measure::Flows { .. } => Self::Flows(SinglePoint::new(settled_until, acknowledged[0])),
             Measure::PassiveDelay(_) | Measure::ReportedDelay(_) | Measure::ActiveDelay(_) => {
                 let mut pair = Pair::new(timing(), settled_until, acknowledged);
                 for point in [Point::A, Point::B] {
@@ -69,12 +70,10 @@ impl Processor {
     ) -> (Delivery, Option<String>) {
         let taken = match self {
             Self::Pair(pair) => seen(message).map(|seen| pair.take(point, number, &seen)),
-            Self::Counts(single, interval) => {
-                counts(message, *interval).map(|(until, news)| single.take(number, until, news))
-            }
-            Self::Flows(single) => {
-                flows(message).map(|(until, news)| single.take(number, until, news))
-            }
+            Self::Counts(single, interval) => counts(message, *interval)
+                .map(|(until, point_results)| single.take(number, until, point_results)),
+            Self::Flows(single) => flows(message)
+                .map(|(until, point_results)| single.take(number, until, point_results)),
         };
         match taken {
             Ok(delivery) => (delivery, None),
@@ -140,11 +139,11 @@ fn seen(message: &[u8]) -> Result<ObservationBatch, String> {
     Ok(seen)
 }
 
-fn counts(message: &[u8], interval: Span) -> Result<(Time<Utc>, News), String> {
+fn counts(message: &[u8], interval: Span) -> Result<(Time<Utc>, PointResults), String> {
     let Counts { counts, complete_until } =
         Counts::decode(message).map_err(|why| why.to_string())?;
     can_be(complete_until)?;
-    let is_far = |it: &Count| (it.begin - complete_until).abs() > FARTHEST;
+    let is_far = |it: &Count| (it.begin - complete_until).abs() > MAX_COUNT_DISTANCE;
     if let Some(count) = counts.iter().find(|count| is_far(count)) {
         return Err(format!("its count of {:?} is far from the end of the batch", count.begin));
     }
@@ -153,17 +152,17 @@ fn counts(message: &[u8], interval: Span) -> Result<(Time<Utc>, News), String> {
     if let Some(count) = counts.iter().find(|count| is_none(count)) {
         return Err(format!("no interval of the task begins at {:?}", count.begin));
     }
-    Ok((complete_until, News { counts, flows: Vec::new() }))
+    Ok((complete_until, PointResults { counts, flows: Vec::new() }))
 }
 
-fn flows(message: &[u8]) -> Result<(Time<Utc>, News), String> {
+fn flows(message: &[u8]) -> Result<(Time<Utc>, PointResults), String> {
     let Flows { reports, complete_until } =
         Flows::decode(message).map_err(|why| format!("cannot read flows: {why}"))?;
     can_be(complete_until)?;
     let flows = reports.into_iter().map(Flow::read).collect::<Result<Vec<_>, _>>();
     let flows = flows.map_err(|why| why.to_string())?;
     flows.iter().try_for_each(|it| can_be(it.last))?;
-    Ok((complete_until, News { counts: Vec::new(), flows }))
+    Ok((complete_until, PointResults { counts: Vec::new(), flows }))
 }
 
 /// Whether a time is not too far in the future.
@@ -173,7 +172,7 @@ fn can_be(complete_until: Time<Utc>) -> Result<(), String> {
 
 fn latest() -> Time<Utc> {
     let now = Time::try_from(SystemTime::now()).unwrap_or(Time::from_nanos(0));
-    now + AHEAD
+    now + MAX_CLOCK_LEAD
 }
 
 #[cfg(test)]

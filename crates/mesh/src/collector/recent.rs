@@ -61,7 +61,9 @@ mod tests {
     use wirestamp_metrics::Quality;
 
     use super::*;
-    use crate::collector::{News, NoOpinion, ResultRange, Results, Settled, Step, Window};
+    use crate::collector::{
+        MosUnavailable, PointResults, ResultRange, Results, Settled, Step, Window,
+    };
     use crate::task::{Task, TaskRecord, Tasks};
 
     const TASKS: [&str; 4] = [
@@ -97,8 +99,9 @@ mod tests {
             watched: Span::ZERO,
         };
         for task in [2, 4] {
-            let news = News { counts: vec![count(1), count(2)], flows: Vec::new() };
-            results.store(task, &Settled { news, ..Settled::nothing(time(4)) }).unwrap();
+            let point_results =
+                PointResults { counts: vec![count(1), count(2)], flows: Vec::new() };
+            results.store(task, &Settled { point_results, ..Settled::nothing(time(4)) }).unwrap();
         }
         let (_, tasks) = watch::channel(Arc::new(tasks()));
         let collector = Collector::new(results, tasks);
@@ -117,7 +120,7 @@ mod tests {
         assert_eq!(seconds(2, 9), [(1, vec![2, 3]), (2, vec![2])]);
         let range = ResultRange { step: Step::AsMeasured, from: 0, until: i64::MAX, most: 9 };
         for measured in collector.measured(1, &range).unwrap() {
-            assert_eq!((measured.mos, measured.no_mos), (None, Some(NoOpinion::NoDelay)));
+            assert_eq!((measured.mos, measured.no_mos), (None, Some(MosUnavailable::NoDelay)));
         }
     }
 }

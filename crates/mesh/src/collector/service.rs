@@ -21,7 +21,7 @@ const RECEIPTS: usize = 16;
 
 /// Valid batch numbers (databases store them as signed), and max packets in dropped batches.
 const NUMBERS: RangeInclusive<u64> = 1..=i64::MAX.cast_unsigned() - 1;
-const MOST_PACKETS: u64 = 1 << 40;
+const MAX_PACKETS: u64 = 1 << 40;
 
 /// The service.
 pub(crate) struct Service {
@@ -107,7 +107,7 @@ fn take(channel: &Channel, delivery: Delivery) -> Result<(), Status> {
         Some(What::Dropped(DroppedBatches { first, last, until, packets }))
             if first <= last && NUMBERS.contains(&last) =>
         {
-            channel.give_up(&(first..=last), until, packets.min(MOST_PACKETS))?;
+            channel.give_up(&(first..=last), until, packets.min(MAX_PACKETS))?;
         }
         _ => {
             return Err(Status::invalid_argument(

@@ -18,7 +18,7 @@ pub struct Settled {
     /// A packet belongs to the window in which it passed A; if only B observed it, in which it passed B.
     pub windows: BTreeMap<Time<Utc>, Window>,
     /// Results of a single point.
-    pub news: News,
+    pub point_results: PointResults,
     /// Last batches of A and B that can be acknowledged once the windows are stored.
     pub acknowledged: [u64; 2],
     /// Packets that the probes of A and B dropped, in the batches that can be acknowledged now.
@@ -31,21 +31,21 @@ pub struct Settled {
 impl Settled {
     /// No results; only the time advances.
     pub(crate) fn nothing(until: Time<Utc>) -> Self {
-        let (windows, news) = (BTreeMap::new(), News::default());
-        Self { until, windows, news, acknowledged: [0; 2], dropped: [0; 2], late: 0 }
+        let (windows, point_results) = (BTreeMap::new(), PointResults::default());
+        Self { until, windows, point_results, acknowledged: [0; 2], dropped: [0; 2], late: 0 }
     }
 
     /// Begin of the first result.
     pub(super) fn first(&self) -> Option<Time<Utc>> {
-        let counted = self.news.counts.iter().map(|count| count.begin);
-        let followed = self.news.flows.iter().map(|flow| flow.last);
+        let counted = self.point_results.counts.iter().map(|count| count.begin);
+        let followed = self.point_results.flows.iter().map(|flow| flow.last);
         self.windows.keys().copied().chain(counted).chain(followed).min()
     }
 }
 
 /// Contents of a batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct News {
+pub struct PointResults {
     /// Counts, to be added to earlier ones.
     pub counts: Vec<Count>,
     /// Flows; each replaces its earlier report.
@@ -58,7 +58,7 @@ pub enum Delivery {
     /// The batch was taken.
     Taken,
     /// The batch was a duplicate.
-    Known,
+    Duplicate,
     /// The batch with this number must come first.
     Expected(u64),
 }
@@ -67,7 +67,7 @@ impl Delivery {
     /// Outcome for batches `numbers` when `expected` is next.
     pub(super) fn of(numbers: &RangeInclusive<u64>, expected: u64) -> Self {
         if *numbers.end() < expected {
-            Self::Known
+            Self::Duplicate
         } else if *numbers.start() > expected {
             Self::Expected(expected)
         } else {

@@ -22,10 +22,10 @@ use crate::pki::Role;
 use crate::task::{self, TaskRecord};
 
 /// Max number of results: 100,000 seconds are more than a day.
-pub(super) const MOST_RESULTS: u32 = 100_000;
+pub(super) const MAX_RESULTS: u32 = 100_000;
 
 /// Max number of flows; each takes some kilobytes.
-pub(super) const MOST_FLOWS: u32 = 5000;
+pub(super) const MAX_FLOWS: u32 = 5000;
 
 #[derive(Clone)]
 pub(super) struct Api {
@@ -61,9 +61,9 @@ impl FromRequestParts<Api> for Operator {
 }
 
 /// The task name from the path.
-pub(super) struct Called(pub(super) Name);
+pub(super) struct PathName(pub(super) Name);
 
-impl<S: Send + Sync> FromRequestParts<S> for Called {
+impl<S: Send + Sync> FromRequestParts<S> for PathName {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {

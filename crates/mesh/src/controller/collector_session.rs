@@ -16,7 +16,7 @@ use crate::task::{TaskRecord, Tasks};
 use crate::v1::{Charge, Presence, Task};
 
 /// Longest address: a host name (RFC 1035 section 2.3.4) and a port.
-const LONGEST: usize = 261;
+const MAX_ADDRESS_LENGTH: usize = 261;
 
 /// A connected collector.
 pub(super) struct CollectorSession {
@@ -122,7 +122,7 @@ fn reached(address: &str, from: SocketAddr) -> Result<String, Status> {
         return Err(Status::invalid_argument(why));
     }
     let is_port = |it: Authority| it.port_u16().is_some_and(|port| port > 0);
-    if address.len() <= LONGEST && address.parse().is_ok_and(is_port) {
+    if address.len() <= MAX_ADDRESS_LENGTH && address.parse().is_ok_and(is_port) {
         Ok(address)
     } else {
         Err(Status::invalid_argument(format!(

@@ -90,11 +90,11 @@ fn certificate(issued: Issued) -> Certificate {
 }
 
 fn refusal(why: &pki::Error) -> Status {
-    use pki::Error::{Certificate, EndedToken, NotGood, UnknownToken, UsedToken};
+    use pki::Error::{Certificate, ExpiredToken, InvalidCertificate, UnknownToken, UsedToken};
     let text = why.to_string();
     match why {
         Certificate(_) => Status::invalid_argument(text),
-        UnknownToken | UsedToken { .. } | EndedToken { .. } | NotGood(_) => {
+        UnknownToken | UsedToken { .. } | ExpiredToken { .. } | InvalidCertificate(_) => {
             Status::unauthenticated(text)
         }
         _ => Status::unavailable(text),

@@ -8,7 +8,7 @@ use utoipa::openapi::schema::{KnownFormat, Object, ObjectBuilder, SchemaFormat, 
 use utoipa::openapi::security::{SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{ComponentsBuilder, InfoBuilder, OpenApi, OpenApiBuilder};
 
-use super::api::{MOST_FLOWS, MOST_RESULTS, Reader};
+use super::api::{MAX_FLOWS, MAX_RESULTS, Reader};
 use super::error_response::{CommonErrors, ErrorBody};
 
 const CERTIFICATE: &str = "certificate";
@@ -38,8 +38,8 @@ pub(super) fn begin() -> OpenApi {
 /// General description of the API.
 fn about() -> String {
     format!(
-        "Tasks, probes and results of a mesh of Wirestamp probes. A response has at most {MOST_RESULTS} results or \
-         {MOST_FLOWS} flows. For more, request again from after the last result; for fewer, request a \
+        "Tasks, probes and results of a mesh of Wirestamp probes. A response has at most {MAX_RESULTS} results or \
+         {MAX_FLOWS} flows. For more, request again from after the last result; for fewer, request a \
          coarser step or a shorter time. A request body has at most 2 MB."
     )
 }
@@ -66,5 +66,5 @@ pub(super) fn step() -> Object {
 /// Max number of results.
 pub(super) fn limit() -> Object {
     let limit = ObjectBuilder::new().schema_type(Type::Integer);
-    limit.minimum(Some(0)).maximum(Some(MOST_RESULTS)).build()
+    limit.minimum(Some(0)).maximum(Some(MAX_RESULTS)).build()
 }

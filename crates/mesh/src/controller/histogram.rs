@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use wirestamp_metrics::{Bucket, CompactHistogram};
 
-use super::api::{Api, Called, NumberedTask, Reader, nanos};
+use super::api::{Api, NumberedTask, PathName, Reader, nanos};
 use super::error_response::{ApiError, CommonErrors, ErrorBody};
 use crate::Name;
 use crate::collector::{Histograms, Missing};
@@ -79,7 +79,7 @@ impl From<Bucket> for Counted {
 pub(super) async fn histogram(
     _: Reader,
     State(api): State<Api>,
-    Called(name): Called,
+    PathName(name): PathName,
     query: Result<Query<HistogramQuery>, QueryRejection>,
 ) -> Result<Json<HistogramResponse>, ApiError> {
     let Query(query) = query.map_err(|why| ApiError::wrong(why.body_text()))?;

@@ -23,7 +23,7 @@ use tokio::net::TcpListener;
 use super::Error;
 use super::error_response::ApiError;
 use super::page;
-use crate::transport::{Known, Peer};
+use crate::transport::{Peer, PeerIdentity};
 
 /// A loopback address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl LocalListener {
 
 impl Connected<IncomingStream<'_, TcpListener>> for Peer {
     fn connect_info(stream: IncomingStream<'_, TcpListener>) -> Self {
-        Self { address: *stream.remote_addr(), known: Known::Local }
+        Self { address: *stream.remote_addr(), identity: PeerIdentity::Local }
     }
 }
 

@@ -50,7 +50,7 @@ pub use task_store::{Change, TaskStore};
 
 use crate::DatabaseError;
 use crate::authorizer::Authorizer;
-use crate::collector::{self, Archive, Collector, Keep, Results, tend};
+use crate::collector::{self, Archive, Collector, Keep, Results, maintain};
 use crate::pki::{self, Authority, Host};
 use crate::task::Tasks;
 use crate::transport::{Listener, Peer, Unusable};
@@ -64,7 +64,7 @@ use placement::TaskPlacement;
 use shared_ca::SharedCa;
 
 /// Max bytes of a node's request: anyone may send an enrolment.
-const LARGEST_REQUEST: usize = 64 << 10;
+const MAX_REQUEST_BYTES: usize = 64 << 10;
 
 /// Settings of a controller.
 #[derive(Debug)]
@@ -177,7 +177,7 @@ impl Controller {
         };
         let people = routes::routes(api);
         let deliveries = collector::Service { collector: Arc::clone(&collector), authorizer };
-        let control = ControlServer::new(control).max_decoding_message_size(LARGEST_REQUEST);
+        let control = ControlServer::new(control).max_decoding_message_size(MAX_REQUEST_BYTES);
         let routes = Routes::new(control)
             .add_service(CollectionServer::new(deliveries))
             .into_axum_router()
@@ -256,7 +256,7 @@ impl Controller {
             () = self.authority.poll() => Ok(()),
             () = keep_tasks(&self.plan, &self.placement, &self.tasks) => Ok(()),
             () = self.sources.pass_on() => Ok(()),
-            () = tend(&self.archive, self.plan.subscribe()) => Ok(()),
+            () = maintain(&self.archive, self.plan.subscribe()) => Ok(()),
             () = stop => Ok(()),
         }
     }

@@ -16,7 +16,7 @@ use super::sources::QueryError;
 use crate::collector::Recent;
 
 /// Max results per task: the dashboard shows three minutes.
-const MOST: u32 = 200;
+const MAX_RESULTS: u32 = 200;
 
 /// Begin of the time range.
 #[derive(Deserialize, IntoParams)]
@@ -55,7 +55,7 @@ pub(super) async fn recent(
 ) -> Result<Json<RecentResponse>, ApiError> {
     let Query(query) = query.map_err(|why| ApiError::wrong(why.body_text()))?;
     let from = Time::from_nanos(query.from.map_or(i64::MIN, nanos));
-    let (results, away) = api.sources.recent(from, MOST).await?;
+    let (results, away) = api.sources.recent(from, MAX_RESULTS).await?;
     let not_answered = away.iter().map(QueryError::to_string).collect();
     Ok(Json(RecentResponse { results, not_answered }))
 }

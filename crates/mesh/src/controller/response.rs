@@ -6,7 +6,7 @@ use crate::v1::ResultRange;
 use crate::v1::question::What;
 
 /// Max bytes of a response. A thousand results take 1 MB, the newest results of a thousand tasks 20 MB.
-const ROOM: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 
 /// Rows received so far.
 pub(super) struct Answer {
@@ -30,14 +30,14 @@ impl Answer {
             | What::Sum(_)
             | What::FlowCount(_) => 1,
         };
-        Self { rows: Vec::new(), most, room: ROOM }
+        Self { rows: Vec::new(), most, room: MAX_BYTES }
     }
 
     /// Adds rows.
     pub(super) fn add(&mut self, more: Vec<String>) -> Result<(), Status> {
         let bytes = more.iter().map(String::len).sum();
         self.room = self.room.checked_sub(bytes).ok_or_else(|| {
-            Status::resource_exhausted(format!("its response exceeds {} MiB", ROOM >> 20))
+            Status::resource_exhausted(format!("its response exceeds {} MiB", MAX_BYTES >> 20))
         })?;
         self.rows.extend(more);
         if self.rows.len() > self.most {
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn response_size_is_limited() {
         let mut answer = Answer::to(&What::Recent(Recent::default()));
-        let half = || vec!["x".repeat(ROOM / 4); 2];
+        let half = || vec!["x".repeat(MAX_BYTES / 4); 2];
         answer.add(half()).unwrap();
         answer.add(half()).unwrap();
         assert_eq!(answer.rows.len(), 4);

@@ -20,7 +20,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::api::{Api, Called, NumberedTask, Operator, Reader};
+use super::api::{Api, NumberedTask, Operator, PathName, Reader};
 use super::credentials::now;
 use super::error_response::{ApiError, CommonErrors, ErrorBody};
 use super::probe_registry::RegisteredProbe;
@@ -82,10 +82,10 @@ async fn enter(
     // Checked after the body was read: curl treats an earlier response as an error.
     operator: Result<Operator, ApiError>,
     State(api): State<Api>,
-    name: Result<Called, ApiError>,
+    name: Result<PathName, ApiError>,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<(StatusCode, Json<NumberedTask>), ApiError> {
-    let (Operator(caller), Called(name)) = (operator?, name?);
+    let (Operator(caller), PathName(name)) = (operator?, name?);
     let body = body.map_err(|why| ApiError(why.status(), why.body_text()))?;
     let task = task(&name, &body)?;
     let (status, number) = match block_in_place(|| api.plan.enter(&task, now()))? {
@@ -127,7 +127,7 @@ fn task(name: &Name, body: &[u8]) -> Result<Task, ApiError> {
 async fn end(
     Operator(caller): Operator,
     State(api): State<Api>,
-    Called(name): Called,
+    PathName(name): PathName,
 ) -> Result<StatusCode, ApiError> {
     let ended = block_in_place(|| api.plan.end(&name, now()))?;
     ended.ok_or_else(|| ApiError::no_such(&name))?;

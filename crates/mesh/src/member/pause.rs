@@ -7,8 +7,8 @@ use tokio::time;
 use tracing::warn;
 
 /// First and max delay.
-const FIRST: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_secs(30);
+const MIN_PAUSE: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_secs(30);
 
 /// Growing delays, with one log message for each new error.
 pub(crate) struct Pause {
@@ -19,12 +19,12 @@ pub(crate) struct Pause {
 
 impl Pause {
     pub(crate) fn new() -> Self {
-        Self { next: FIRST, begun: Instant::now(), logged: None }
+        Self { next: MIN_PAUSE, begun: Instant::now(), logged: None }
     }
 
     /// Waits after a call that should not have ended.
     pub(crate) async fn after<E: Display>(&mut self, ended: Result<(), E>) {
-        if self.begun.elapsed() > LONGEST {
+        if self.begun.elapsed() > MAX_PAUSE {
             // The last call lasted for a while.
             *self = Self::new();
         }
@@ -34,7 +34,7 @@ impl Pause {
             self.logged = Some(why);
         }
         time::sleep(self.next).await;
-        self.next = (2 * self.next).min(LONGEST);
+        self.next = (2 * self.next).min(MAX_PAUSE);
         self.begun = Instant::now();
     }
 }

@@ -175,7 +175,7 @@ impl Authority {
         let request = CertificateSigningRequestParams::from_pem(request_pem)?;
         let change = self.register.change()?;
         let known = change.entry(serial)?.filter(|it| it.subject == *subject && it.is_good(now));
-        let known = known.ok_or_else(|| Error::NotGood(subject.clone()))?;
+        let known = known.ok_or_else(|| Error::InvalidCertificate(subject.clone()))?;
         let (key, names) = (&request.public_key, &known.also_known_as);
         let issued = sign(&change, known.subject, key, names, now)?;
         change.commit()?;
@@ -234,7 +234,7 @@ fn sign(
 /// The CA certificate that signs now.
 fn signing(change: &Change<'_>, now: Timestamp) -> Result<Signer> {
     let first = change.signers(now)?.into_iter().next();
-    first.filter(|signer| signer.signs_from <= now).ok_or(Error::Ended)
+    first.filter(|signer| signer.signs_from <= now).ok_or(Error::CaExpired)
 }
 
 fn trust_pem(signers: &[Signer]) -> String {

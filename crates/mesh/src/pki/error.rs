@@ -48,7 +48,7 @@ pub enum Error {
     OwnName(String),
     /// All CA certificates have expired.
     #[error("all CA certificates have expired; create a new CA and enrol every node again")]
-    Ended,
+    CaExpired,
     /// Random numbers are not available.
     #[error("cannot read random numbers: {0}")]
     Random(getrandom::Error),
@@ -65,7 +65,7 @@ pub enum Error {
     },
     /// The token has expired.
     #[error("the token for {subject} expired at {when}")]
-    EndedToken {
+    ExpiredToken {
         /// Subject.
         subject: Subject,
         /// Expiry.
@@ -73,7 +73,7 @@ pub enum Error {
     },
     /// The certificate to renew is revoked, or was not issued by this CA.
     #[error("the certificate of {0} is not valid any more")]
-    NotGood(Subject),
+    InvalidCertificate(Subject),
     /// There is nothing to revoke.
     #[error("cannot revoke {0}: it has no valid certificate or token; see `wirestamp pki list`")]
     NothingToRevoke(Name),

@@ -16,8 +16,8 @@ pub struct Host(String);
 pub struct NotAHost(String);
 
 /// RFC 1035 section 2.3.4.
-const LONGEST: usize = 253;
-const LONGEST_LABEL: usize = 63;
+const MAX_LENGTH: usize = 253;
+const MAX_LABEL_LENGTH: usize = 63;
 
 impl Host {
     /// Names of the local host.
@@ -34,13 +34,13 @@ impl FromStr for Host {
             return Ok(Self(address.to_string()));
         }
         let is_label = |label: &str| {
-            (1..=LONGEST_LABEL).contains(&label.len())
+            (1..=MAX_LABEL_LENGTH).contains(&label.len())
                 && label.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-')
                 && !label.starts_with('-')
                 && !label.ends_with('-')
         };
         // A last label that begins with a digit is a malformed address.
-        let is_name = text.len() <= LONGEST
+        let is_name = text.len() <= MAX_LENGTH
             && text.split('.').all(is_label)
             && text
                 .rsplit('.')

@@ -271,7 +271,7 @@ impl Change<'_> {
             return Err(Error::UsedToken { subject, when });
         }
         if expires <= now {
-            return Err(Error::EndedToken { subject, when: expires });
+            return Err(Error::ExpiredToken { subject, when: expires });
         }
         // An earlier node of this name cannot enrol again.
         let query = "UPDATE token SET key = NULL WHERE name = ? AND role = ?";

@@ -42,7 +42,7 @@ pub enum MalformedCounts {
 }
 
 /// Max value in a count: sums must fit into the signed integers of databases.
-const MOST: u64 = 1 << 56;
+const MAX_COUNT: u64 = 1 << 56;
 
 impl Counts {
     /// Encodes the message.
@@ -67,7 +67,7 @@ impl Counts {
         let message = v1::Counts::decode(message)?;
         let count = |(place, it): (usize, &v1::Count)| {
             let v1::Count { begin, packets, bytes, missed, watched } = *it;
-            if [packets, bytes, missed, watched].iter().any(|count| *count > MOST) {
+            if [packets, bytes, missed, watched].iter().any(|count| *count > MAX_COUNT) {
                 return Err(MalformedCounts::Beyond(place));
             }
             let begin = Time::from_nanos(begin);
@@ -89,7 +89,7 @@ mod tests {
         #[test]
         fn counts_round_trip(
             counts in prop::collection::vec(
-                (any::<i64>(), 0..MOST, 0..MOST, 0..MOST, 0..MOST), 0..5),
+                (any::<i64>(), 0..MAX_COUNT, 0..MAX_COUNT, 0..MAX_COUNT, 0..MAX_COUNT), 0..5),
             until: i64,
         ) {
             let counts = counts.into_iter().map(|(begin, packets, bytes, missed, watched)| Count {
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn counts_out_of_range_are_rejected() {
-        let count = v1::Count { packets: MOST + 1, ..v1::Count::default() };
+        let count = v1::Count { packets: MAX_COUNT + 1, ..v1::Count::default() };
         let message = v1::Counts { counts: vec![v1::Count::default(), count], complete_until: 1 };
         let error = Counts::decode(&message.encode_to_vec()).unwrap_err();
         assert_eq!(error, MalformedCounts::Beyond(1));

@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 use crate::database::{Database, Error};
-use tables::{BESIDE, Known, SCHEMA};
+use tables::{ENTRY_OVERHEAD, NewestBatches, SCHEMA};
 
 /// Unit of delivery to the collector.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub struct Spool {
     /// Max and current size, in bytes.
     bound: u64,
     bytes: u64,
-    known: Known,
+    known: NewestBatches,
 }
 
 impl Spool {
@@ -61,7 +61,7 @@ impl Spool {
     pub fn open(path: &Path, bound: u64) -> Result<Self, Error> {
         let database = Database::open(path, &SCHEMA)?;
         let bytes = database.read(tables::bytes)?;
-        let known = database.read(tables::all_known)?;
+        let known = database.read(tables::newest_batches)?;
         let mut spool = Self { database, bound, bytes, known };
         spool.append::<&str>(&[])?;
         Ok(spool)
@@ -116,7 +116,7 @@ impl Spool {
         self.bytes = self.database.change(|change| {
             for (channel, batch) in batches {
                 tables::insert(change, &channel.to_string(), batch)?;
-                let own = batch.body.len() as u64 + BESIDE;
+                let own = batch.body.len() as u64 + ENTRY_OVERHEAD;
                 bytes += own;
                 if own > bound {
                     bytes -= tables::give_up(change, true, &known)?;
@@ -159,7 +159,7 @@ mod tests {
     /// A batch of 100 bytes.
     fn batch(number: u8) -> Batch {
         let begin = i64::from(number) * 10;
-        let body = vec![number; 100 - usize::try_from(BESIDE).unwrap()];
+        let body = vec![number; 100 - usize::try_from(ENTRY_OVERHEAD).unwrap()];
         Batch { items: number.into(), times: begin..=begin + 9, body }
     }
 

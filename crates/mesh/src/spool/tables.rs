@@ -12,7 +12,7 @@ pub(super) const SCHEMA: DatabaseSchema =
     DatabaseSchema { application: 0x5753_5350, version: 1, tables: TABLES, upgrades: &[] };
 
 /// Bytes per batch besides its body: roughly the rest of a row and the index.
-pub(super) const BESIDE: u64 = 64;
+pub(super) const ENTRY_OVERHEAD: u64 = 64;
 
 const TABLES: &str = "
     BEGIN;
@@ -37,10 +37,10 @@ const TABLES: &str = "
     COMMIT;";
 
 /// For each channel, the newest batch that may have been delivered.
-pub(super) type Known = HashMap<i64, u64>;
+pub(super) type NewestBatches = HashMap<i64, u64>;
 
 /// All batches that were stored when the spool was opened.
-pub(super) fn all_known(database: &Connection) -> rusqlite::Result<Known> {
+pub(super) fn newest_batches(database: &Connection) -> rusqlite::Result<NewestBatches> {
     let mut statement = database.prepare("SELECT number, next - 1 FROM channel")?;
     let known = statement.query_map([], |row| Ok((row.get(0)?, unsigned(row, 1)?)))?;
     known.collect()
@@ -79,7 +79,7 @@ pub(super) fn reported_until(database: &Connection) -> rusqlite::Result<Vec<(Str
 /// Current size in bytes.
 pub(super) fn bytes(database: &Connection) -> rusqlite::Result<u64> {
     let query = "SELECT coalesce(sum(length(body) + ?), 0) FROM batch";
-    database.query_row(query, [BESIDE.cast_signed()], |row| unsigned(row, 0))
+    database.query_row(query, [ENTRY_OVERHEAD.cast_signed()], |row| unsigned(row, 0))
 }
 
 pub(super) fn insert(
@@ -106,7 +106,7 @@ pub(super) fn insert(
 pub(super) fn give_up(
     change: &Transaction<'_>,
     is_newest: bool,
-    known: &Known,
+    known: &NewestBatches,
 ) -> rusqlite::Result<u64> {
     let query = "DELETE FROM batch
                  WHERE age = (SELECT iif(?, max(age), min(age)) FROM batch)
@@ -129,7 +129,7 @@ pub(super) fn give_up(
         let values = params![channel, sequence, items, begin, until];
         change.prepare_cached(query)?.execute(values)?;
     }
-    Ok(bytes + BESIDE)
+    Ok(bytes + ENTRY_OVERHEAD)
 }
 
 /// Entries of a channel after a number, in order, up to `most_bytes`.
@@ -138,7 +138,7 @@ pub(super) fn read(
     channel: &str,
     behind: u64,
     most_bytes: u64,
-    known: &mut Known,
+    known: &mut NewestBatches,
 ) -> rusqlite::Result<Vec<Held>> {
     let query = "SELECT first, last, items, begin, given_up.until, NULL, number FROM given_up
                      JOIN channel ON number = channel WHERE name = ?1 AND last > ?2
@@ -158,11 +158,11 @@ pub(super) fn read(
         *newest = last.max(*newest);
         held.push(match row.get::<_, Option<Vec<u8>>>(5)? {
             Some(body) => {
-                bytes += body.len() as u64 + BESIDE;
+                bytes += body.len() as u64 + ENTRY_OVERHEAD;
                 Held::Batch(first, Batch { items, times, body })
             }
             None => {
-                bytes += BESIDE;
+                bytes += ENTRY_OVERHEAD;
                 Held::Dropped(DroppedBatches { sequences: first..=last, items, times })
             }
         });
@@ -185,5 +185,5 @@ pub(super) fn acknowledge(
                  RETURNING length(body)";
     let mut statement = change.prepare_cached(query)?;
     let freed = statement.query_map(params![channel, up_to], |row| unsigned(row, 0))?;
-    freed.map(|bytes| Ok(bytes? + BESIDE)).sum()
+    freed.map(|bytes| Ok(bytes? + ENTRY_OVERHEAD)).sum()
 }

@@ -22,12 +22,12 @@ pub struct End {
 pub struct NotAnEnd(String);
 
 /// Max length of a file name, and so of a namespace name.
-const LONGEST: usize = 255;
+const MAX_NAMESPACE_LENGTH: usize = 255;
 
 impl End {
     /// Regular expression of the text form.
     pub(super) fn pattern() -> String {
-        format!("{}(@[!-.0-?A-~]{{1,{LONGEST}}})?", Name::PATTERN)
+        format!("{}(@[!-.0-?A-~]{{1,{MAX_NAMESPACE_LENGTH}}})?", Name::PATTERN)
     }
 }
 
@@ -41,7 +41,9 @@ impl FromStr for End {
             None => (text, None),
         };
         let is_usual = |it: char| it.is_ascii_graphic() && !['/', '@'].contains(&it);
-        let can_be = |name: &str| (1..=LONGEST).contains(&name.len()) && name.chars().all(is_usual);
+        let can_be = |name: &str| {
+            (1..=MAX_NAMESPACE_LENGTH).contains(&name.len()) && name.chars().all(is_usual)
+        };
         if !namespace.is_none_or(can_be) {
             return Err(wrong());
         }

@@ -24,13 +24,13 @@ pub struct Point {
 pub struct NotAPoint(String);
 
 /// Max length of an interface name (Linux `IFNAMSIZ` less the final zero) and of a namespace name (a file name).
-const LONGEST_INTERFACE: usize = 15;
-const LONGEST_NAMESPACE: usize = 255;
+const MAX_INTERFACE_LENGTH: usize = 15;
+const MAX_NAMESPACE_LENGTH: usize = 255;
 
 impl Point {
     /// Regular expression of the text form.
     pub(super) fn pattern() -> String {
-        let [interface, namespace] = [LONGEST_INTERFACE, LONGEST_NAMESPACE]
+        let [interface, namespace] = [MAX_INTERFACE_LENGTH, MAX_NAMESPACE_LENGTH]
             .map(|longest| format!("[!-.0-?A-~]{{1,{longest}}}"));
         format!("{}/{interface}(@{namespace})?", Name::PATTERN)
     }
@@ -48,9 +48,9 @@ impl FromStr for Point {
         };
         let can_be = match interface.split_once('@') {
             Some((interface, namespace)) => {
-                can_be(interface, LONGEST_INTERFACE) && can_be(namespace, LONGEST_NAMESPACE)
+                can_be(interface, MAX_INTERFACE_LENGTH) && can_be(namespace, MAX_NAMESPACE_LENGTH)
             }
-            None => can_be(interface, LONGEST_INTERFACE),
+            None => can_be(interface, MAX_INTERFACE_LENGTH),
         };
         if !can_be {
             return Err(wrong());

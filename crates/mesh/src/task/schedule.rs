@@ -61,7 +61,7 @@ pub enum Window {
     Over,
 }
 
-const SHORTEST: SignedDuration = SignedDuration::from_secs(1);
+const MIN_LENGTH: SignedDuration = SignedDuration::from_secs(1);
 
 impl Schedule {
     /// Checks that the schedule is valid.
@@ -69,7 +69,7 @@ impl Schedule {
     /// # Errors
     /// When it is not.
     pub fn check(&self) -> Result<(), WrongSchedule> {
-        if self.lasting.into_iter().chain(self.every).any(|it| it < SHORTEST) {
+        if self.lasting.into_iter().chain(self.every).any(|it| it < MIN_LENGTH) {
             return Err(WrongSchedule::Short);
         }
         match (self.every, self.lasting) {

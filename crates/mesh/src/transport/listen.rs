@@ -31,14 +31,14 @@ pub struct Peer {
     /// Address.
     pub address: SocketAddr,
     /// Identity.
-    pub known: Known,
+    pub identity: PeerIdentity,
 }
 
 /// Identity of a peer.
 #[derive(Clone, Debug)]
-pub enum Known {
+pub enum PeerIdentity {
     /// Unknown: no certificate.
-    Not,
+    Anonymous,
     /// Subject and serial number of a verified certificate.
     Certificate(Subject, Serial),
     /// A caller on this machine, at the loopback address.
@@ -122,9 +122,10 @@ async fn shake_hands(
     let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
     let certificate = certificate.map(|it| Subject::of(it)).transpose();
     let certificate = certificate.map_err(io::Error::other)?;
-    let known =
-        certificate.map_or(Known::Not, |(subject, serial)| Known::Certificate(subject, serial));
-    Ok((stream, Peer { address, known }))
+    let identity = certificate.map_or(PeerIdentity::Anonymous, |(subject, serial)| {
+        PeerIdentity::Certificate(subject, serial)
+    });
+    Ok((stream, Peer { address, identity }))
 }
 
 impl axum::serve::Listener for Listener {
@@ -140,7 +141,7 @@ impl axum::serve::Listener for Listener {
     }
 
     fn local_addr(&self) -> io::Result<Peer> {
-        Ok(Peer { address: self.address, known: Known::Not })
+        Ok(Peer { address: self.address, identity: PeerIdentity::Anonymous })
     }
 }
 

@@ -15,7 +15,7 @@ use rustix::net::sockopt;
 use tokio::net::TcpStream;
 
 pub use call::{Trust, call, reason};
-pub use listen::{Known, Listener, Peer};
+pub use listen::{Listener, Peer, PeerIdentity};
 pub use tls::Unusable;
 
 pub(crate) use tls::listening;

@@ -19,6 +19,7 @@ use std::time::{Duration, SystemTime};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use thiserror::Error;
+use tokio::sync::watch;
 use tracing::{info, warn};
 use wirestamp_clock::{Time, Utc};
 use wirestamp_results::Table;
@@ -29,7 +30,7 @@ use crate::{DatabaseError, Name};
 use columns::{COUNTED, MEASURED};
 
 /// Interval of maintenance.
-pub(super) const INTERVAL: Duration = Duration::from_secs(60);
+const INTERVAL: Duration = Duration::from_secs(60);
 
 /// Archive of a collector.
 pub struct Archive {
@@ -74,7 +75,7 @@ impl Archive {
     }
 
     /// Archives complete hours and deletes old results.
-    pub(super) fn tend(&self, tasks: &Tasks) {
+    pub(super) fn maintain(&self, tasks: &Tasks) {
         for (number, entered) in tasks {
             if let Err(error) = self.tend_task(*number, entered) {
                 warn!("task {}: cannot archive results: {error}", entered.task.name);
@@ -202,6 +203,17 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, ArchiveError> {
 fn about(path: &Path) -> impl FnOnce(io::Error) -> ArchiveError {
     let path = path.to_owned();
     move |cause| ArchiveError::File { path, cause }
+}
+
+/// Maintains the archive of these tasks forever.
+pub(crate) async fn maintain(archive: &Arc<Archive>, tasks: watch::Receiver<Arc<Tasks>>) {
+    let mut interval = tokio::time::interval(INTERVAL);
+    loop {
+        interval.tick().await;
+        let (archive, tasks) = (Arc::clone(archive), Arc::clone(&tasks.borrow()));
+        // A panic was reported by the thread itself.
+        drop(tokio::task::spawn_blocking(move || archive.maintain(&tasks)).await);
+    }
 }
 
 #[cfg(test)]

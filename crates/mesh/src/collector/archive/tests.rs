@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use wirestamp_clock::Span;
 
 use super::*;
-use crate::collector::{Flow, News, Results, Settled};
+use crate::collector::{Flow, PointResults, Results, Settled};
 
 const SECOND: i64 = 1_000_000_000;
 const DAY: Duration = Duration::from_secs(86_400);
@@ -33,8 +33,9 @@ fn count(collector: &Collector, begin: Time<Utc>, quarters: Range<i64>) {
         missed: 0,
         watched: Span::ZERO,
     };
-    let news = News { counts: quarters.clone().map(count).collect(), flows: Vec::new() };
-    let settled = Settled { news, ..Settled::nothing(time(quarters.end)) };
+    let point_results =
+        PointResults { counts: quarters.clone().map(count).collect(), flows: Vec::new() };
+    let settled = Settled { point_results, ..Settled::nothing(time(quarters.end)) };
     collector.results().store(7, &settled).unwrap();
 }
 
@@ -109,9 +110,13 @@ fn flow_is_in_the_hour_of_its_last_packet() {
             let last = begin + Span::from_secs(last);
             Flow { key: report.to_owned(), last, report: Some(report.to_owned()) }
         };
-        let news = News { counts: Vec::new(), flows: flows.iter().map(flow).collect() };
+        let point_results =
+            PointResults { counts: Vec::new(), flows: flows.iter().map(flow).collect() };
         let until = begin + Span::from_secs(until);
-        collector.results().store(7, &Settled { news, ..Settled::nothing(until) }).unwrap();
+        collector
+            .results()
+            .store(7, &Settled { point_results, ..Settled::nothing(until) })
+            .unwrap();
     };
     // One flow continues into the next hour, and one report is not valid.
     tell(&[("going on", 3599), (TCP, 20), ("{}", 30)], 3600);

@@ -19,7 +19,7 @@ use tonic::service::Routes;
 use tracing::{info, warn};
 
 use super::answers::AnswersService;
-use super::{Archive, Collector, Keep, Results, Service, tend};
+use super::{Archive, Collector, Keep, Results, Service, maintain};
 use crate::authorizer::Authorizer;
 use crate::member::{self, Member, Pause};
 use crate::pki::{Role, Token};
@@ -156,7 +156,7 @@ impl Node {
             () = keep_attending(&member, &mesh_state, &collector, &presence) => Ok(()),
             () = member.stay() => Ok(()),
             () = renew_configuration(&member, &configuration) => Ok(()),
-            () = tend(&archive, mesh_state.tasks()) => Ok(()),
+            () = maintain(&archive, mesh_state.tasks()) => Ok(()),
             () = stop => Ok(()),
         }
     }
@@ -171,8 +171,8 @@ async fn keep_attending(
 ) {
     let mut pause = Pause::new();
     loop {
-        let news = presences(presence, collector.subscribe());
-        pause.after(attend(member, mesh_state, news).await).await;
+        let point_results = presences(presence, collector.subscribe());
+        pause.after(attend(member, mesh_state, point_results).await).await;
     }
 }
 
@@ -181,13 +181,13 @@ async fn keep_attending(
 async fn attend(
     member: &Member,
     mesh_state: &MeshState,
-    news: impl Stream<Item = Presence> + Send + 'static,
+    point_results: impl Stream<Item = Presence> + Send + 'static,
 ) -> Result<(), member::Error> {
     let controller = format!("the controller at {}", member.controller());
     let refused =
         |status| member::Error::Refused { node: controller.clone(), status: Box::new(status) };
     let mut client = ControlClient::new(member.call()?).max_decoding_message_size(MAX_CHARGE_BYTES);
-    let mut stream = client.collect(news).await.map_err(refused)?.into_inner();
+    let mut stream = client.collect(point_results).await.map_err(refused)?.into_inner();
     let mut is_new = true;
     while let Some(charge) = stream.message().await.map_err(refused)? {
         mesh_state.replace(&charge);
@@ -204,10 +204,10 @@ fn presences(
     stored: watch::Receiver<()>,
 ) -> impl Stream<Item = Presence> + Send + 'static {
     let again = presence.clone();
-    let news = WatchStream::from_changes(stored)
+    let point_results = WatchStream::from_changes(stored)
         .throttle(NOTIFICATION_INTERVAL)
         .map(move |()| again.clone());
-    once(presence.clone()).chain(news)
+    once(presence.clone()).chain(point_results)
 }
 
 /// Updates the TLS configuration with renewed credentials, forever.

@@ -280,10 +280,10 @@ fn disconnected_point_leaves_no_loss_uncounted() {
 fn batch_is_taken_once_and_in_order() {
     let [a, _] = batches(&[Fate::Comes(1000)].repeat(20));
     let mut pair = Pair::new(TIMING, at(0), [6, 0]);
-    assert_eq!(pair.take(Point::A, 6, &a[0]), Delivery::Known);
+    assert_eq!(pair.take(Point::A, 6, &a[0]), Delivery::Duplicate);
     assert_eq!(pair.take(Point::A, 8, &a[0]), Delivery::Expected(7));
     assert_eq!(pair.take(Point::A, 7, &a[0]), Delivery::Taken);
-    assert_eq!(pair.take(Point::A, 7, &a[0]), Delivery::Known);
+    assert_eq!(pair.take(Point::A, 7, &a[0]), Delivery::Duplicate);
     assert_eq!(pair.give_up(Point::A, &(9..=10), at(90), 0), Delivery::Expected(8));
     assert_eq!(pair.give_up(Point::A, &(8..=9), at(90), 0), Delivery::Taken);
     assert_eq!(pair.take(Point::A, 10, &a[3]), Delivery::Taken);

@@ -8,7 +8,7 @@ use crate::collector::Flow;
 use crate::database::unsigned;
 
 /// Max flows per task: a port scan makes millions.
-const MOST: u32 = 100_000;
+const MAX_FLOWS: u32 = 100_000;
 
 /// Stores the last report of a flow, or deletes the flow.
 pub(super) fn put(change: &Transaction<'_>, task: u64, flow: &Flow) -> rusqlite::Result<()> {
@@ -29,10 +29,10 @@ pub(super) fn put(change: &Transaction<'_>, task: u64, flow: &Flow) -> rusqlite:
 pub(super) fn bound(change: &Transaction<'_>, task: u64) -> rusqlite::Result<()> {
     let query = "DELETE FROM flow WHERE task = ?1 AND last < (
                      SELECT last FROM flow WHERE task = ?1 ORDER BY last DESC LIMIT 1 OFFSET ?2)";
-    let gone = change.prepare_cached(query)?.execute(params![task.cast_signed(), MOST])?;
+    let gone = change.prepare_cached(query)?.execute(params![task.cast_signed(), MAX_FLOWS])?;
     if gone > 0 {
         warn!(
-            "task number {task}: deleted {gone} flows beyond {MOST}; use a filter to observe fewer"
+            "task number {task}: deleted {gone} flows beyond {MAX_FLOWS}; use a filter to observe fewer"
         );
     }
     Ok(())

@@ -24,7 +24,7 @@ use crate::database::Database;
 pub use brief::Brief;
 use counts_schema::CountsSchema;
 pub use histograms::{Histograms, Missing};
-pub use mos::NoOpinion;
+pub use mos::MosUnavailable;
 use tables::SCHEMA;
 
 /// The database.
@@ -86,7 +86,7 @@ pub struct Measured {
     pub mos: Option<f64>,
     /// Why the MOS is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub no_mos: Option<NoOpinion>,
+    pub no_mos: Option<MosUnavailable>,
 }
 
 /// Distribution of values, in nanoseconds.
@@ -261,13 +261,13 @@ impl Results {
                 windows::insert(change, task, *begin, window)?;
             }
             windows::merge(change, task, before, settled.until)?;
-            for count in &settled.news.counts {
+            for count in &settled.point_results.counts {
                 counts::add(change, task, count)?;
             }
-            for flow in &settled.news.flows {
+            for flow in &settled.point_results.flows {
                 flows::put(change, task, flow)?;
             }
-            if !settled.news.flows.is_empty() {
+            if !settled.point_results.flows.is_empty() {
                 flows::bound(change, task)?;
             }
             tables::settle(change, task, settled)

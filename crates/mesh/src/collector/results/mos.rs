@@ -17,7 +17,8 @@ const BURST_RATIO: f64 = 1.0;
 /// Why there is no MOS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum NoOpinion {
+#[schema(as = NoOpinion)]
+pub enum MosUnavailable {
     /// No packet was seen at both points.
     NoDelay,
     /// The clocks are not synchronised, so the delay has no bound.
@@ -28,7 +29,7 @@ pub enum NoOpinion {
     Codec,
 }
 
-impl NoOpinion {
+impl MosUnavailable {
     /// Name in HTTP responses.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -44,19 +45,19 @@ impl NoOpinion {
 impl Measured {
     /// Adds the MOS of a call with this codec.
     pub(crate) fn rated(self, codec: Codec) -> Self {
-        match self.opinion(codec) {
+        match self.call_mos(codec) {
             Ok(mos) => Self { mos: Some(mos), ..self },
             Err(why) => Self { no_mos: Some(why), ..self },
         }
     }
 
-    fn opinion(&self, codec: Codec) -> Result<f64, NoOpinion> {
+    fn call_mos(&self, codec: Codec) -> Result<f64, MosUnavailable> {
         if self.above_minimum_ns.is_none() {
-            return Err(NoOpinion::NoDelay);
+            return Err(MosUnavailable::NoDelay);
         }
-        let delay = self.delay_ns.ok_or(NoOpinion::NotSynchronised)?;
+        let delay = self.delay_ns.ok_or(MosUnavailable::NotSynchronised)?;
         if self.contradicts_the_clocks {
-            return Err(NoOpinion::ContradictsTheClocks);
+            return Err(MosUnavailable::ContradictsTheClocks);
         }
         let [lost, matched] = [self.counts.lost, self.counts.matched].map(count_to_f64);
         let call = Parameters::of_call(
@@ -65,7 +66,7 @@ impl Measured {
             lost / (lost + matched),
             BURST_RATIO,
         );
-        Ok(call.ok_or(NoOpinion::Codec)?.rating().mos())
+        Ok(call.ok_or(MosUnavailable::Codec)?.rating().mos())
     }
 }
 
@@ -88,7 +89,7 @@ mod tests {
         }
     }
 
-    fn mos(window: Measured, codec: Codec) -> Result<f64, NoOpinion> {
+    fn mos(window: Measured, codec: Codec) -> Result<f64, MosUnavailable> {
         let Measured { mos, no_mos, .. } = window.rated(codec);
         assert!(mos.is_some() != no_mos.is_some());
         mos.ok_or_else(|| no_mos.unwrap())
@@ -113,10 +114,10 @@ mod tests {
         let unknown = Measured { delay_ns: None, error_ns: None, ..known.clone() };
         let wrong = Measured { contradicts_the_clocks: true, ..known.clone() };
         for (window, codec, why) in [
-            (nothing, Codec::G711, NoOpinion::NoDelay),
-            (unknown, Codec::G711, NoOpinion::NotSynchronised),
-            (wrong, Codec::G711, NoOpinion::ContradictsTheClocks),
-            (known, Codec::G729, NoOpinion::Codec),
+            (nothing, Codec::G711, MosUnavailable::NoDelay),
+            (unknown, Codec::G711, MosUnavailable::NotSynchronised),
+            (wrong, Codec::G711, MosUnavailable::ContradictsTheClocks),
+            (known, Codec::G729, MosUnavailable::Codec),
         ] {
             assert_eq!(mos(window, codec), Err(why));
             assert_eq!(serde_json::to_value(why).unwrap(), why.name());

@@ -11,7 +11,7 @@ use wirestamp_metrics::{CompactHistogram, Config, Correlator, Observation, Quali
 use wirestamp_packet::{FlowKey, PacketId};
 
 use super::*;
-use crate::collector::{Flow, News, Window};
+use crate::collector::{Flow, PointResults, Window};
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -55,7 +55,7 @@ fn settled(until: i64, windows: Vec<(i64, Window)>, acknowledged: [u64; 2]) -> S
     Settled {
         until: Time::from_nanos(until),
         windows: windows.collect::<BTreeMap<_, _>>(),
-        news: News::default(),
+        point_results: PointResults::default(),
         acknowledged,
         dropped: [0, 5],
         late: 0,
@@ -320,8 +320,8 @@ fn counts_are_added_by_interval_minute_and_hour() {
         watched: Span::from_millis(500),
     };
     let mut add = |counts: Vec<Count>| {
-        let news = News { counts, flows: Vec::new() };
-        let settled = Settled { news, ..settled(0, Vec::new(), [1, 0]) };
+        let point_results = PointResults { counts, flows: Vec::new() };
+        let settled = Settled { point_results, ..settled(0, Vec::new(), [1, 0]) };
         results.store(7, &settled).unwrap();
     };
     add(vec![count(3590, 5), count(3595, 6)]);
@@ -343,8 +343,8 @@ fn counts_are_added_by_interval_minute_and_hour() {
     // Probes may send any values.
     let mut add = |second| {
         let count = Count { packets: u64::MAX >> 1, ..count(second, 1) };
-        let news = News { counts: vec![count], flows: Vec::new() };
-        results.store(7, &Settled { news, ..settled(0, Vec::new(), [1, 0]) }).unwrap();
+        let point_results = PointResults { counts: vec![count], flows: Vec::new() };
+        results.store(7, &Settled { point_results, ..settled(0, Vec::new(), [1, 0]) }).unwrap();
     };
     add(0);
     add(3600);
@@ -361,8 +361,8 @@ fn flow_report_replaces_earlier_one() {
         report: Some(report.to_owned()).filter(|it| !it.is_empty()),
     };
     let mut put = |flows| {
-        let news = News { counts: Vec::new(), flows };
-        let settled = Settled { news, ..settled(0, Vec::new(), [1, 0]) };
+        let point_results = PointResults { counts: Vec::new(), flows };
+        let settled = Settled { point_results, ..settled(0, Vec::new(), [1, 0]) };
         results.store(7, &settled).unwrap();
     };
     put(vec![flow("a", 1, "1"), flow("b", 2, "2")]);

@@ -16,7 +16,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tracing::warn;
 use utoipa::{IntoParams, ToSchema};
 
-use super::api::{Api, Called, MOST_FLOWS, MOST_RESULTS, NumberedTask, Reader, nanos};
+use super::api::{Api, MAX_FLOWS, MAX_RESULTS, NumberedTask, PathName, Reader, nanos};
 use super::clocks;
 use super::description;
 use super::error_response::{ApiError, CommonErrors, ErrorBody};
@@ -30,7 +30,7 @@ use crate::task::Measure;
 const RESULTS: u32 = 3600;
 
 /// Results in memory at a time, for each request: about a megabyte.
-const PIECE: u32 = 1000;
+const CHUNK_ROWS: u32 = 1000;
 
 /// Selection of results.
 #[derive(Deserialize, IntoParams)]
@@ -60,9 +60,9 @@ impl ResultsQuery {
             Some(_) => return Err(ApiError::wrong("step: must be 1, 60 or 3600 seconds")),
         };
         let most = self.limit.unwrap_or(RESULTS);
-        if most > MOST_RESULTS {
+        if most > MAX_RESULTS {
             let why = format!(
-                "limit: max {MOST_RESULTS}; request a shorter time or a coarser step, or \
+                "limit: max {MAX_RESULTS}; request a shorter time or a coarser step, or \
                  continue after the last result"
             );
             return Err(ApiError::wrong(why));
@@ -114,7 +114,7 @@ struct Reported(Value);
 pub(super) async fn results(
     _: Reader,
     State(api): State<Api>,
-    Called(name): Called,
+    PathName(name): PathName,
     query: Result<Query<ResultsQuery>, QueryRejection>,
 ) -> Result<Response, ApiError> {
     let Query(query) = query.map_err(|why| ApiError::wrong(why.body_text()))?;
@@ -145,7 +145,7 @@ impl ResultReader {
     /// The next results; empty when there are no more.
     async fn next(&mut self) -> Result<Vec<Measurement>, QueryError> {
         let Self { sources, number, measure, rest } = self;
-        let range = ResultRange { most: rest.most.min(PIECE), ..*rest };
+        let range = ResultRange { most: rest.most.min(CHUNK_ROWS), ..*rest };
         let (found, behind): (Vec<_>, _) = match measure {
             Measure::Volume { .. } | Measure::Traffic { .. } => {
                 let counted = sources.counted(*number, &range).await?;
@@ -154,7 +154,7 @@ impl ResultReader {
             }
             Measure::Flows { .. } => {
                 // Flows have no order in which reading could continue.
-                let range = ResultRange { most: rest.most.min(MOST_FLOWS), ..*rest };
+                let range = ResultRange { most: rest.most.min(MAX_FLOWS), ..*rest };
                 let reports = sources.flows(*number, &range).await?;
                 // Only valid JSON is stored.
                 let values = reports.iter().filter_map(|report| serde_json::from_str(report).ok());

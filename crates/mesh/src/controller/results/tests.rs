@@ -6,7 +6,7 @@ use wirestamp_clock::{Span, Time};
 
 use super::super::testing;
 use super::*;
-use crate::collector::{self, News, Settled};
+use crate::collector::{self, PointResults, Settled};
 
 /// Seconds with results: more than one piece, not a whole number of pieces.
 const SECONDS: i64 = 2500;
@@ -21,9 +21,10 @@ fn store(folder: &Path) {
         missed: 0,
         watched: Span::from_secs(1),
     };
-    let news = News { counts: (0..SECONDS).map(count).collect(), flows: Vec::new() };
+    let point_results =
+        PointResults { counts: (0..SECONDS).map(count).collect(), flows: Vec::new() };
     let mut results = collector::Results::open(&folder.join("results.sqlite")).unwrap();
-    results.store(1, &Settled { news, ..Settled::nothing(time(SECONDS)) }).unwrap();
+    results.store(1, &Settled { point_results, ..Settled::nothing(time(SECONDS)) }).unwrap();
 }
 
 #[test]
@@ -60,7 +61,7 @@ fn error_for_large_limit_names_the_max() {
     let query = |limit| ResultsQuery { from: None, until: None, step: None, limit };
     let most = |limit| query(limit).range().map(|it| it.most).map_err(|why| why.1);
     assert_eq!(most(None), Ok(RESULTS));
-    assert_eq!(most(Some(MOST_RESULTS)), Ok(MOST_RESULTS));
-    let why = most(Some(MOST_RESULTS + 1)).unwrap_err();
+    assert_eq!(most(Some(MAX_RESULTS)), Ok(MAX_RESULTS));
+    let why = most(Some(MAX_RESULTS + 1)).unwrap_err();
     assert!(why.contains("max 100000; request a shorter time"), "{why}");
 }

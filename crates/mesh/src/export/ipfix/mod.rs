@@ -20,7 +20,7 @@ use crate::task::{Measure, Tasks};
 const DOMAIN: u32 = 0;
 
 /// Max message length in bytes: UDP must avoid fragmentation (section 10.3.3).
-const LONGEST: usize = 1400;
+const MAX_MESSAGE_BYTES: usize = 1400;
 
 /// Unknown values are omitted from records, so there is a template for each combination of known values, from this ID
 /// on.
@@ -43,7 +43,7 @@ pub struct Ipfix {
 
 impl Default for Ipfix {
     fn default() -> Self {
-        Self { export: Export::new(DOMAIN, LONGEST) }
+        Self { export: Export::new(DOMAIN, MAX_MESSAGE_BYTES) }
     }
 }
 

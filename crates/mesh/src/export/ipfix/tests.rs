@@ -38,7 +38,7 @@ fn read<'a>(session: &mut Session, messages: &'a [Vec<u8>]) -> Vec<Message<'a>> 
     messages
         .iter()
         .map(|message| {
-            assert!(message.len() <= LONGEST, "{}", message.len());
+            assert!(message.len() <= MAX_MESSAGE_BYTES, "{}", message.len());
             session.read(message).unwrap()
         })
         .collect()

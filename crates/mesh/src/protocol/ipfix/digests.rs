@@ -58,7 +58,7 @@ const SECOND: Span = Span::from_secs(1);
 pub const HELD_BACK: Span = Span::from_secs(2);
 
 /// Max number of separate gaps.
-const MOST_GAPS: usize = 256;
+const MAX_GAPS: usize = 256;
 
 impl Digests {
     /// For one observation point of a domain or all of them, on a machine with this clock. Exporters do not state the
@@ -219,7 +219,7 @@ impl Digests {
 
     /// Counts packets as missed in a time range.
     fn miss(&mut self, from: Time<Utc>, until: Time<Utc>, packets: u64) {
-        let is_full = self.gaps.len() >= MOST_GAPS;
+        let is_full = self.gaps.len() >= MAX_GAPS;
         match self.gaps.iter_mut().find(|gap| is_full || gap.until == until) {
             Some(gap) => {
                 gap.from = gap.from.min(from);

@@ -32,7 +32,7 @@ const SET_HEADER: usize = 4;
 /// Set IDs of templates (section 3.3.2). Sets from 256 on contain records of the template with that ID.
 const TEMPLATES: u16 = 2;
 const OPTIONS_TEMPLATES: u16 = 3;
-const LEAST_TEMPLATE: u16 = 256;
+const MIN_TEMPLATE: u16 = 256;
 
 /// Length of variable-length fields (section 7).
 const VARIABLE: u16 = u16::MAX;

@@ -13,14 +13,14 @@ pub(super) struct Sequence {
     /// Expected sequence number.
     next: Option<u32>,
     /// Last messages, in order of arrival.
-    recent: VecDeque<Came>,
+    recent: VecDeque<ReceivedMessage>,
     /// Missing records: first number and count.
     gaps: VecDeque<(u32, u32)>,
 }
 
 /// A message: number of its first record, number of records, export time in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Came {
+struct ReceivedMessage {
     sequence: u32,
     count: u32,
     second: u32,
@@ -29,13 +29,13 @@ struct Came {
 impl Sequence {
     /// Classifies the next message.
     pub(super) fn follow(&mut self, sequence: u32, count: u32, second: u32) -> Order {
-        let came = Came { sequence, count, second };
+        let received = ReceivedMessage { sequence, count, second };
         let order = match self.next {
             None => Order::First,
             Some(next) => {
                 let ahead = sequence.wrapping_sub(next);
                 // Distances of more than half the range are backwards.
-                if ahead >> 31 == 0 { Order::Missed(ahead) } else { self.behind(next, came) }
+                if ahead >> 31 == 0 { Order::Missed(ahead) } else { self.behind(next, received) }
             }
         };
         match order {
@@ -52,38 +52,39 @@ impl Sequence {
             self.next = Some(sequence.wrapping_add(count));
         }
         if order != Order::Copy {
-            remember(&mut self.recent, came);
+            remember(&mut self.recent, received);
         }
         order
     }
 
     /// Classifies a message that was overtaken, or seems to be.
-    fn behind(&mut self, next: u32, came: Came) -> Order {
-        if self.recent.contains(&came) {
+    fn behind(&mut self, next: u32, received: ReceivedMessage) -> Order {
+        if self.recent.contains(&received) {
             return Order::Copy;
         }
         let back = |sequence: u32| next.wrapping_sub(sequence);
         let farthest = self.recent.iter().map(|it| back(it.sequence));
         let farthest = farthest.chain(self.gaps.iter().map(|it| back(it.0))).max().unwrap_or(0);
-        if came.count == 0 && back(came.sequence) <= farthest {
+        if received.count == 0 && back(received.sequence) <= farthest {
             // A message with templates only.
             return Order::Late(0);
         }
-        if self.fill(came) { Order::Late(came.count) } else { Order::Back }
+        if self.fill(received) { Order::Late(received.count) } else { Order::Back }
     }
 
     /// Removes records from the gap that they belong to. Returns whether there is one.
-    fn fill(&mut self, came: Came) -> bool {
-        let offset = |(from, _): (u32, u32)| came.sequence.wrapping_sub(from);
+    fn fill(&mut self, received: ReceivedMessage) -> bool {
+        let offset = |(from, _): (u32, u32)| received.sequence.wrapping_sub(from);
         let holds = |gap: (u32, u32)| {
-            came.count > 0 && offset(gap).checked_add(came.count).is_some_and(|end| end <= gap.1)
+            received.count > 0
+                && offset(gap).checked_add(received.count).is_some_and(|end| end <= gap.1)
         };
         let Some(place) = self.gaps.iter().position(|gap| holds(*gap)) else { return false };
         let Some(gap) = self.gaps.remove(place) else { return false };
         let before = offset(gap);
         let rest = [
             (gap.0, before),
-            (came.sequence.wrapping_add(came.count), gap.1 - before - came.count),
+            (received.sequence.wrapping_add(received.count), gap.1 - before - received.count),
         ];
         rest.into_iter().filter(|(_, left)| *left > 0).for_each(|it| remember(&mut self.gaps, it));
         true

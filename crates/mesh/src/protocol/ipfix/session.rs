@@ -6,12 +6,12 @@ use std::sync::Arc;
 use super::message::Raw;
 use super::sequence::Sequence;
 use super::{
-    LEAST_TEMPLATE, Malformed, Message, OPTIONS_TEMPLATES, Record, TEMPLATES, Template, take_u16,
+    MIN_TEMPLATE, Malformed, Message, OPTIONS_TEMPLATES, Record, TEMPLATES, Template, take_u16,
 };
 
 /// Limits for one exporter.
-const MOST_DOMAINS: usize = 256;
-const MOST_FIELDS: usize = 65_536;
+const MAX_DOMAINS: usize = 256;
+const MAX_FIELDS: usize = 65_536;
 
 /// Lifetime of templates in datagrams, in seconds of the exporter's clock: three times the ten minutes after which
 /// exporters send them again (RFC 7011 section 8.4).
@@ -88,14 +88,14 @@ impl Session {
 
     fn take<'a>(&mut self, raw: &Raw<'a>) -> Result<Message<'a>, Malformed> {
         let is_known = self.domains.contains_key(&raw.domain);
-        if !is_known && self.domains.len() >= MOST_DOMAINS {
+        if !is_known && self.domains.len() >= MAX_DOMAINS {
             return Err(Malformed::Domains);
         }
         let mut records = Vec::new();
         for (set, bytes) in &raw.sets {
             match *set {
                 TEMPLATES | OPTIONS_TEMPLATES => self.templates(raw, *set, bytes),
-                LEAST_TEMPLATE.. => self.records(raw, *set, bytes, &mut records),
+                MIN_TEMPLATE.. => self.records(raw, *set, bytes, &mut records),
                 _ => self.unread.reserved += 1,
             }
         }
@@ -154,7 +154,7 @@ impl Session {
         let templates = &mut self.domains.entry(domain).or_default().templates;
         let before = templates.get(&template.id()).map_or(0, |it| it.template.fields().len());
         let fields = self.fields - before + template.fields().len();
-        if fields > MOST_FIELDS {
+        if fields > MAX_FIELDS {
             let id = template.id();
             self.refuse(domain, id);
             return;

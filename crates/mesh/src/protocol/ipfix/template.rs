@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::{Element, LEAST_TEMPLATE, Part, VARIABLE, take_u16, take_u32};
+use super::{Element, MIN_TEMPLATE, Part, VARIABLE, take_u16, take_u32};
 
 /// Flag of an element ID: an enterprise number follows (RFC 7011 section 3.2).
 const ENTERPRISE_FLAG: u16 = 1 << 15;
@@ -77,7 +77,7 @@ impl Template {
     /// # Errors
     /// When it is not valid.
     pub fn new(id: u16, scope: u16, fields: Vec<Field>) -> Result<Self, WrongTemplate> {
-        if id < LEAST_TEMPLATE {
+        if id < MIN_TEMPLATE {
             return Err(WrongTemplate::Number(id));
         }
         if fields.is_empty() || u16::try_from(fields.len()).is_err() {

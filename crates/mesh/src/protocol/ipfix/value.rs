@@ -8,7 +8,7 @@ use wirestamp_packet::stamp::{Format, Stamped};
 use super::{Element, Field, Part, Template, WrongTemplate};
 
 /// Max bytes of a text; the rest is cut off.
-const LONGEST_TEXT: usize = 1024;
+const MAX_TEXT_LENGTH: usize = 1024;
 
 /// A value of an abstract data type (RFC 7011 section 6.1).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,7 +59,7 @@ impl Value<'_> {
                 bytes.extend(Stamped::of(time, Format::Ntp, Span::ZERO).0.to_be_bytes());
             }
             Self::Text(text) => {
-                let text = &text[..text.floor_char_boundary(LONGEST_TEXT)];
+                let text = &text[..text.floor_char_boundary(MAX_TEXT_LENGTH)];
                 match u8::try_from(text.len()) {
                     Ok(short) if short < u8::MAX => bytes.push(short),
                     _ => {

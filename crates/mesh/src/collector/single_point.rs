@@ -4,32 +4,32 @@ use std::ops::RangeInclusive;
 
 use wirestamp_clock::{Time, Utc};
 
-use super::{Delivery, News, Settled};
+use super::{Delivery, PointResults, Settled};
 
 /// Results of a single point.
-pub struct Single {
+pub struct SinglePoint {
     acknowledged: u64,
     complete_until: Time<Utc>,
     /// Results since the last settlement.
-    news: News,
+    point_results: PointResults,
     dropped: u64,
     has_grown: bool,
 }
 
-impl Single {
+impl SinglePoint {
     /// A point that has delivered everything before `complete_until`, up to batch `acknowledged`.
     #[must_use]
     pub fn new(complete_until: Time<Utc>, acknowledged: u64) -> Self {
-        let news = News::default();
-        Self { acknowledged, complete_until, news, dropped: 0, has_grown: false }
+        let point_results = PointResults::default();
+        Self { acknowledged, complete_until, point_results, dropped: 0, has_grown: false }
     }
 
     /// Takes the next batch, with everything before `until`.
-    pub fn take(&mut self, number: u64, until: Time<Utc>, news: News) -> Delivery {
+    pub fn take(&mut self, number: u64, until: Time<Utc>, point_results: PointResults) -> Delivery {
         let delivery = self.receive(&(number..=number), until);
         if delivery == Delivery::Taken {
-            self.news.counts.extend(news.counts);
-            self.news.flows.extend(news.flows);
+            self.point_results.counts.extend(point_results.counts);
+            self.point_results.flows.extend(point_results.flows);
         }
         delivery
     }
@@ -61,7 +61,7 @@ impl Single {
     /// New results, if any.
     pub fn settle(&mut self) -> Option<Settled> {
         std::mem::take(&mut self.has_grown).then(|| Settled {
-            news: std::mem::take(&mut self.news),
+            point_results: std::mem::take(&mut self.point_results),
             acknowledged: [self.acknowledged, 0],
             dropped: [std::mem::take(&mut self.dropped), 0],
             ..Settled::nothing(self.complete_until)
@@ -90,22 +90,22 @@ mod tests {
         Time::from_nanos(0) + Span::from_secs(second)
     }
 
-    fn counts(packets: u64) -> News {
+    fn counts(packets: u64) -> PointResults {
         let watched = Span::from_secs(1);
         let count = Count { begin: at(1), packets, bytes: 100 * packets, missed: 0, watched };
-        News { counts: vec![count], flows: Vec::new() }
+        PointResults { counts: vec![count], flows: Vec::new() }
     }
 
     #[test]
     fn each_batch_counts_once() {
-        let mut single = Single::new(at(0), 4);
+        let mut single = SinglePoint::new(at(0), 4);
         assert_eq!(single.take(6, at(3), counts(1)), Delivery::Expected(5));
         assert_eq!(single.take(5, at(2), counts(7)), Delivery::Taken);
-        assert_eq!(single.take(5, at(2), counts(7)), Delivery::Known);
+        assert_eq!(single.take(5, at(2), counts(7)), Delivery::Duplicate);
         assert_eq!(single.give_up(&(6..=8), at(5), 30), Delivery::Taken);
         assert_eq!(single.leave_out(9), Delivery::Taken);
         let settled = single.settle().unwrap();
-        assert_eq!((settled.news, settled.until), (counts(7), at(5)));
+        assert_eq!((settled.point_results, settled.until), (counts(7), at(5)));
         assert_eq!((settled.acknowledged, settled.dropped), ([9, 0], [30, 0]));
         assert!(single.settle().is_none());
         single.number_anew(0);
