@@ -36,7 +36,7 @@ fn failed_study_does_not_stop_the_others() {
     let outcomes: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
     let [timers, overhead] = outcomes.try_into().unwrap();
     assert_eq!((&timers["study"], &overhead["study"]), (&"timers".into(), &"overhead".into()));
-    assert!(timers["error"].as_str().unwrap().contains("not what a study keeps"), "{timers}");
+    assert!(timers["error"].as_str().unwrap().contains("not a record of a study"), "{timers}");
     assert_eq!(overhead["interrupted"], true);
     let index = fs::read_to_string(site.join("index.html")).unwrap();
     assert!(index.contains("<a href=\"overhead.html\">Cost of timestamping a packet</a>"));

@@ -204,7 +204,7 @@ impl Tasks {
             }
             Ok(Some(()))
         };
-        until("what it counts", stop, looks).map(drop)
+        until("first counts", stop, looks).map(drop)
     }
 }
 
