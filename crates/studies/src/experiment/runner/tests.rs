@@ -104,7 +104,7 @@ fn a_folder_of_another_design_and_damaged_results_are_refused() {
     assert!(error.to_string().contains("name the folder that it is in"), "{error}");
     fs::write(folder.path().join("fake/design.json"), "{}").unwrap();
     let error = run_fake(&mut Fake::new(1, None), Some(folder.path()), 1).unwrap_err();
-    assert!(error.to_string().contains("is not what a study keeps"), "{error}");
+    assert!(error.to_string().contains("is not a record of a study"), "{error}");
 }
 
 #[test]
