@@ -325,7 +325,7 @@ fn is_full(cause: &io::Error) -> bool {
 fn next_step_of_writing(cause: &io::Error) -> &'static str {
     match cause.kind() {
         _ if is_full(cause) => "; free some space and run again",
-        io::ErrorKind::NotFound => "; the folder has to exist",
+        io::ErrorKind::NotFound => "; create the folder first",
         _ => "",
     }
 }

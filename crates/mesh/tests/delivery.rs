@@ -103,7 +103,7 @@ fn unauthorized_delivery_is_rejected() {
     // For another's point, for none, and for no task.
     let first = let_in("roof", 0);
     let why = refused(Probe { channel: ChannelName { task: 1, point: 1 }, ..first });
-    assert!(why.ends_with("task p has no point 1 at roof"), "{why}");
+    assert!(why.ends_with("probe roof does not observe point 1 of task p"), "{why}");
     let why = refused(Probe { channel: ChannelName { task: 9, point: 0 }, ..let_in("ann", 0) });
     assert!(why.ends_with("there is no task 9"), "{why}");
     // With a certificate of somebody who reads results, or with none.

@@ -275,5 +275,5 @@ fn file_contains_one_ca_and_errors_name_it() {
     assert!(error(Authority::open(&path)).contains("not a database"));
     let mut text = String::new();
     std::fs::File::open(&path).unwrap().read_to_string(&mut text).unwrap();
-    assert!(text.starts_with("something else"));
+    assert!(text.starts_with("other content"));
 }

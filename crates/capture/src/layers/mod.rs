@@ -10,19 +10,19 @@
 //! # Limits
 //!
 //! - Packets that an XDP program drops, sends back or redirects never become packets of the kernel, and are not
-//! observed.
+//!   observed.
 //! - Where GRO or the network card merges segments, those after the first end there, and one large packet
-//! continues.
+//!   continues.
 //! - TCP frees a segment that it merges with one in the socket's queue without an event: it stays [`End::Open`], or
-//! [`End::Unknown`] if its memory is reused.
+//!   [`End::Unknown`] if its memory is reused.
 //! - Of a multicast datagram for several sockets, only one copy is followed.
 //! - The kernel does not show the start of a send call: copying the data, building packets and routing them happen
-//! before the first point.
+//!   before the first point.
 //! - The network card's handling of a packet to send happens after the last point.
 //! - Packets that bypass the queue (`PACKET_QDISC_BYPASS`) are first observed at the driver; those of an AF_XDP
-//! socket in zero-copy mode never.
+//!   socket in zero-copy mode never.
 //! - A kernel may skip tracing programs while it interrupts certain tasks, without counting it: packets of that
-//! moment are not observed, or not at every point. [`Layers::departures`] observes them.
+//!   moment are not observed, or not at every point. [`Layers::departures`] observes them.
 //! - Drivers that build packets from fragments (`napi_gro_frags`) show them to the stack first.
 
 mod hooks;

@@ -7,12 +7,12 @@
 //! Three tasks use libpcap's socket directly, because libpcap does them less exactly:
 //!
 //! - The filter is attached to the socket. `pcap_setfilter` runs it again on the first block's packets, which are
-//! already cut: with a short snap length none of them may pass. If the kernel refuses the filter, libpcap filters
-//! alone. Neither is counted.
+//!   already cut: with a short snap length none of them may pass. If the kernel refuses the filter, libpcap filters
+//!   alone. Neither is counted.
 //! - Outgoing packets are ignored at the socket. `pcap_setdirection` skips them after the kernel has counted them.
 //! - Packets and drops are counted at the socket. `pcap_stats` reads the same two numbers and adds them up in 32
-//! bits. It reads the interface's drops from a sysfs that may show another network namespace, and from columns that
-//! many drivers leave at zero (libpcap issue 1328); the ledger reads them from `/proc/net/dev`.
+//!   bits. It reads the interface's drops from a sysfs that may show another network namespace, and from columns that
+//!   many drivers leave at zero (libpcap issue 1328); the ledger reads them from `/proc/net/dev`.
 //!
 //! libpcap does not report whether a kernel stamp was taken on arrival or only when the packet was copied to the
 //! ring. The first packets after stamping was enabled may have late stamps: the ledger's count of them stays zero,

@@ -135,7 +135,7 @@ mod tests {
             ..Ledger::default()
         };
         let all_lines = lines(all);
-        for (number, about) in (1..).zip(["fill ring", "left in", "filter", "count"]) {
+        for (number, about) in (1..).zip(["fill ring", "in the ring", "filter", "count"]) {
             let begins = format!("{} ", things(number, "packet"));
             let found = all_lines.iter().find(|line| line.starts_with(&begins));
             assert!(found.is_some_and(|line| line.contains(about)), "{about}: {all_lines:?}");

@@ -98,7 +98,7 @@ impl DelayResult {
         )];
         if let Some(sampling) = &self.sampling {
             summary.push(format!(
-                "{sampling} of the packets, selected by hash, was measured; it represents all of them."
+                "{sampling} was measured, selected by hash; the sample represents all packets."
             ));
         }
         summary.push(match counts.sent {

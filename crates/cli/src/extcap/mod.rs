@@ -111,7 +111,7 @@ mod tests {
         for (line, hint) in [
             ("--extcap-nonsense", "--extcap-nonsense"),
             ("--extcap-interface", "needs a value"),
-            ("--fifo /tmp/x", "missing"),
+            ("--fifo /tmp/x", "no extcap request"),
             ("--extcap-dlts", "missing"),
             ("--extcap-config --extcap-interface eth0", "no interface eth0"),
             ("--capture --extcap-interface wirestamp-lo", "--fifo"),

@@ -128,7 +128,7 @@ fn invalid_arguments_are_rejected_with_a_next_step() {
         (&["capture", "-i", "no-such-if"], 1, "ip link"),
         (&["capture", "-i", "lo", "--stamp", "xdp"], 2, "it has kernel, raw, hardware"),
         (&["capture", "-i", "lo", "udp prot 1"], 2, "pcap-filter"),
-        (&["capture", "-i", "lo", "-w", "-", "--json"], 2, "write to a file"),
+        (&["capture", "-i", "lo", "-w", "-", "--json"], 2, "write the packets to a file"),
         (&["flows", "lo"], 2, "flows -i lo"),
         (&["extcap", "install", "--dir", "/no/such/folder"], 2, "mkdir -p"),
         (&["flows"], 2, "FILE, or an interface with -i"),
@@ -139,7 +139,7 @@ fn invalid_arguments_are_rejected_with_a_next_step() {
         (&["delay", "lo", "lo", "--codec", "opus"], 2, "g711"),
         (&["delay", "/dev/null", "/dev/null", "--stamp", "raw"], 2, "applies to interfaces"),
         (&["send", "-i", "lo", "--to", "::1", "--pattern", "free"], 2, "--size"),
-        (&["clock", "--source", "sundial"], 2, "no source named sundial"),
+        (&["clock", "--source", "sundial"], 2, "cannot use the source sundial"),
         (&["capture"], 2, "--interface"),
         (&["capture", "-i", "lo", "--duration", "0"], 2, "number of seconds"),
         (&["capture", "-i", "lo", "-d", "-1"], 2, "seconds above 0"),
@@ -193,8 +193,8 @@ fn outputs_never_overwrite_inputs_or_each_other() {
     fs::write(&input, classic_capture(20)).unwrap();
     let replay = ["send", "-i", "lo", "--replay"];
     let cases: [(&[&str], &str); 13] = [
-        (&["flows", &input, "--csv", &input], "--csv would overwrite what is read"),
-        (&["flows", &input, "--parquet", &input], "--parquet would overwrite what is read"),
+        (&["flows", &input, "--csv", &input], "--csv would overwrite an input"),
+        (&["flows", &input, "--parquet", &input], "--parquet would overwrite an input"),
         (&["flows", &input, "--csv", &new, "--parquet", &new], "use two files"),
         (&["flows", &input, "--csv", "-"], "./-"),
         (&["flows", "-i", "lo", "--csv", &nowhere], "the folder does not exist"),

@@ -22,7 +22,7 @@ fn lab() -> PathLab {
 /// A run in the sink's namespace that is following packets.
 fn started(lab: &PathLab, arguments: &[&str]) -> Child {
     let arguments = [&["layers", "-i", TAP_B], arguments].concat();
-    started_in(lab.sink(), &arguments, "following what tap-b receives")
+    started_in(lab.sink(), &arguments, "measuring packets that tap-b receives")
 }
 
 /// A run that has printed that it began.
@@ -106,7 +106,7 @@ fn sent_packets_have_their_own_layers() {
     let files = ["--csv", csv.to_str().unwrap(), "--report", page.to_str().unwrap()];
     let what = ["layers", "-i", SOURCE_INTERFACE, "-Q", "out", "--json", "-c", "50", "udp"];
     let arguments = [&what[..8], &files, &what[8..]].concat();
-    let child = started_in(lab.source(), &arguments, "following what out sends");
+    let child = started_in(lab.source(), &arguments, "measuring packets that out sends");
     exchange(&lab, 50);
     let document: Value = serde_json::from_slice(&finished(child).stdout).unwrap();
     assert_eq!((&document["packets"], &document["direction"]), (&50.into(), &"out".into()));
@@ -156,8 +156,8 @@ fn delay_layers_reject_files_and_xdp() {
         return;
     }
     for (arguments, why) in [
-        (&["/dev/null", "/dev/null"][..], "--layers is for interfaces, and these are files"),
-        (&["-", "lo"], "--layers is for two interfaces"),
+        (&["/dev/null", "/dev/null"][..], "--layers applies to interfaces, not to files"),
+        (&["-", "lo"], "--layers needs two interfaces"),
         (&["lo", "lo", "--method", "xdp"], "use xdp-pass"),
     ] {
         let output = run(&[&["delay", "--layers"], arguments].concat());

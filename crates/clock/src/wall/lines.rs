@@ -11,7 +11,7 @@
 //!
 //! 1. The writer writes the new line, with a start slightly in the future, to a slot that no reader uses.
 //! 2. It makes that start the *end* of the newest line, and then reads the counter. If the start has already passed,
-//!   it begins again with a later one.
+//!    it begins again with a later one.
 //! 3. It makes the new line the newest by incrementing the generation.
 //!
 //! A reader reads the generation, the counter, the time from the valid line, and only then the line's end. It

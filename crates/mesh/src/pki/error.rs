@@ -30,7 +30,7 @@ pub enum Error {
         cause: io::Error,
     },
     /// The file was written by an unknown version.
-    #[error("the authority at {} was written by another version of wirestamp (its schema is {schema})", path.display())]
+    #[error("the CA at {} was written by another version of wirestamp (its schema is {schema})", path.display())]
     Version {
         /// Path.
         path: PathBuf,

@@ -14,7 +14,7 @@ impl JitterResult {
         let report = |cell: &CellFindings, of: fn(&Published) -> f64| {
             // With the report's own digits.
             let row = published(PENTIUM_4, cell.frame_bytes, cell.period_ns);
-            optional(row, |row| of(&row).to_string())
+            optional(row, |row| of(row).to_string())
         };
         Table::of(
             &format!("Times between packets by {source}, and by the report's {PENTIUM_4} (µs)"),

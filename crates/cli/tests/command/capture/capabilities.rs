@@ -20,7 +20,7 @@ fn list_shows_the_interfaces_capabilities() {
     let list = json(&["capture", "--list", "-i", "lo", "--json"]);
     let libpcap = row(&list, "libpcap", "raw");
     assert_eq!((&libpcap["possible"], &libpcap["reason"]), (&true.into(), &Value::Null));
-    assert!(libpcap["taken"].as_str().unwrap().contains("libpcap hands"), "{libpcap:#}");
+    assert!(libpcap["taken"].as_str().unwrap().contains("libpcap returns"), "{libpcap:#}");
     for method in ["ring", "recvmsg", "recvmmsg", "xdp", "xdp-pass"] {
         let by_card = row(&list, method, "hardware");
         assert_eq!(by_card["possible"], false);

@@ -169,7 +169,7 @@ fn invalid_destinations_fail_with_one_line() {
         ("-w x.pcapng.zst", 2, "--zstd"),
         ("-w x --format pcap --stamp raw --anchors a", 2, "pcapng"),
         ("-w x -C 1 --stamp raw --anchors x1", 2, "use two files"),
-        ("-w /proc/nowhere/x", 1, "the folder does not exist"),
+        ("-w /proc/nowhere/x", 1, "create the folder first"),
         ("-w /dev/full", 1, "free some space"),
     ];
     let folder = tempfile::tempdir().unwrap();

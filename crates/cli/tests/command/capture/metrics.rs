@@ -258,5 +258,5 @@ fn unusable_address_fails_with_one_line() {
     }
     let files = run(&["delay", "/dev/null", "/dev/null", "--metrics", "127.0.0.1:0"]);
     assert_eq!(files.status.code(), Some(2));
-    assert!(stderr(&files).contains("--metrics is for interfaces"), "{}", stderr(&files));
+    assert!(stderr(&files).contains("--metrics applies to interfaces"), "{}", stderr(&files));
 }

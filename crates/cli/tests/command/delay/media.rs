@@ -149,7 +149,7 @@ fn text_and_report_show_the_codecs_source() {
         "codec     R   MOS",
         "Codec: g711-plc, assumed from payload type 0 (PCMU).",
         "Codec: g711-plc, from SDP, payload type 97 (PCMA).",
-        "RTP without R and MOS, of which ITU-T G.113 has no values: payload type 96",
+        "RTP without R and MOS, because ITU-T G.113 has no values for it: payload type 96",
     ] {
         assert!(text.contains(part), "{part} in {text}{}", stderr(&output));
     }

@@ -129,7 +129,7 @@ fn text_and_report_contain_round_trips() {
         "handshake A",
         "8.00 ms",
         "by that point's clock",
-        "Flows that go from B to A: 1.",
+        "Flows from B to A: 1.",
     ] {
         assert!(text.contains(part), "{part} in {text}");
     }

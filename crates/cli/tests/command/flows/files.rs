@@ -137,7 +137,7 @@ fn invalid_arguments_fail_with_one_line() {
     fs::write(folder.path().join("text"), "no capture").unwrap();
     let cases: [(&str, i32, &str); 8] = [
         ("", 2, "FILE"),
-        ("wifi.pcap --duration 5", 2, "--duration is for interfaces"),
+        ("wifi.pcap --duration 5", 2, "--duration applies to interfaces"),
         ("-i lo --partial", 2, "--partial applies to files"),
         ("wifi.pcap", 1, "only Ethernet and IP"),
         ("text", 1, "text"),

@@ -346,7 +346,7 @@ const WAITING: &str = r#"
     "$0" -q pki create --authority authority
     token=$("$0" -q pki token roof --authority authority)
     "$0" probe 127.0.0.1:1 --folder probe --token $token 2> log &
-    until grep -q 'tries again' log; do sleep 0.1; done
+    until grep -q 'retrying' log; do sleep 0.1; done
     cat /proc/$!/task/*/status
     kill -TERM $!
     wait $!
