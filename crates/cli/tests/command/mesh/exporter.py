@@ -113,6 +113,6 @@ while not is_over:
         out.sendto(b"this is no message", collector)
     if not is_known and int(time.time()) >= begun + 2:
         is_known = True
-        print("exports", file=sys.stderr, flush=True)
+        print("exporting", file=sys.stderr, flush=True)
 
 print(json.dumps({"packets": packets, "seen": seen}))
