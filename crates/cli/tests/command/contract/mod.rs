@@ -55,15 +55,18 @@ fn compare_keys(file: &str, documents: &BTreeMap<String, Value>) {
     for (name, document) in documents {
         collect(&format!("{name} "), document, &mut objects);
     }
+    let known = snapshot(file);
+    let parent = |line: &str| line.rfind(['.', ' ']).map_or("", |end| &line[..=end]).to_owned();
+    // What an object has that was never there before, the traffic decides: its keys are no news.
+    let parents: BTreeSet<_> = known.iter().map(|line| parent(line)).collect();
+    let is_recorded = |at: &String| parents.is_empty() || parents.contains(at);
     let found: Names = objects
         .iter()
+        .filter(|(at, _)| is_recorded(at))
         .flat_map(|(at, keys)| keys.iter().map(move |key| format!("{at}{key}")))
         .collect();
-    let is_missing = |line: &String| {
-        let parent = line.rfind(['.', ' ']).map_or("", |end| &line[..=end]);
-        objects.contains_key(parent) && !found.contains(line)
-    };
-    compare(file, &found, &snapshot(file).into_iter().filter(is_missing).collect());
+    let is_missing = |line: &&String| objects.contains_key(&parent(line)) && !found.contains(*line);
+    compare(file, &found, &known.iter().filter(is_missing).cloned().collect());
 }
 
 fn collect(at: &str, value: &Value, objects: &mut BTreeMap<String, BTreeSet<String>>) {

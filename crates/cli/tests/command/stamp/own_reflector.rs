@@ -122,7 +122,7 @@ fn missing_reflector_fails_with_a_next_step() {
     let namespace = loopback();
     let output = stamp(&namespace, &["127.0.0.1", "-c", "5", "-i", "1ms", "--timeout", "50ms"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("is there a reflector at 127.0.0.1:862"), "{output:?}");
+    assert!(stderr(&output).contains("start `wirestamp reflect` at 127.0.0.1:862"), "{output:?}");
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(counts(&document, ["sent", "answered", "lost", "failed"]), [5, 0, 5, 0]);
 }
