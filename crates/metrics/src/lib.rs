@@ -1,8 +1,7 @@
 //! Correlator of observation points, and RFC metrics based on it.
 //!
 //! A packet captured at a point is an [`Observation`]. The [`Correlator`] takes the observations of two points and
-//! reports an [`Outcome`] for each. A [`Chain`] correlates more points, [`Shards`] use more cores, and [`Lag`]
-//! estimates clock differences beyond the timeout. [`Quality`] computes the metrics of one or several flows from
+//! reports an [`Outcome`] for each. A [`Chain`] correlates more points. [`Quality`] computes the metrics of one or several flows from
 //! outcomes; a [`FlowTable`] holds one `Quality` per flow. A [`TwoWayTest`] measures both directions of a test with
 //! returned packets. [`InterArrival`] needs one point only. A [`Distribution`] holds values in constant memory.
 //!
@@ -21,7 +20,7 @@
 //! | jitter and loss of iperf3 | its `src/iperf_udp.c` | [`iperf3`] |
 //! | gaps of packet trains, before and after the network | | [`TrainGaps`] |
 //! | skew between the clocks of the points | Moon, Skelly and Towsley 1999 | [`ClockSkew`] |
-//! | media delivery index | RFC 4445 section 3 | [`MediaDelivery`] |
+//! | media delivery index | RFC 4445 section 3 | [`flow::VideoReport`] |
 //!
 //! The RFCs on IP performance (all but 3550 and 4445) define these metrics for test traffic; here they apply to all
 //! packets that pass both points.
@@ -38,7 +37,6 @@ mod clock_skew;
 mod compact_histogram;
 mod correlator;
 mod count_distribution;
-mod delivery;
 mod distribution;
 mod duplication;
 pub mod emodel;
@@ -47,7 +45,6 @@ mod flow_table;
 mod histogram;
 mod interarrival;
 pub mod iperf3;
-mod lag;
 mod loss_pattern;
 mod moments;
 pub mod numeric;
@@ -58,7 +55,6 @@ pub mod reordering;
 pub mod rtp;
 mod sampling;
 mod series;
-mod shards;
 mod train;
 mod two_way;
 mod values;
@@ -68,19 +64,16 @@ pub use clock_skew::{ClockSkew, SkewEstimate};
 pub use compact_histogram::{Bucket, CompactHistogram, MalformedHistogram};
 pub use correlator::{Config, Correlator};
 pub use count_distribution::{CountDistribution, CountSummary};
-pub use delivery::{DeliveryIndex, MediaDelivery, MediaPacket, MediaRate};
 pub use distribution::{Distribution, Summary};
 pub use duplication::Duplication;
 pub use flow_table::FlowTable;
 pub use interarrival::InterArrival;
-pub use lag::{Lag, LagEstimate};
-pub use loss_pattern::{LossPattern, LossPoint};
+pub use loss_pattern::LossPattern;
 pub use observation::{Observation, Point};
 pub use outcome::{Outcome, UndeterminedReason};
 pub use quality::{CallOverTime, ClockError, Counts, Quality, SequenceMetrics};
-pub use sampling::Sampling;
+pub use sampling::{InvalidShare, Sampling};
 pub use series::{Series, Slot};
-pub use shards::Shards;
 pub use train::{MatchedPacket, TrainGaps};
 pub use two_way::{Reply, ReplyKind, TwoWayCounts, TwoWayResult, TwoWayTest};
 pub use wirestamp_packet::CaptureLoss;

@@ -3,26 +3,14 @@
 use crate::CountDistribution;
 use crate::numeric::count_to_f64;
 
-/// Entries of one packet in both streams of RFC 3357 section 5.4.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LossPoint {
-    /// Entry of Type-P-One-Way-Loss-Distance-Stream (section 5.4.1), in packets: distance of this lost packet to the
-    /// previous one. 0 if it is the first, or not lost.
-    pub distance: u64,
-    /// Entry of Type-P-One-Way-Loss-Period-Stream (section 5.4.2): number of its loss period, from 1. 0 if not lost.
-    pub period: u64,
-}
-
 /// Loss pattern metrics of one stream (RFC 3357), over its packets in the order of *sending*.
 ///
 /// A loss period is a run of lost packets without an arrival between them (section 4). Memory is constant. Packets
 /// lost by the capture must not be recorded as lost, but left out.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct LossPattern {
-    constraint: u64,
     packets: u64,
     lost: u64,
-    noticeable: u64,
     periods: u64,
     /// Losses in the open period; 0 if there is none.
     open_length: u64,
@@ -35,33 +23,14 @@ pub struct LossPattern {
 }
 
 impl LossPattern {
-    /// An empty pattern. A loss is noticeable if it is at most `constraint` packets after the previous one: the loss
-    /// constraint δ of RFC 3357 section 6.1, for speech the packets that a decoder needs to recover from a loss. The
-    /// RFC requires it above 0; with 0, no loss is noticeable.
-    #[must_use]
-    pub fn new(constraint: u64) -> Self {
-        Self {
-            constraint,
-            packets: 0,
-            lost: 0,
-            noticeable: 0,
-            periods: 0,
-            open_length: 0,
-            last_lost: None,
-            distances: CountDistribution::default(),
-            lengths: CountDistribution::default(),
-            between: CountDistribution::default(),
-        }
-    }
-
     /// Records whether the next packet was lost, in the order of sending.
-    pub fn record(&mut self, lost: bool) -> LossPoint {
+    pub fn record(&mut self, lost: bool) {
         if lost {
             self.packets += 1;
-            return self.record_loss();
+            self.record_loss();
+        } else {
+            self.record_arrivals(1);
         }
-        self.record_arrivals(1);
-        LossPoint::default()
     }
 
     /// Records `count` packets that arrived.
@@ -86,7 +55,6 @@ impl LossPattern {
         self.close();
         self.packets += other.packets;
         self.lost += other.lost;
-        self.noticeable += other.noticeable;
         self.periods += other.periods;
         self.last_lost = None;
         self.distances.merge(&other.distances);
@@ -94,22 +62,16 @@ impl LossPattern {
         self.between.merge(&other.between);
     }
 
-    fn record_loss(&mut self) -> LossPoint {
-        let distance = self.last_lost.map_or(0, |last| self.packets - last);
-        if distance > 0 {
-            self.distances.record(distance);
-        }
+    fn record_loss(&mut self) {
+        let distance = self.last_lost.map(|last| self.packets - last);
+        distance.into_iter().for_each(|distance| self.distances.record(distance));
         if self.open_length == 0 {
             self.periods += 1;
-            if distance > 0 {
-                self.between.record(distance);
-            }
+            distance.into_iter().for_each(|distance| self.between.record(distance));
         }
         self.lost += 1;
         self.open_length += 1;
-        self.noticeable += u64::from((1..=self.constraint).contains(&distance));
         self.last_lost = Some(self.packets);
-        LossPoint { distance, period: self.periods }
     }
 
     /// Number of lost packets.
@@ -122,13 +84,6 @@ impl LossPattern {
     #[must_use]
     pub fn loss_ratio(&self) -> Option<f64> {
         (self.packets > 0).then(|| count_to_f64(self.lost) / count_to_f64(self.packets))
-    }
-
-    /// Type-P-One-Way-Loss-Noticeable-Rate (RFC 3357 section 6.1): share of noticeable losses, 0 to 1. `None` without
-    /// losses.
-    #[must_use]
-    pub fn noticeable_rate(&self) -> Option<f64> {
-        (self.lost > 0).then(|| count_to_f64(self.noticeable) / count_to_f64(self.lost))
     }
 
     /// Loss distances (section 5.4.1), in packets: from each loss to the next, 1 if consecutive. Excludes the RFC's 0
@@ -178,11 +133,9 @@ mod tests {
 
     use super::*;
 
-    fn pattern(constraint: u64, lost: impl IntoIterator<Item = bool>) -> LossPattern {
-        let mut pattern = LossPattern::new(constraint);
-        lost.into_iter().for_each(|lost| {
-            pattern.record(lost);
-        });
+    fn pattern(lost: impl IntoIterator<Item = bool>) -> LossPattern {
+        let mut pattern = LossPattern::default();
+        lost.into_iter().for_each(|lost| pattern.record(lost));
         pattern
     }
 
@@ -192,22 +145,9 @@ mod tests {
     }
 
     #[test]
-    fn the_streams_of_the_example_are_those_of_the_rfc() {
-        let mut pattern = LossPattern::new(1);
-        let points: Vec<_> = example()
-            .map(|lost| pattern.record(lost))
-            .map(|LossPoint { distance, period }| (distance, period))
-            .collect();
-        let none = (0, 0);
-        let expected = [none, (0, 1), none, none, (3, 2), none, (2, 3), none, (2, 4), (1, 4)];
-        assert_eq!(points, expected);
-    }
-
-    #[test]
     fn the_statistics_of_the_example_are_those_of_the_rfc() {
-        let pattern = pattern(2, example());
+        let pattern = pattern(example());
         assert_eq!((pattern.lost(), pattern.periods()), (5, 4));
-        assert_eq!(pattern.noticeable_rate(), Some(0.6));
         let lengths = pattern.period_lengths().summary().expect("periods");
         assert_eq!((lengths.count, lengths.min, lengths.mean, lengths.max), (4, 1, 1.25, 2));
         let between = pattern.inter_period_lengths().summary().expect("periods");
@@ -220,44 +160,27 @@ mod tests {
     /// The sequence of RFC 3357 section 4, whose periods begin at packets 3, 6, 10 and 13, from 0 on.
     #[test]
     fn a_period_begins_with_a_loss_after_an_arrival() {
-        let pattern = pattern(1, "rrrxrrxxxrxrrxxx".chars().map(|packet| packet == 'x'));
+        let pattern = pattern("rrrxrrxxxrxrrxxx".chars().map(|packet| packet == 'x'));
         let lengths = pattern.period_lengths().summary().expect("periods");
         assert_eq!((lengths.count, lengths.min, lengths.mean, lengths.max), (4, 1, 2.0, 3));
         let between = pattern.inter_period_lengths().summary().expect("periods");
         assert_eq!((between.min, between.mean, between.max), (2, 8.0 / 3.0, 3));
     }
 
-    /// The examples of RFC 3357 section 6.1, all with a loss constraint of 99.
-    #[test]
-    fn close_losses_are_noticeable() {
-        let rate = |losses: &[u64]| {
-            pattern(99, (1..=500).map(|packet| losses.contains(&packet))).noticeable_rate()
-        };
-        assert_eq!(rate(&[50, 125, 126, 127]), Some(0.75));
-        assert_eq!(rate(&[100, 200, 300, 400, 500]), Some(0.0));
-        assert_eq!(rate(&[100, 175, 275, 290, 400]), Some(0.4));
-    }
-
-    #[test]
-    fn first_loss_is_never_noticeable() {
-        assert_eq!(pattern(u64::MAX, [true, false]).noticeable_rate(), Some(0.0));
-        assert_eq!(pattern(0, [true, true]).noticeable_rate(), Some(0.0));
-    }
-
     #[test]
     fn missing_losses_or_arrivals_give_none() {
-        let clean = pattern(1, [false, false]);
+        let clean = pattern([false, false]);
         assert_eq!(clean.loss_ratio(), Some(0.0));
-        assert_eq!((clean.noticeable_rate(), clean.burst_ratio()), (None, None));
+        assert_eq!(clean.burst_ratio(), None);
         assert_eq!(clean.period_lengths().count(), 0);
-        assert_eq!(pattern(1, [true, true]).burst_ratio(), None);
-        assert_eq!(pattern(1, []).loss_ratio(), None);
+        assert_eq!(pattern([true, true]).burst_ratio(), None);
+        assert_eq!(pattern([]).loss_ratio(), None);
     }
 
     proptest! {
         #[test]
         fn every_loss_is_in_one_period(lost in prop::collection::vec(any::<bool>(), 0..200)) {
-            let pattern = pattern(3, lost.iter().copied());
+            let pattern = pattern(lost.iter().copied());
             let runs = lost.split(|lost| !lost).filter(|run| !run.is_empty());
             let lengths: Vec<_> = runs.map(|run| run.len() as u64).collect();
             prop_assert_eq!(pattern.periods(), lengths.len() as u64);
@@ -272,13 +195,12 @@ mod tests {
 
     #[test]
     fn merged_streams_have_the_periods_of_both_and_none_across() {
-        let mut merged = pattern(2, [false, true]);
-        merged.merge(&pattern(2, [true, true, false, true]));
+        let mut merged = pattern([false, true]);
+        merged.merge(&pattern([true, true, false, true]));
         assert_eq!((merged.lost(), merged.periods()), (4, 3));
         let lengths = merged.period_lengths().summary().expect("periods");
         assert_eq!((lengths.count, lengths.max), (3, 2));
         assert_eq!(merged.inter_period_lengths().count(), 1);
-        assert_eq!(merged.noticeable_rate(), Some(0.5));
     }
 
     #[test]
@@ -291,7 +213,7 @@ mod tests {
             state = (state >> 1) | (bit << 15);
             bit == 1
         });
-        let ratio = pattern(1, coin.take(65_535)).burst_ratio().expect("losses");
+        let ratio = pattern(coin.take(65_535)).burst_ratio().expect("losses");
         assert!((ratio - 1.0).abs() < 0.001, "{ratio}");
     }
 }

@@ -3,8 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use wirestamp_packet::psamp::{HashRange, RangeError};
-
 use crate::Observation;
 
 /// Selects packets by their identity (hash-based selection, RFC 5475 section 6.2). Points with the same sampling and
@@ -23,20 +21,36 @@ use crate::Observation;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sampling {
     share: f64,
-    chosen: HashRange,
+    /// Number of hash values that select a packet: the lowest ones.
+    values: u64,
 }
+
+/// Error of a share below 0, above 1, or not a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cannot use the share of packets: it is not a number from 0 to 1")]
+pub struct InvalidShare;
 
 /// Min share: one value of the hash.
 const MIN_SHARE: f64 = 1.0 / 4_294_967_296.0;
 
 impl Sampling {
-    /// Selects this share of all packets, 0 to 1. A smaller share is a subset of a larger one.
+    /// Selects this share of all packets, 0 to 1: the configured selection fraction of RFC 5475 section 6.2.2.1. A
+    /// smaller share is a subset of a larger one.
     ///
     /// # Errors
     ///
-    /// `share` is below 0, above 1, or not a number.
-    pub fn share(share: f64) -> Result<Self, RangeError> {
-        Ok(Self { share, chosen: HashRange::share(share)? })
+    /// [`InvalidShare`].
+    pub fn share(share: f64) -> Result<Self, InvalidShare> {
+        if !(0.0..=1.0).contains(&share) {
+            return Err(InvalidShare);
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "0 to 2^32 values, rounded to a whole one"
+        )]
+        let values = (share * 2f64.powi(32)).round() as u64;
+        Ok(Self { share, values })
     }
 
     /// Share of packets selected, 0 to 1.
@@ -48,7 +62,7 @@ impl Sampling {
     /// Whether the packet is selected.
     #[must_use]
     pub fn chooses(&self, observation: &Observation) -> bool {
-        self.chosen.contains((observation.id.0 >> 32) as u32)
+        observation.id.0 >> 32 < self.values
     }
 }
 

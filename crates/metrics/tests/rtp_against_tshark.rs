@@ -1,13 +1,15 @@
 //! RTP figures compared to those of tshark for the same packets.
 
 use std::fs;
+use std::num::NonZeroU32;
 use std::process::Command;
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use wirestamp_clock::{Span, Time, Utc};
-use wirestamp_metrics::rtp::{Packet, Stream, static_clock_rate};
+use wirestamp_metrics::rtp::{Packet, Stream};
+use wirestamp_packet::rtp::StaticPayloadType;
 
 /// Arrival of the first packet.
 const BEGINNING: Time<Utc> = Time::from_nanos(1_700_000_000_000_000_000);
@@ -56,7 +58,8 @@ impl StreamPlan {
                 timestamp: self.first_timestamp.wrapping_add(160 * number),
                 marker,
                 payload_type,
-                clock_rate: static_clock_rate(payload_type),
+                clock_rate: StaticPayloadType::of(payload_type)
+                    .and_then(|it| NonZeroU32::new(it.clock_rate_hz)),
                 arrival: BEGINNING + Span::from_micros(i64::from(20_000 * number + late)),
             };
             if at_the_edge || !lost {
@@ -143,7 +146,7 @@ fn row(line: &str) -> Option<(String, Row)> {
     Some(((*source).to_owned(), (packets, lost, figure(3), figure(5), figure(6))))
 }
 
-fn own_row(packets: &[Packet]) -> (Row, Stream) {
+fn own_row(packets: &[Packet]) -> Row {
     let mut stream = Stream::new();
     for packet in packets {
         stream.record(packet);
@@ -151,14 +154,13 @@ fn own_row(packets: &[Packet]) -> (Row, Stream) {
     let figures = stream.wireshark();
     let millis = |nanos: f64| format!("{:.3}", nanos / 1e6);
     let max_delta = i32::try_from(figures.max_delta().as_nanos()).expect("below two seconds");
-    let row = (
-        figures.packets(),
-        figures.lost(),
+    (
+        packets.len() as u64,
+        stream.sequence().lost(),
         millis(max_delta.into()),
         millis(figures.mean_jitter()),
         millis(figures.max_jitter()),
-    );
-    (row, stream)
+    )
 }
 
 #[test]
@@ -171,14 +173,13 @@ fn loss_jitter_and_delta_match_tshark() {
     assert_eq!(tshark.len(), streams.len());
     let mut lost = 0;
     for (mut tshark, packets) in tshark.into_iter().zip(&streams) {
-        let (own, stream) = own_row(packets);
+        let own = own_row(packets);
         if wraps(packets) {
             // tshark counts nonexistent cycles for packets out of order across the wrap.
             tshark.1 = (tshark.1 + 32_768).rem_euclid(65_536) - 32_768;
         }
+        // tshark counts losses up to the last packet, which has the highest number.
         assert_eq!(own, tshark);
-        // The last packet has the highest number, so both counts are equal.
-        assert_eq!(stream.sequence().lost(), own.1);
         lost += own.1;
     }
     assert!(lost > 0, "nothing was lost in any stream");

@@ -16,7 +16,6 @@ mod table;
 use wirestamp_clock::{DifferenceClock, Time, Utc};
 
 pub use config::Config;
-pub(crate) use flows::hash as hash_of_flow;
 pub use state::Correlator;
 
 use self::departures::{Departed, SentPacket};
@@ -75,21 +74,6 @@ impl Correlator {
         match point {
             Point::A => self.suspects_at_a.miss(missed, self.sent_until),
             Point::B => self.suspects_at_b.miss(missed, self.delivered_until),
-        }
-    }
-
-    /// Records observations of both points, each in its order, like repeated calls of [`Self::observe`]. Faster with
-    /// many packets in flight, because memory outside the processor's caches is read for several of them at once.
-    pub fn observe_all(&mut self, seen: &[(Point, Observation)], sink: &mut impl FnMut(Outcome)) {
-        for seen in seen.chunks(READ_AHEAD) {
-            let of = |point| seen.iter().filter(move |it| it.0 == point).map(|(_, seen)| seen);
-            self.departures.read_ahead_to_push(of(Point::A));
-            if self.waiting.len() == 0 {
-                self.departures.read_ahead_to_match(of(Point::B).map(|seen| seen.id));
-            }
-            for (point, observation) in seen {
-                self.observe(*point, *observation, sink);
-            }
         }
     }
 

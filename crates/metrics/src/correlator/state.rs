@@ -107,7 +107,7 @@ impl Correlator {
     }
 
     /// Advances the time of a point.
-    pub(crate) fn pass(&mut self, point: Point, time: Time<Utc>) {
+    pub(super) fn pass(&mut self, point: Point, time: Time<Utc>) {
         let until = match point {
             Point::A => &mut self.sent_until,
             Point::B => &mut self.delivered_until,

@@ -168,7 +168,7 @@ mod tests {
                 .collect();
             let found = of_arrivals(&numbers);
 
-            let mut pattern = LossPattern::new(1);
+            let mut pattern = LossPattern::default();
             for number in 0..fates.len() {
                 pattern.record(!numbers.contains(&u16::try_from(number).unwrap()));
             }

@@ -19,10 +19,11 @@
 //! | `iperf3.rs` | tests of iperf3 |
 //! | `playout.rs` | packets that arrive too late for the de-jitter buffer |
 //! | `series.rs` | impairment over time |
-//! | `video.rs` | media delivery index of a stream of unknown rate |
+//! | `video.rs`, `delay_factor.rs` | media delivery index of a stream of unknown rate |
 //! | `report.rs`, `media_report.rs` | reports of a flow and of an RTP stream |
 
 mod config;
+mod delay_factor;
 mod encoding;
 mod gap;
 mod gap_losses;

@@ -5,12 +5,10 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use wirestamp_clock::{Span, Time, Utc};
 
+use super::delay_factor::{DelayFactor, INTERVAL};
 use super::gap_losses::LossChange;
 use crate::numeric::{count_to_f64, nanos_to_f64};
-use crate::{MediaDelivery, MediaPacket, MediaRate};
 
-/// Interval of an index; one second suits streams of 1 Mbit/s and up (RFC 4445 section 3.1).
-const INTERVAL: Span = Span::from_secs(1);
 /// Bytes of an MPEG transport packet (ISO/IEC 13818-1). An RTP packet carries several.
 const TRANSPORT_PACKET: u32 = 188;
 
@@ -27,7 +25,7 @@ pub(super) struct Video {
     sent: u64,
     /// Media packets in one RTP packet.
     each: u64,
-    delivery: Option<MediaDelivery>,
+    delay_factor: Option<DelayFactor>,
     /// Start of the first interval.
     begin: Option<Time<Utc>>,
     /// The last interval is still open.
@@ -94,19 +92,16 @@ impl Video {
         self.packets += 1;
         self.sent += packet.sent;
         self.bytes += u64::from(packet.bytes);
-        let Some(delivery) = &mut self.delivery else {
+        let Some(delay_factor) = &mut self.delay_factor else {
             if packet.elapsed >= INTERVAL {
-                let rate = MediaRate { bytes_per_second: rate, interval: INTERVAL };
-                self.delivery = Some(MediaDelivery::new(rate));
+                self.delay_factor = Some(DelayFactor::new(rate));
             }
             return;
         };
-        // Losses are counted here, because they may be reassigned to the capture.
-        let media = MediaPacket { arrival: packet.arrival, bytes: packet.bytes, lost: 0 };
-        if let Some(index) = delivery.record(&media) {
-            delivery.set_rate(rate);
+        if let Some(delay_factor_ms) = delay_factor.record(packet.arrival, packet.bytes) {
+            delay_factor.bytes_per_second = rate;
             if let Some(ended) = self.newest_last.back_mut() {
-                ended.delay_factor_ms = index.delay_factor_ms;
+                ended.delay_factor_ms = delay_factor_ms;
             }
             self.begin_interval(packet.arrival);
         } else if self.newest_last.is_empty() {
@@ -162,7 +157,7 @@ impl Video {
         let max_delay_ms = ended().map(Interval::delay_factor).fold(self.max_delay_ms, max_of);
         let max_loss = ended().map(|it| it.lost).fold(self.max_loss, u64::max);
         Some(VideoReport {
-            media_rate_bps: 8.0 * self.delivery?.rate().bytes_per_second,
+            media_rate_bps: 8.0 * self.delay_factor?.bytes_per_second,
             delay_factor_ms: newest.delay_factor(),
             max_delay_factor_ms: max_delay_ms,
             loss_rate: per_second(newest.lost),

@@ -105,7 +105,7 @@ impl SequenceMetrics {
 
 /// Losses and their positions. They become known late, but nearly in the order of sending, so packets that arrived
 /// between them need not be stored.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct PendingLosses {
     pattern: LossPattern,
     /// Latest packets that did not arrive: lost or undetermined.
@@ -124,14 +124,6 @@ enum NotArrived {
 
 /// Max packets kept until their order is settled.
 const MAX_PENDING: usize = 64;
-
-impl Default for PendingLosses {
-    fn default() -> Self {
-        // The noticeable distance depends on the decoder, which is unknown here.
-        let pattern = LossPattern::new(0);
-        Self { pattern, pending: BTreeMap::new(), next: 0, unknown: 0 }
-    }
-}
 
 impl PendingLosses {
     /// Records a packet that did not arrive; `decided` packets have a known outcome.

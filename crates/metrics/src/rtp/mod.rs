@@ -9,7 +9,7 @@
 //! | `jitter.rs` | interarrival jitter: RFC 3550 section 6.4.1 |
 //! | `skew.rs` | skew: difference between the sender's clock and the capture clock |
 //! | `wireshark.rs` | the figures of `tshark -z rtp,streams` |
-//! | `packet.rs` | the fields of a packet; the clock rates of static payload types: RFC 3551 section 6 |
+//! | `packet.rs` | the fields of a packet |
 
 mod jitter;
 mod packet;
@@ -19,7 +19,7 @@ mod stream;
 mod wireshark;
 
 pub use jitter::Jitter;
-pub use packet::{Packet, static_clock_rate};
+pub use packet::Packet;
 pub use sequence::{Sequence, Step};
 pub use skew::Skew;
 pub use stream::Stream;

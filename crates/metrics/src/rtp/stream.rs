@@ -66,9 +66,10 @@ impl Stream {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU32;
+
     use wirestamp_clock::{Span, Time};
 
-    use super::super::packet::static_clock_rate;
     use super::*;
 
     fn packet(number: u16, timestamp: u32, millis: i64) -> Packet {
@@ -77,7 +78,7 @@ mod tests {
             timestamp,
             marker: false,
             payload_type: 0,
-            clock_rate: static_clock_rate(0),
+            clock_rate: NonZeroU32::new(8000),
             arrival: Time::from_nanos(0) + Span::from_millis(millis),
         }
     }

@@ -20,8 +20,7 @@ const RATE_OF_RESERVED: NonZeroU32 = NonZeroU32::new(8000).expect("not 0");
 ///
 /// The jitter is that of RFC 3550, with these exceptions. The first packet of a talk spurt (with the marker), comfort
 /// noise and the packet after it change the jitter, but are in none of the maxima and means. The mean jitter is that
-/// of the smoothed values, in which an excluded packet adds the weight of one before, but not its value. Losses are
-/// counted up to the last packet, not up to the highest number.
+/// of the smoothed values, in which an excluded packet adds the weight of one before, but not its value.
 ///
 /// Two differences remain: Wireshark truncates clock rates to whole kilohertz, which changes the figures of 11.025,
 /// 22.05 and 44.1 kHz, and excludes packets sent before the first one captured.
@@ -29,9 +28,6 @@ const RATE_OF_RESERVED: NonZeroU32 = NonZeroU32::new(8000).expect("not 0");
 pub struct Analysis {
     previous: Option<Packet>,
     packets: u64,
-    first_number: i64,
-    /// Extended number of the last packet, in any order.
-    last_number: i64,
     jitter: f64,
     mean_jitter: f64,
     max_jitter: f64,
@@ -41,20 +37,13 @@ pub struct Analysis {
 impl Analysis {
     /// Records the next packet, in the order of arrival.
     pub fn record(&mut self, packet: &Packet) {
-        match self.previous.replace(*packet) {
-            None => {
-                self.first_number = i64::from(packet.sequence);
-                self.last_number = self.first_number;
-            }
-            Some(previous) => self.follow(&previous, packet),
+        if let Some(previous) = self.previous.replace(*packet) {
+            self.follow(&previous, packet);
         }
         self.packets += 1;
     }
 
     fn follow(&mut self, previous: &Packet, packet: &Packet) {
-        let step = packet.sequence.wrapping_sub(previous.sequence).cast_signed();
-        self.last_number += i64::from(step);
-
         let delta = packet.arrival - previous.arrival;
         let clock_rate = clock_rate(packet);
         if let Some(clock_rate) = clock_rate {
@@ -72,23 +61,6 @@ impl Analysis {
             let before = count_to_f64(self.packets - 1);
             self.mean_jitter = (self.mean_jitter * before + self.jitter) / (before + 1.0);
         }
-    }
-
-    /// Packets, including duplicates.
-    #[must_use]
-    pub const fn packets(&self) -> u64 {
-        self.packets
-    }
-
-    /// Packets from the first number to that of the last packet, minus those received. Negative if there are more
-    /// duplicates than losses, or if the last packet was late.
-    #[must_use]
-    pub fn lost(&self) -> i64 {
-        if self.packets == 0 {
-            return 0;
-        }
-        let expected = self.last_number - self.first_number + 1;
-        expected.wrapping_sub_unsigned(self.packets)
     }
 
     /// Mean jitter, in nanoseconds.

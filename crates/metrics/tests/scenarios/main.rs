@@ -1,5 +1,7 @@
 //! Outcomes of packets with a known path.
 
+mod chain;
+#[path = "../common/mod.rs"]
 mod common;
 
 use Point::{A, B};

@@ -1,6 +1,0 @@
-//! Correlators of several points, and on several threads.
-
-mod chain;
-#[path = "../common/mod.rs"]
-mod common;
-mod shards;
