@@ -20,15 +20,6 @@ pub(crate) struct Fragment {
     pub(crate) more: bool,
 }
 
-/// Header fields for hash-based selection, besides the addresses (RFC 5475 section 6.2.4.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SelectionFields {
-    /// Identification, flags and fragment offset: bits 32 to 63 of the header.
-    V4 { fragmentation: u32 },
-    /// The length after the fixed header, in bytes.
-    V6 { payload_length: u16 },
-}
-
 /// The network layer of a packet, the same for both versions of IP.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Internet<'a> {
@@ -36,7 +27,6 @@ pub(crate) struct Internet<'a> {
     destination: IpAddr,
     protocol: u8,
     pub(crate) fragment: Fragment,
-    pub(crate) selecting: SelectionFields,
     /// Captured bytes above IP.
     pub(crate) body: &'a [u8],
     /// Bytes above IP on the wire, if the headers state it.
@@ -49,8 +39,6 @@ impl<'a> Internet<'a> {
         let authentication = ip.extensions().auth.map_or(0, |auth| auth.slice().len());
         let stated =
             usize::from(header.total_len()).saturating_sub(header.slice().len() + authentication);
-        let fragmentation = header.slice().get(4..8).and_then(<[u8]>::first_chunk);
-        let fragmentation = fragmentation.map_or(0, |word| u32::from_be_bytes(*word));
         Self {
             source: header.source_addr().into(),
             destination: header.destination_addr().into(),
@@ -60,7 +48,6 @@ impl<'a> Internet<'a> {
                 offset: header.fragments_offset().value(),
                 more: header.more_fragments(),
             },
-            selecting: SelectionFields::V4 { fragmentation },
             body: ip.payload().payload,
             body_length: length_on_wire(ip.payload(), stated),
         }
@@ -76,7 +63,6 @@ impl<'a> Internet<'a> {
             destination: header.destination_addr().into(),
             protocol: ip.payload().ip_number.0,
             fragment: fragment_header(extensions),
-            selecting: SelectionFields::V6 { payload_length: header.payload_length() },
             body: ip.payload().payload,
             body_length: length_on_wire(ip.payload(), stated),
         }

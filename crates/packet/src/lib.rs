@@ -17,7 +17,7 @@
 //! }
 //! ```
 //!
-//! Modules for further content: [`psamp`] selects packets by hash, so that points select the same ones; [`iperf3`]
+//! Modules for further content: [`iperf3`]
 //! parses that tool's datagrams, [`rtp`] the headers of calls and videos, [`sdp`] their destinations in signalling;
 //! [`stamp`] parses and writes the packets of active tests; [`TcpSegment`] holds the sequence range of a TCP segment.
 //!
@@ -34,7 +34,6 @@ mod frame;
 mod identity;
 mod internet;
 pub mod iperf3;
-pub mod psamp;
 pub mod rtp;
 #[cfg(test)]
 mod samples;

@@ -16,8 +16,11 @@ use wirestamp_lab::impair::{ImpairmentPlan, SINK_V4, SINK_V6, Wire};
 use wirestamp_lab::{Netns, TAP_B, check_privilege};
 use wirestamp_metrics::iperf3::Stream;
 use wirestamp_packet::iperf3::Counter::{Bits32, Bits64};
-use wirestamp_packet::iperf3::{DEFAULT_PORT, Iperf3, Recogniser};
+use wirestamp_packet::iperf3::{Iperf3, Recogniser};
 use wirestamp_packet::{LinkType, Packet};
+
+/// Default port of a server (iperf3(1), `--port`).
+const DEFAULT_PORT: u16 = 5201;
 
 /// Up to 20 ms of jitter: some hundred times what a server takes to wake up and read its clock,
 /// which is in its jitter and not in ours.

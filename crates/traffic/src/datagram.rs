@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn mixed_ip_versions_are_rejected() {
         let address = ["127.0.0.1:1", "[::1]:1"].map(|text| text.parse().unwrap());
-        let addresses = FrameAddresses { mac: [MacAddress::BROADCAST; 2], address };
+        let addresses = FrameAddresses { mac: [MacAddress([0xff; 6]); 2], address };
         assert!(Datagram::with_headers(&addresses, 0, 40).is_none());
     }
 }

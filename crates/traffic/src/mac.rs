@@ -11,9 +11,6 @@ pub(crate) const ETHERNET_HEADER: usize = 14;
 pub struct MacAddress(pub [u8; 6]);
 
 impl MacAddress {
-    /// All hosts on the link.
-    pub const BROADCAST: Self = Self([0xff; 6]);
-
     /// The address with these bytes; `None` unless there are six.
     pub(crate) fn from_slice(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)

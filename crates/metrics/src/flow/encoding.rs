@@ -76,7 +76,7 @@ mod tests {
         let codec = |payload_type| Encoding::fixed(payload_type).and_then(|it| it.codec());
         assert_eq!([0, 8, 18].map(codec).map(|it| it.is_some()), [true; 3]);
         assert_eq!([9, 13, 33].map(codec), [None; 3]);
-        let said = |name| sdp::Encoding { name, clock_rate_hz: 8000, channels: None };
+        let said = |name| sdp::Encoding { name, clock_rate_hz: 8000 };
         let event = Encoding::announced("audio", &said("Telephone-Event")).expect("an encoding");
         assert!(event.is_auxiliary() && event.jitter_rate().is_none());
         let voice = Encoding::announced("audio", &said("pcmu")).expect("an encoding");

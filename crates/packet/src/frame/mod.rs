@@ -8,7 +8,7 @@ use etherparse::{
 };
 
 use crate::FlowKey;
-use crate::internet::{Fragment, Internet, SelectionFields};
+use crate::internet::{Fragment, Internet};
 
 /// Protocol of the first byte of a captured frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -115,10 +115,6 @@ impl<'a> Packet<'a> {
 
     pub(crate) fn fragment(&self) -> Fragment {
         self.internet.fragment
-    }
-
-    pub(crate) fn selecting(&self) -> SelectionFields {
-        self.internet.selecting
     }
 }
 

@@ -2,7 +2,6 @@ use etherparse::err::Layer;
 use proptest::prelude::*;
 
 use super::*;
-use crate::psamp::PayloadWindow;
 use crate::samples::Datagram;
 use crate::{IdentityKey, PacketId};
 
@@ -126,7 +125,6 @@ fn read_all(bytes: &[u8]) -> Vec<(usize, Option<PacketId>)> {
         .into_iter()
         .filter_map(|link| Packet::parse(link, bytes).ok())
         .map(|packet| {
-            let _ = (packet.bob(PayloadWindow::default(), 0), packet.ipsx());
             let length = packet.payload().len();
             assert!(packet.payload_length().is_none_or(|on_wire| length <= on_wire));
             (length, packet.identity(IdentityKey::default()))

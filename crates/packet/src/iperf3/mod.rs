@@ -15,9 +15,6 @@ mod recogniser;
 
 pub use recogniser::Recogniser;
 
-/// Default port of a server (iperf3(1), `--port`).
-pub const DEFAULT_PORT: u16 = 5201;
-
 const MICROS_PER_SECOND: u32 = 1_000_000;
 
 /// Width of the counts of a test.

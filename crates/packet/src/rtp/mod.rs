@@ -89,11 +89,6 @@ impl<'a> Rtp<'a> {
         Ok(Self { captured, header, on_wire, padding })
     }
 
-    /// Number of contributing sources, 0 to 15.
-    fn csrc_count(&self) -> usize {
-        usize::from(self.captured[field::FLAGS] & 0x0f)
-    }
-
     /// The marker bit: in audio the first packet after silence, in video the last one of a frame
     /// (RFC 3551 sections 4.1 and 5).
     #[must_use]
@@ -126,33 +121,11 @@ impl<'a> Rtp<'a> {
         u32::from_be_bytes(self.word(field::SSRC))
     }
 
-    /// The contributing sources that a mixer lists.
-    pub fn csrc(&self) -> impl ExactSizeIterator<Item = u32> + use<'a> {
-        let list = &self.captured[field::CSRC..][..4 * self.csrc_count()];
-        list.as_chunks::<4>().0.iter().map(|source| u32::from_be_bytes(*source))
-    }
-
-    /// The header extension, if any: the word defined by the profile, and the data (RFC 3550 section 5.3.1).
-    #[must_use]
-    pub fn extension(&self) -> Option<(u16, &'a [u8])> {
-        let extension = &self.captured[field::CSRC + 4 * self.csrc_count()..self.header];
-        let ([high, low, ..], data) = extension.split_first_chunk::<EXTENSION_HEADER>()?;
-        Some((u16::from_be_bytes([*high, *low]), data))
-    }
-
     /// Range of the payload in the datagram on the wire, in bytes. `None` if it was padded and the capture ends
     /// before the byte with the length of the padding.
     #[must_use]
     pub fn payload_range(&self) -> Option<Range<usize>> {
         self.padding.map(|padding| self.header..self.on_wire - usize::from(padding))
-    }
-
-    /// The captured payload. It may end with a part of the padding if [`payload_range`](Self::payload_range) is
-    /// unknown.
-    #[must_use]
-    pub fn payload(&self) -> &'a [u8] {
-        let end = self.on_wire - usize::from(self.padding.unwrap_or(0));
-        &self.captured[self.header..end.min(self.captured.len())]
     }
 
     /// A field of the fixed header, whose presence `parse` has checked.

@@ -22,8 +22,6 @@ pub struct StaticPayloadType {
     /// Ticks of the RTP timestamp per second. For G722 that is 8000 by an old error that the RFC keeps (section
     /// 4.5.2), although it carries 16000 samples per second.
     pub clock_rate_hz: u32,
-    /// Channels of audio; `None` if the stream itself declares them, and for video.
-    pub channels: Option<u8>,
 }
 
 impl StaticPayloadType {
@@ -31,23 +29,23 @@ impl StaticPayloadType {
     #[must_use]
     pub fn of(payload_type: u8) -> Option<Self> {
         Some(match payload_type {
-            0 => audio("PCMU", 8_000, 1),
-            3 => audio("GSM", 8_000, 1),
-            4 => audio("G723", 8_000, 1),
-            5 => audio("DVI4", 8_000, 1),
-            6 => audio("DVI4", 16_000, 1),
-            7 => audio("LPC", 8_000, 1),
-            8 => audio("PCMA", 8_000, 1),
-            9 => audio("G722", 8_000, 1),
-            10 => audio("L16", 44_100, 2),
-            11 => audio("L16", 44_100, 1),
-            12 => audio("QCELP", 8_000, 1),
-            13 => audio("CN", 8_000, 1),
+            0 => audio("PCMU", 8_000),
+            3 => audio("GSM", 8_000),
+            4 => audio("G723", 8_000),
+            5 => audio("DVI4", 8_000),
+            6 => audio("DVI4", 16_000),
+            7 => audio("LPC", 8_000),
+            8 => audio("PCMA", 8_000),
+            9 => audio("G722", 8_000),
+            10 => audio("L16", 44_100),
+            11 => audio("L16", 44_100),
+            12 => audio("QCELP", 8_000),
+            13 => audio("CN", 8_000),
             14 => at_90_khz("MPA", Medium::Audio),
-            15 => audio("G728", 8_000, 1),
-            16 => audio("DVI4", 11_025, 1),
-            17 => audio("DVI4", 22_050, 1),
-            18 => audio("G729", 8_000, 1),
+            15 => audio("G728", 8_000),
+            16 => audio("DVI4", 11_025),
+            17 => audio("DVI4", 22_050),
+            18 => audio("G729", 8_000),
             25 => at_90_khz("CelB", Medium::Video),
             26 => at_90_khz("JPEG", Medium::Video),
             28 => at_90_khz("nv", Medium::Video),
@@ -60,12 +58,12 @@ impl StaticPayloadType {
     }
 }
 
-const fn audio(name: &'static str, clock_rate_hz: u32, channels: u8) -> StaticPayloadType {
-    StaticPayloadType { name, medium: Medium::Audio, clock_rate_hz, channels: Some(channels) }
+const fn audio(name: &'static str, clock_rate_hz: u32) -> StaticPayloadType {
+    StaticPayloadType { name, medium: Medium::Audio, clock_rate_hz }
 }
 
 const fn at_90_khz(name: &'static str, medium: Medium) -> StaticPayloadType {
-    StaticPayloadType { name, medium, clock_rate_hz: 90_000, channels: None }
+    StaticPayloadType { name, medium, clock_rate_hz: 90_000 }
 }
 
 #[cfg(test)]

@@ -5,13 +5,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::{Encoding, RtpFormat, RtpMedia};
 use crate::rtp::StaticPayloadType;
 
-/// Destination address of a `c=` line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Connection {
-    /// `None` for a host name, and for the unspecified address.
-    pub(super) address: Option<IpAddr>,
-}
-
 /// Content of an `m=` line.
 pub(super) enum Medium<'a> {
     Rtp(RtpMedia<'a>),
@@ -32,17 +25,7 @@ pub(super) fn medium(value: &str) -> Option<Medium<'_>> {
     if port == 0 || !profile.strip_prefix("UDP/TLS/").unwrap_or(profile).starts_with("RTP/") {
         return Some(Medium::Other);
     }
-    Some(Medium::Rtp(RtpMedia {
-        kind,
-        profile,
-        address: None,
-        port,
-        port_count,
-        rtcp_address: None,
-        rtcp_port: port.checked_add(1),
-        rtcp_mux: false,
-        formats: formats(words)?,
-    }))
+    Some(Medium::Rtp(RtpMedia { kind, address: None, port, port_count, formats: formats(words)? }))
 }
 
 /// Payload types without repetitions, because each can be defined only once.
@@ -62,8 +45,9 @@ fn payload_type(word: &str) -> Option<u8> {
     word.parse().ok().filter(|number| *number < 128)
 }
 
-/// `IN IP4 233.252.0.1/127/3`, without the time to live and the number of groups.
-pub(super) fn connection(value: &str) -> Option<Connection> {
+/// `IN IP4 233.252.0.1/127/3`, without the time to live and the number of groups. No address for a host name, and for
+/// the unspecified address.
+pub(super) fn connection(value: &str) -> Option<Option<IpAddr>> {
     let mut words = value.split_ascii_whitespace();
     let (network, family, address) = (words.next()?, words.next()?, words.next()?);
     let (address, _) = address.split_once('/').unwrap_or((address, ""));
@@ -72,7 +56,7 @@ pub(super) fn connection(value: &str) -> Option<Connection> {
         ("IN", "IP6") => address.parse::<Ipv6Addr>().ok().map(IpAddr::from),
         _ => return None,
     };
-    Some(Connection { address: address.filter(|address| !address.is_unspecified()) })
+    Some(address.filter(|address| !address.is_unspecified()))
 }
 
 /// `96 opus/48000/2`, the value of `a=rtpmap` (RFC 8866 section 6.6).
@@ -80,16 +64,7 @@ pub(super) fn rtpmap(value: &str) -> Option<(u8, Encoding<'_>)> {
     let (payload, encoding) = value.split_once(' ')?;
     let mut parts = encoding.trim_ascii().splitn(3, '/');
     let (name, clock_rate_hz) = (parts.next()?, parts.next()?.parse().ok()?);
-    let channels = parts.next().map(str::parse).transpose().ok()?;
+    parts.next().map(str::parse::<u8>).transpose().ok()?;
     let known = !name.is_empty() && clock_rate_hz != 0;
-    known.then_some((payload_type(payload)?, Encoding { name, clock_rate_hz, channels }))
-}
-
-/// `53020 IN IP4 192.0.2.1`, the value of `a=rtcp`; the address may be missing (RFC 3605 section
-/// 2.1).
-pub(super) fn rtcp(value: &str) -> Option<(u16, Option<Connection>)> {
-    match value.split_once(' ') {
-        Some((port, address)) => Some((port.parse().ok()?, Some(connection(address)?))),
-        None => Some((value.parse().ok()?, None)),
-    }
+    known.then_some((payload_type(payload)?, Encoding { name, clock_rate_hz }))
 }

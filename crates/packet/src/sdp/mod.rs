@@ -5,7 +5,7 @@ mod line;
 use std::net::IpAddr;
 
 use crate::rtp::StaticPayloadType;
-use line::{Connection, Medium};
+use line::Medium;
 
 /// The RTP media of a session description; borrows the description's bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,9 +13,6 @@ pub struct SessionDescription<'a> {
     /// The media sent by RTP, in the order of their descriptions. Those with port 0 are left out, because they are
     /// rejected (RFC 3264 section 6).
     pub media: Vec<RtpMedia<'a>>,
-    /// Number of relevant lines that are not readable. Includes an unterminated last line: a capture may have
-    /// truncated it, and a port without its last digit is another port.
-    pub unreadable: usize,
 }
 
 /// One RTP medium of a session: an `m=` line and the lines that belong to it.
@@ -23,8 +20,6 @@ pub struct SessionDescription<'a> {
 pub struct RtpMedia<'a> {
     /// `audio`, `video` or another word of RFC 8866 section 5.14.
     pub kind: &'a str,
-    /// The profile, such as `RTP/AVP`.
-    pub profile: &'a str,
     /// Address at which the author of the description receives the medium, or the group that it is sent to. `None`
     /// for a host name, `0.0.0.0` or `::` (a call on hold), an unreadable or a missing address; the last of several.
     pub address: Option<IpAddr>,
@@ -32,12 +27,6 @@ pub struct RtpMedia<'a> {
     pub port: u16,
     /// Number of streams, at ports two apart from `port` on (RFC 8866 section 5.14).
     pub port_count: u16,
-    /// Destination of RTCP, as `address` for RTP (RFC 3605).
-    pub rtcp_address: Option<IpAddr>,
-    /// UDP port of RTCP: by default the one after RTP's.
-    pub rtcp_port: Option<u16>,
-    /// True if RTCP may use the port of RTP (RFC 5761 section 5.1.1).
-    pub rtcp_mux: bool,
     /// Formats of the payload types, the preferred one first.
     pub formats: Vec<RtpFormat<'a>>,
 }
@@ -58,8 +47,6 @@ pub struct Encoding<'a> {
     pub name: &'a str,
     /// Ticks of the RTP timestamp per second; not 0.
     pub clock_rate_hz: u32,
-    /// Channels of audio: 1 by default. `None` for other media.
-    pub channels: Option<u8>,
 }
 
 impl<'a> SessionDescription<'a> {
@@ -75,9 +62,9 @@ impl<'a> SessionDescription<'a> {
         let mut reader = Reader::default();
         for line in lines {
             let [kind, b'=', value @ ..] = line else { break };
-            if reader.read(*kind, value).is_none() {
-                reader.description.unreadable += 1;
-            }
+            // Unreadable lines are skipped. So is an unterminated last line: a capture may have truncated it, and a
+            // port without its last digit is another port.
+            let _ = reader.read(*kind, value);
         }
         Some(reader.description)
     }
@@ -98,7 +85,8 @@ enum Scope {
 #[derive(Default)]
 struct Reader<'a> {
     scope: Scope,
-    session: Option<Connection>,
+    /// Default address of the media.
+    session: Option<IpAddr>,
     description: SessionDescription<'a>,
 }
 
@@ -113,13 +101,10 @@ impl<'a> Reader<'a> {
                     self.begin(medium);
                 }
             }
-            (b'c', Scope::Session) => self.session = Some(line::connection(text(value)?)?),
+            (b'c', Scope::Session) => self.session = line::connection(text(value)?)?,
             (b'c', Scope::Medium) => {
                 let medium = self.description.media.last_mut()?;
-                let connection = text(value).and_then(line::connection);
-                medium.address = connection.and_then(|connection| connection.address);
-                medium.rtcp_address = medium.address;
-                connection?;
+                medium.address = text(value).and_then(line::connection).flatten();
             }
             (b'a', Scope::Medium) => self.attribute(value)?,
             _ => {}
@@ -128,8 +113,7 @@ impl<'a> Reader<'a> {
     }
 
     fn begin(&mut self, mut medium: RtpMedia<'a>) {
-        medium.address = self.session.and_then(|session| session.address);
-        medium.rtcp_address = medium.address;
+        medium.address = self.session;
         self.description.media.push(medium);
         self.scope = Scope::Medium;
     }
@@ -140,19 +124,8 @@ impl<'a> Reader<'a> {
             let (payload_type, encoding) = line::rtpmap(text(value)?)?;
             let mut formats = medium.formats.iter_mut();
             if let Some(format) = formats.find(|format| format.payload_type == payload_type) {
-                let one = (medium.kind == "audio").then_some(1);
-                format.encoding =
-                    Some(Encoding { channels: encoding.channels.or(one), ..encoding });
+                format.encoding = Some(encoding);
             }
-        } else if let Some(value) = value.strip_prefix(b"rtcp:") {
-            medium.rtcp_port = None;
-            let (port, connection) = line::rtcp(text(value)?)?;
-            medium.rtcp_port = Some(port);
-            if let Some(connection) = connection {
-                medium.rtcp_address = connection.address;
-            }
-        } else if value.trim_ascii_end() == b"rtcp-mux" {
-            medium.rtcp_mux = true;
         }
         Some(())
     }
@@ -165,8 +138,7 @@ fn text(value: &[u8]) -> Option<&str> {
 
 impl From<StaticPayloadType> for Encoding<'_> {
     fn from(bound: StaticPayloadType) -> Self {
-        let StaticPayloadType { name, clock_rate_hz, channels, .. } = bound;
-        Self { name, clock_rate_hz, channels }
+        Self { name: bound.name, clock_rate_hz: bound.clock_rate_hz }
     }
 }
 

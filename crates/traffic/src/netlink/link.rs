@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn mtu_excludes_a_vlan_tag() {
-        let mac = MacAddress::BROADCAST;
+        let mac = MacAddress([0xff; 6]);
         let link = Link { name: "x".into(), index: 1, mac, mtu: 1500, is_loopback: false };
         let mut frame = vec![0; 1514];
         assert!(link.takes(&frame));
