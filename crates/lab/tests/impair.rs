@@ -104,9 +104,9 @@ fn send_all(
     source: IpAddr,
     sink: IpAddr,
 ) -> (HashMap<u64, usize>, StageReport, ReferenceReport) {
-    let receiver = wire.sink().run(|| UdpSocket::bind((sink, PORT)).unwrap()).unwrap();
+    let receiver = wire.sink.run(|| UdpSocket::bind((sink, PORT)).unwrap()).unwrap();
     receiver.set_nonblocking(true).unwrap();
-    let sender = wire.source().run(|| UdpSocket::bind((source, PORT)).unwrap()).unwrap();
+    let sender = wire.source.run(|| UdpSocket::bind((source, PORT)).unwrap()).unwrap();
     let mut received = HashMap::new();
     let mut collect = || {
         let mut payload = [0; 8];
@@ -171,7 +171,7 @@ fn other_frames_pass_unchanged_in_both_directions() {
         return;
     }
     let wire = Wire::new().unwrap();
-    let listener = wire.sink().run(|| TcpListener::bind((SINK_V4, 80)).unwrap()).unwrap();
+    let listener = wire.sink.run(|| TcpListener::bind((SINK_V4, 80)).unwrap()).unwrap();
     // More than a segment, so that the kernel offloads segmentation and checksums.
     let asked = vec![0x55; 200_000];
     let (answered, stage, _) = staged(&wire, |_, _| {
@@ -183,7 +183,7 @@ fn other_frames_pass_unchanged_in_both_directions() {
                 stream.write_all(&asked).unwrap();
             });
             let mut stream =
-                wire.source().run(|| TcpStream::connect((SINK_V4, 80)).unwrap()).unwrap();
+                wire.source.run(|| TcpStream::connect((SINK_V4, 80)).unwrap()).unwrap();
             stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
             stream.write_all(&asked).unwrap();
             let mut answer = Vec::new();

@@ -11,10 +11,12 @@ use crate::numeric::{count_to_f64, nearest_rank_per_mille};
 /// and within 0.1 % above. Memory grows only with the powers of two between min and max, by 8 KiB each from 2048 on.
 #[derive(Clone, Debug, Default)]
 pub struct CountDistribution {
-    count: u64,
+    /// Number of values.
+    pub count: u64,
     sum: u64,
     min: u64,
-    max: u64,
+    /// Max value; 0 without values.
+    pub max: u64,
     histogram: Histogram,
 }
 
@@ -57,18 +59,6 @@ impl CountDistribution {
         self.histogram.merge(&other.histogram);
     }
 
-    /// Number of values.
-    #[must_use]
-    pub const fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// Max value; 0 without values.
-    #[must_use]
-    pub const fn max(&self) -> u64 {
-        self.max
-    }
-
     /// Arithmetic mean, or `None` without values.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
@@ -106,7 +96,7 @@ mod tests {
     #[test]
     fn empty_distribution_has_no_summary() {
         let empty = distribution([]);
-        assert_eq!((empty.count(), empty.max(), empty.mean(), empty.summary()), (0, 0, None, None));
+        assert_eq!((empty.count, empty.max, empty.mean(), empty.summary()), (0, 0, None, None));
     }
 
     #[test]

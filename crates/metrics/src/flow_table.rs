@@ -14,7 +14,8 @@ use crate::{Outcome, Quality};
 #[derive(Clone, Debug)]
 pub struct FlowTable {
     limit: usize,
-    others: Quality,
+    /// Quality over the flows that came after the table was full.
+    pub others: Quality,
     flows: HashMap<FlowKey, Quality>,
 }
 
@@ -43,12 +44,6 @@ impl FlowTable {
         let mut total = self.others.clone();
         self.flows.values().for_each(|flow| total.merge(flow));
         total
-    }
-
-    /// Quality over the flows that came after the table was full.
-    #[must_use]
-    pub fn others(&self) -> &Quality {
-        &self.others
     }
 
     /// Flows in the table with their qualities, in the order of the keys.

@@ -16,16 +16,11 @@ use crate::Distribution;
 pub struct InterArrival {
     difference_clock: Option<DifferenceClock>,
     previous: Option<Stamp>,
-    times: Distribution,
+    /// Times so far: one fewer than packets.
+    pub distribution: Distribution,
 }
 
 impl InterArrival {
-    /// An empty recorder.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Computes times between two stamps of this clock's domain from their raw values, not through UTC. The stamps
     /// must come from the clock that it was made for.
     pub fn set_difference_clock(&mut self, clock: DifferenceClock) {
@@ -39,19 +34,13 @@ impl InterArrival {
             // The error is not needed, and its computation would take longer than all the rest.
             let by_ticks =
                 self.difference_clock.as_ref().and_then(|it| it.span(previous.raw, stamp.raw));
-            self.times.record(by_ticks.unwrap_or_else(|| stamp.utc - previous.utc));
+            self.distribution.record(by_ticks.unwrap_or_else(|| stamp.utc - previous.utc));
         }
-    }
-
-    /// Times so far: one fewer than packets.
-    #[must_use]
-    pub fn distribution(&self) -> &Distribution {
-        &self.times
     }
 }
 
 impl Serialize for InterArrival {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.times.serialize(serializer)
+        self.distribution.serialize(serializer)
     }
 }

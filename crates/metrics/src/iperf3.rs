@@ -24,19 +24,17 @@ pub struct Stream {
     /// Datagrams before the first, which are not counted.
     before: u64,
     highest: u64,
-    received: u64,
-    lost: u64,
-    out_of_order: u64,
-    jitter: Jitter,
+    /// Datagrams received, including duplicates.
+    pub received: u64,
+    /// Datagrams missing, as iperf3 counts them: `lost_packets`.
+    pub lost: u64,
+    /// Datagrams that came after one with a higher count, and duplicates: `out_of_order`.
+    pub out_of_order: u64,
+    /// Interarrival jitter at the last datagram. In milliseconds it is iperf3's `jitter_ms`.
+    pub jitter: Jitter,
 }
 
 impl Stream {
-    /// A test without datagrams.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// A test of which this many datagrams were sent before the capture.
     #[must_use]
     pub fn after(datagrams: u64) -> Self {
@@ -61,30 +59,6 @@ impl Stream {
     pub const fn packets(&self) -> u64 {
         self.highest - self.before
     }
-
-    /// Datagrams received, including duplicates.
-    #[must_use]
-    pub const fn received(&self) -> u64 {
-        self.received
-    }
-
-    /// Datagrams missing, as iperf3 counts them: `lost_packets`.
-    #[must_use]
-    pub const fn lost(&self) -> u64 {
-        self.lost
-    }
-
-    /// Datagrams that came after one with a higher count, and duplicates: `out_of_order`.
-    #[must_use]
-    pub const fn out_of_order(&self) -> u64 {
-        self.out_of_order
-    }
-
-    /// Interarrival jitter at the last datagram. In milliseconds it is iperf3's `jitter_ms`.
-    #[must_use]
-    pub const fn jitter(&self) -> &Jitter {
-        &self.jitter
-    }
 }
 
 /// The clock as a 32-bit timestamp, which wraps after 71 minutes: neighbours may be half as far apart.
@@ -101,7 +75,7 @@ mod tests {
     use super::*;
 
     fn stream(counts: &[u64]) -> Stream {
-        let mut stream = Stream::new();
+        let mut stream = Stream::default();
         for count in counts {
             let sent_micros = count * 1000;
             stream.record(&Iperf3 { sent_micros, count: *count }, Time::from_nanos(0));
@@ -110,7 +84,7 @@ mod tests {
     }
 
     fn counts(stream: &Stream) -> [u64; 4] {
-        [stream.packets(), stream.received(), stream.lost(), stream.out_of_order()]
+        [stream.packets(), stream.received, stream.lost, stream.out_of_order]
     }
 
     #[test]
@@ -138,14 +112,14 @@ mod tests {
 
     #[test]
     fn a_datagram_16_ms_late_adds_a_millisecond_of_jitter() {
-        let mut stream = Stream::new();
+        let mut stream = Stream::default();
         let start = 0xffff_ff00; // the low 32 bits wrap on the way
         for (count, at) in [(1, 0), (2, 36)] {
             let sent_micros = start + (count - 1) * 20_000;
             let arrival = Time::from_nanos(0) + Span::from_millis(at);
             stream.record(&Iperf3 { sent_micros, count }, arrival);
         }
-        assert!((stream.jitter().as_nanos() - 1e6).abs() < 1e-6);
+        assert!((stream.jitter.nanos - 1e6).abs() < 1e-6);
     }
 
     proptest! {
@@ -154,7 +128,7 @@ mod tests {
         fn the_jitter_is_what_iperf3_computes(
             delays in prop::collection::vec(0_u64..50_000, 1..200),
         ) {
-            let mut stream = Stream::new();
+            let mut stream = Stream::default();
             let (mut jitter, mut transit_before) = (0.0, None);
             for (delay, count) in delays.iter().zip(1..) {
                 let sent_micros = 1_000_000 + count * 700;
@@ -165,7 +139,7 @@ mod tests {
                 let difference: f64 = transit - transit_before.replace(transit).unwrap_or(transit);
                 jitter += (difference.abs() - jitter) / 16.0;
             }
-            prop_assert!((stream.jitter().as_nanos() / 1e9 - jitter).abs() < 1e-9);
+            prop_assert!((stream.jitter.nanos / 1e9 - jitter).abs() < 1e-9);
         }
     }
 }

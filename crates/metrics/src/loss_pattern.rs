@@ -10,16 +10,22 @@ use crate::numeric::count_to_f64;
 #[derive(Clone, Debug, Default)]
 pub struct LossPattern {
     packets: u64,
-    lost: u64,
-    periods: u64,
+    /// Number of lost packets.
+    pub lost: u64,
+    /// Type-P-One-Way-Loss-Period-Total (section 6.2): number of loss periods, including the open one.
+    pub periods: u64,
     /// Losses in the open period; 0 if there is none.
     open_length: u64,
     /// Number of the last lost packet.
     last_lost: Option<u64>,
-    distances: CountDistribution,
+    /// Loss distances (section 5.4.1), in packets: from each loss to the next, 1 if consecutive. Excludes the RFC's 0
+    /// for the first loss.
+    pub distances: CountDistribution,
     /// Lengths of the ended periods.
     lengths: CountDistribution,
-    between: CountDistribution,
+    /// Type-P-One-Way-Inter-Loss-Period-Lengths (section 6.4), in packets: from the last loss of each period to the
+    /// first of the next, at least 2. Excludes the RFC's 0 for the first period.
+    pub inter_period_lengths: CountDistribution,
 }
 
 impl LossPattern {
@@ -59,7 +65,7 @@ impl LossPattern {
         self.last_lost = None;
         self.distances.merge(&other.distances);
         self.lengths.merge(&other.period_lengths());
-        self.between.merge(&other.between);
+        self.inter_period_lengths.merge(&other.inter_period_lengths);
     }
 
     fn record_loss(&mut self) {
@@ -67,36 +73,17 @@ impl LossPattern {
         distance.into_iter().for_each(|distance| self.distances.record(distance));
         if self.open_length == 0 {
             self.periods += 1;
-            distance.into_iter().for_each(|distance| self.between.record(distance));
+            distance.into_iter().for_each(|distance| self.inter_period_lengths.record(distance));
         }
         self.lost += 1;
         self.open_length += 1;
         self.last_lost = Some(self.packets);
     }
 
-    /// Number of lost packets.
-    #[must_use]
-    pub const fn lost(&self) -> u64 {
-        self.lost
-    }
-
     /// Share of packets lost, 0 to 1 (RFC 7680 section 4.1). `None` without packets.
     #[must_use]
     pub fn loss_ratio(&self) -> Option<f64> {
         (self.packets > 0).then(|| count_to_f64(self.lost) / count_to_f64(self.packets))
-    }
-
-    /// Loss distances (section 5.4.1), in packets: from each loss to the next, 1 if consecutive. Excludes the RFC's 0
-    /// for the first loss.
-    #[must_use]
-    pub const fn distances(&self) -> &CountDistribution {
-        &self.distances
-    }
-
-    /// Type-P-One-Way-Loss-Period-Total (section 6.2): number of loss periods, including the open one.
-    #[must_use]
-    pub const fn periods(&self) -> u64 {
-        self.periods
     }
 
     /// Type-P-One-Way-Loss-Period-Lengths (section 6.3), in packets. Includes the open period with its present length.
@@ -107,13 +94,6 @@ impl LossPattern {
             lengths.record(self.open_length);
         }
         lengths
-    }
-
-    /// Type-P-One-Way-Inter-Loss-Period-Lengths (section 6.4), in packets: from the last loss of each period to the
-    /// first of the next, at least 2. Excludes the RFC's 0 for the first period.
-    #[must_use]
-    pub const fn inter_period_lengths(&self) -> &CountDistribution {
-        &self.between
     }
 
     /// Burst ratio (ITU-T G.107 section 7.5): mean length of the loss periods over the mean length for independent
@@ -147,12 +127,12 @@ mod tests {
     #[test]
     fn the_statistics_of_the_example_are_those_of_the_rfc() {
         let pattern = pattern(example());
-        assert_eq!((pattern.lost(), pattern.periods()), (5, 4));
+        assert_eq!((pattern.lost, pattern.periods), (5, 4));
         let lengths = pattern.period_lengths().summary().expect("periods");
         assert_eq!((lengths.count, lengths.min, lengths.mean, lengths.max), (4, 1, 1.25, 2));
-        let between = pattern.inter_period_lengths().summary().expect("periods");
+        let between = pattern.inter_period_lengths.summary().expect("periods");
         assert_eq!((between.count, between.min, between.mean, between.max), (3, 2, 7.0 / 3.0, 3));
-        let distances = pattern.distances().summary().expect("losses");
+        let distances = pattern.distances.summary().expect("losses");
         assert_eq!((distances.count, distances.min, distances.mean), (4, 1, 2.0));
         assert_eq!(pattern.burst_ratio(), Some(0.625));
     }
@@ -163,7 +143,7 @@ mod tests {
         let pattern = pattern("rrrxrrxxxrxrrxxx".chars().map(|packet| packet == 'x'));
         let lengths = pattern.period_lengths().summary().expect("periods");
         assert_eq!((lengths.count, lengths.min, lengths.mean, lengths.max), (4, 1, 2.0, 3));
-        let between = pattern.inter_period_lengths().summary().expect("periods");
+        let between = pattern.inter_period_lengths.summary().expect("periods");
         assert_eq!((between.min, between.mean, between.max), (2, 8.0 / 3.0, 3));
     }
 
@@ -172,7 +152,7 @@ mod tests {
         let clean = pattern([false, false]);
         assert_eq!(clean.loss_ratio(), Some(0.0));
         assert_eq!(clean.burst_ratio(), None);
-        assert_eq!(clean.period_lengths().count(), 0);
+        assert_eq!(clean.period_lengths().count, 0);
         assert_eq!(pattern([true, true]).burst_ratio(), None);
         assert_eq!(pattern([]).loss_ratio(), None);
     }
@@ -183,13 +163,13 @@ mod tests {
             let pattern = pattern(lost.iter().copied());
             let runs = lost.split(|lost| !lost).filter(|run| !run.is_empty());
             let lengths: Vec<_> = runs.map(|run| run.len() as u64).collect();
-            prop_assert_eq!(pattern.periods(), lengths.len() as u64);
-            prop_assert_eq!(pattern.lost(), lengths.iter().sum::<u64>());
+            prop_assert_eq!(pattern.periods, lengths.len() as u64);
+            prop_assert_eq!(pattern.lost, lengths.iter().sum::<u64>());
             let tally = pattern.period_lengths();
-            prop_assert_eq!(tally.count(), lengths.len() as u64);
-            prop_assert_eq!(tally.max(), lengths.iter().copied().max().unwrap_or(0));
-            let between = pattern.inter_period_lengths().count();
-            prop_assert_eq!(between, pattern.periods().saturating_sub(1));
+            prop_assert_eq!(tally.count, lengths.len() as u64);
+            prop_assert_eq!(tally.max, lengths.iter().copied().max().unwrap_or(0));
+            let between = pattern.inter_period_lengths.count;
+            prop_assert_eq!(between, pattern.periods.saturating_sub(1));
         }
     }
 
@@ -197,10 +177,10 @@ mod tests {
     fn merged_streams_have_the_periods_of_both_and_none_across() {
         let mut merged = pattern([false, true]);
         merged.merge(&pattern([true, true, false, true]));
-        assert_eq!((merged.lost(), merged.periods()), (4, 3));
+        assert_eq!((merged.lost, merged.periods), (4, 3));
         let lengths = merged.period_lengths().summary().expect("periods");
         assert_eq!((lengths.count, lengths.max), (3, 2));
-        assert_eq!(merged.inter_period_lengths().count(), 1);
+        assert_eq!(merged.inter_period_lengths.count, 1);
     }
 
     #[test]

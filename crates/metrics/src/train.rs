@@ -13,8 +13,10 @@ use crate::Distribution;
 #[derive(Clone, Debug, Default)]
 pub struct TrainGaps {
     last: Option<MatchedPacket>,
-    at_a: Distribution,
-    at_b: Distribution,
+    /// Gaps at A.
+    pub at_a: Distribution,
+    /// Gaps of the same pairs at B.
+    pub at_b: Distribution,
 }
 
 /// A packet matched at both points.
@@ -44,18 +46,6 @@ impl TrainGaps {
         self.at_a.merge(&other.at_a);
         self.at_b.merge(&other.at_b);
     }
-
-    /// Gaps at A.
-    #[must_use]
-    pub const fn at_a(&self) -> &Distribution {
-        &self.at_a
-    }
-
-    /// Gaps of the same pairs at B.
-    #[must_use]
-    pub const fn at_b(&self) -> &Distribution {
-        &self.at_b
-    }
 }
 
 #[cfg(test)]
@@ -74,6 +64,6 @@ mod tests {
             let gaps = gaps.summary().expect("gaps");
             (gaps.count, gaps.min, gaps.max)
         };
-        assert_eq!((gaps(train.at_a()), gaps(train.at_b())), ((2, 1, 1), (2, 1, 12)));
+        assert_eq!((gaps(&train.at_a), gaps(&train.at_b)), ((2, 1, 1), (2, 1, 12)));
     }
 }

@@ -67,7 +67,7 @@ fn flows_beyond_the_limit_are_counted_together() {
     let table = table(1);
     let keys: Vec<_> = table.flows().iter().map(|(key, _)| *key).collect();
     assert_eq!(keys, [flow(0)]);
-    assert_eq!(table.others().counts().sent, 2);
+    assert_eq!(table.others.counts().sent, 2);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_quality_is_serialised_with_the_keys_of_the_contract() {
 
 #[test]
 fn inter_arrival_times_are_differences_of_neighbours() {
-    let mut recorder = InterArrival::new();
+    let mut recorder = InterArrival::default();
     recorder.set_difference_clock(Timeline::realtime().difference());
     for millis in [0, 20, 41, 60] {
         let mut stamp = seen_in(0, 1, millis).stamp;
@@ -131,7 +131,7 @@ fn inter_arrival_times_are_differences_of_neighbours() {
         stamp.utc = stamp.utc + Span::from_millis(millis * 1000);
         recorder.record(stamp);
     }
-    let times = recorder.distribution().summary().expect("three times");
+    let times = recorder.distribution.summary().expect("three times");
     assert_eq!((times.count, times.min, times.max), (3, 19_000_000, 21_000_000));
     assert!((times.mean - 20e6).abs() < 1e-6, "{}", times.mean);
 }
@@ -142,17 +142,17 @@ fn sequence_metrics_follow_the_packet_order() {
     let first = of_flow(&table, 0).expect("the flow is in the table");
     let metrics = first.sequence_metrics().expect("one flow");
     // 1, 4, 3 arrived; 2 was lost.
-    let reordering = metrics.reordering();
-    assert_eq!((reordering.ratio(), reordering.extents().max()), (Some(1.0 / 3.0), 1));
-    assert_eq!(reordering.late_times().summary().expect("a late packet").max, 1_000_000);
+    let reordering = &metrics.reordering;
+    assert_eq!((reordering.ratio(), reordering.extents.max), (Some(1.0 / 3.0), 1));
+    assert_eq!(reordering.late_times.summary().expect("a late packet").max, 1_000_000);
     let losses = metrics.loss_pattern();
-    assert_eq!((losses.lost(), losses.periods(), losses.loss_ratio()), (1, 1, Some(0.25)));
-    assert_eq!(metrics.train().at_a().count(), 0, "no two neighbours stayed neighbours");
+    assert_eq!((losses.lost, losses.periods, losses.loss_ratio()), (1, 1, Some(0.25)));
+    assert_eq!(metrics.train.at_a.count(), 0, "no two neighbours stayed neighbours");
     let second = of_flow(&table, 1).expect("the flow is in the table");
-    let train = second.sequence_metrics().expect("one flow").train();
+    let train = &second.sequence_metrics().expect("one flow").train;
     let gap = |gaps: &wirestamp_metrics::Distribution| gaps.summary().map(|gaps| gaps.max);
-    assert_eq!((gap(train.at_a()), gap(train.at_b())), (Some(20_000_000), Some(24_000_000)));
-    let slots = metrics.series().slots();
+    assert_eq!((gap(&train.at_a), gap(&train.at_b)), (Some(20_000_000), Some(24_000_000)));
+    let slots = metrics.series.slots();
     assert_eq!(slots.map(|(_, slot)| slot.matched + slot.lost).sum::<u64>(), 4);
 }
 
@@ -166,8 +166,8 @@ fn late_losses_have_their_correct_position() {
         quality.record(&outcome);
     }
     let losses = quality.sequence_metrics().expect("one flow").loss_pattern();
-    assert_eq!((losses.lost(), losses.periods(), losses.burst_ratio()), (5, 4, Some(0.625)));
-    let distances = losses.distances().summary().expect("losses");
+    assert_eq!((losses.lost, losses.periods, losses.burst_ratio()), (5, 4, Some(0.625)));
+    let distances = losses.distances.summary().expect("losses");
     assert_eq!((distances.count, distances.mean), (4, 2.0));
 }
 
@@ -187,16 +187,16 @@ fn undetermined_packets_leave_no_gap_between_losses() {
         quality.record(&outcome);
     }
     let losses = quality.sequence_metrics().expect("one flow").loss_pattern();
-    assert_eq!((losses.lost(), losses.periods(), losses.period_lengths().max()), (4, 1, 4));
+    assert_eq!((losses.lost, losses.periods, losses.period_lengths().max), (4, 1, 4));
 }
 
 #[test]
 fn total_combines_all_flows() {
     let all = table(MANY).total();
     let metrics = all.sequence_metrics().expect("flows in the table");
-    assert_eq!((metrics.reordering().counts().reordered, metrics.loss_pattern().lost()), (1, 1));
+    assert_eq!((metrics.reordering.counts.reordered, metrics.loss_pattern().lost), (1, 1));
     assert_eq!(metrics.loss_pattern().loss_ratio(), Some(1.0 / 6.0));
-    assert_eq!(metrics.train().at_b().count(), 1);
+    assert_eq!(metrics.train.at_b.count(), 1);
     // Counts and delays are complete where flows were counted together; their sequence metrics are unknown.
     let some = table(1).total();
     assert_eq!(some.counts(), all.counts());

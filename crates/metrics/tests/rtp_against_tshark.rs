@@ -147,19 +147,19 @@ fn row(line: &str) -> Option<(String, Row)> {
 }
 
 fn own_row(packets: &[Packet]) -> Row {
-    let mut stream = Stream::new();
+    let mut stream = Stream::default();
     for packet in packets {
         stream.record(packet);
     }
-    let figures = stream.wireshark();
+    let figures = stream.wireshark;
     let millis = |nanos: f64| format!("{:.3}", nanos / 1e6);
-    let max_delta = i32::try_from(figures.max_delta().as_nanos()).expect("below two seconds");
+    let max_delta = i32::try_from(figures.max_delta.as_nanos()).expect("below two seconds");
     (
         packets.len() as u64,
-        stream.sequence().lost(),
+        stream.sequence.lost(),
         millis(max_delta.into()),
-        millis(figures.mean_jitter()),
-        millis(figures.max_jitter()),
+        millis(figures.mean_jitter),
+        millis(figures.max_jitter),
     )
 }
 

@@ -38,7 +38,7 @@ impl PointState {
     /// Flows evicted because the table was full.
     #[must_use]
     pub fn evicted_flows(&self) -> u64 {
-        self.monitor.as_ref().map_or(0, |monitor| monitor.evicted().flows)
+        self.monitor.as_ref().map_or(0, |monitor| monitor.evicted.flows)
     }
 
     /// Takes the next frame: what was captured of it, its length on the wire, and its stamp. Returns

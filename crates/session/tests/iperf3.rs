@@ -102,7 +102,7 @@ fn report(mut iperf3: Child) -> io::Result<Value> {
 fn test(wire: &Wire, mut server: Child, address: IpAddr, more: &[&str]) -> io::Result<Value> {
     let (address, length) = (address.to_string(), DATAGRAM_BYTES.to_string());
     let client = ["--client", &address, "--udp", "--bitrate", "4M", "--time", "5"];
-    let client = iperf3(wire.source(), &[&client[..], &["--length", &length], more].concat())?;
+    let client = iperf3(&wire.source, &[&client[..], &["--length", &length], more].concat())?;
     if let Err(failed) = report(client) {
         server.kill()?;
         return Err(failed);
@@ -120,9 +120,9 @@ fn run(address: IpAddr, more: &[&str]) -> (Value, Datagrams) {
         filter: Some(format!("udp dst port {DEFAULT_PORT}")),
         ..Config::new(TAP_B, Method::Ring, StampSource::Kernel)
     };
-    let capture = wire.sink().run(|| Capture::open(config, &clock).unwrap()).unwrap();
-    let server = iperf3(wire.sink(), &["--server", "--one-off", "--interval", "0.5"]).unwrap();
-    await_listener(wire.sink());
+    let capture = wire.sink.run(|| Capture::open(config, &clock).unwrap()).unwrap();
+    let server = iperf3(&wire.sink, &["--server", "--one-off", "--interval", "0.5"]).unwrap();
+    await_listener(&wire.sink);
 
     let (ended, arrived, stop) = (AtomicBool::new(false), AtomicU64::new(0), Stop::new().unwrap());
     let mut datagrams = Datagrams::default();
@@ -143,9 +143,9 @@ fn run(address: IpAddr, more: &[&str]) -> (Value, Datagrams) {
 
 /// The first `received` datagrams as the metric has them.
 fn measure(datagrams: &Datagrams, received: u64) -> Stream {
-    let mut recogniser = Recogniser::new();
+    let mut recogniser = Recogniser::default();
     let counter = datagrams.0.iter().find_map(|(payload, _)| recogniser.record(payload)).unwrap();
-    let mut stream = Stream::new();
+    let mut stream = Stream::default();
     for (payload, arrival) in datagrams.0.iter().take(usize::try_from(received).unwrap()) {
         stream.record(&Iperf3::parse(payload, counter).unwrap(), *arrival);
     }
@@ -162,11 +162,11 @@ fn agrees(address: IpAddr, more: &[&str]) {
     // The end of a test overtakes its last datagrams, and the server does not count what comes
     // then.
     let ours = measure(&datagrams, received(theirs));
-    assert!(ours.lost() > 50 && ours.out_of_order() > 1000, "{ours:?}");
+    assert!(ours.lost > 50 && ours.out_of_order > 1000, "{ours:?}");
     assert_eq!(theirs["packets"].as_u64(), Some(ours.packets()));
-    assert_eq!(theirs["lost_packets"].as_u64(), Some(ours.lost()));
+    assert_eq!(theirs["lost_packets"].as_u64(), Some(ours.lost));
     let late = &report["end"]["streams"][0]["udp"]["out_of_order"];
-    assert_eq!(late.as_u64(), Some(ours.out_of_order()));
+    assert_eq!(late.as_u64(), Some(ours.out_of_order));
 
     let mut off = jitter_off(&report, &datagrams);
     eprintln!("{address}: jitter off by {off:.5?} of iperf3's at each of its reports");
@@ -187,7 +187,7 @@ fn jitter_off(report: &Value, datagrams: &Datagrams) -> Vec<f64> {
     let reports = report["intervals"].as_array().unwrap().iter().map(|interval| &interval["sum"]);
     let off = reports.map(|theirs| {
         until += received(theirs);
-        let ours = measure(datagrams, until).jitter().as_nanos() / 1e6;
+        let ours = measure(datagrams, until).jitter.nanos / 1e6;
         let theirs = theirs["jitter_ms"].as_f64().unwrap();
         (ours - theirs).abs() / theirs
     });

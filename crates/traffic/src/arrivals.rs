@@ -24,17 +24,13 @@ pub struct StreamArrivals {
 /// Tracks the sequence numbers of one stream in bounded memory.
 #[derive(Debug, Default)]
 pub(crate) struct SequenceTracker {
-    arrivals: StreamArrivals,
+    pub(crate) arrivals: StreamArrivals,
     /// One bit per sequence number, set on arrival.
     arrived: Vec<u64>,
     next_expected: u64,
 }
 
 impl SequenceTracker {
-    pub(crate) const fn arrivals(&self) -> StreamArrivals {
-        self.arrivals
-    }
-
     /// Counts an arrival.
     pub(crate) fn count(&mut self, sequence: u64) {
         self.arrivals.received += 1;
@@ -72,7 +68,7 @@ mod tests {
     fn arrivals(sequences: &[u64]) -> StreamArrivals {
         let mut tracker = SequenceTracker::default();
         sequences.iter().for_each(|&sequence| tracker.count(sequence));
-        tracker.arrivals()
+        tracker.arrivals
     }
 
     #[test]

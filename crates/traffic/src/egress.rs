@@ -47,7 +47,7 @@ impl Egress {
 
     /// Unavailable kinds of transmit stamps, with the reason; none if no stamps were requested.
     pub(crate) fn unavailable(&self) -> Option<&UnavailableStamps> {
-        self.stamps.as_ref().map(StampQueue::unavailable)
+        self.stamps.as_ref().map(|stamps| &stamps.unavailable)
     }
 
     /// The kernel's send mode, where it depends on the interface's driver.

@@ -155,7 +155,7 @@ impl ArrivalCounts {
     }
 
     fn report(&self) -> SinkReport {
-        let streams = self.streams.iter().map(|(&id, tracker)| (id, tracker.arrivals())).collect();
+        let streams = self.streams.iter().map(|(&id, tracker)| (id, tracker.arrivals)).collect();
         SinkReport { streams, foreign: self.foreign, ..SinkReport::default() }
     }
 }

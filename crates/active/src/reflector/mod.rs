@@ -73,7 +73,8 @@ pub struct Reflection {
 pub struct Reflector {
     key: Option<Key>,
     sessions: Sessions,
-    counts: ReflectorCounts,
+    /// Counts so far.
+    pub counts: ReflectorCounts,
 }
 
 impl Reflector {
@@ -153,12 +154,6 @@ impl Reflector {
         }
         self.counts.reflected -= 1;
         self.counts.failed += 1;
-    }
-
-    /// Counts so far.
-    #[must_use]
-    pub const fn counts(&self) -> ReflectorCounts {
-        self.counts
     }
 }
 

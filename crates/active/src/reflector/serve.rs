@@ -91,7 +91,7 @@ impl Server {
             }
             observer.complete(until - BACKLOG);
         }
-        Ok(self.reflector.counts())
+        Ok(self.reflector.counts)
     }
 
     fn wait(&self, stop: &Stop) -> Result<(), SocketError> {

@@ -65,7 +65,7 @@ impl Summary {
             let _ = write!(text, ", system time ±{}", time(error));
         }
         text.push('\n');
-        if let Some(times) = figures.interarrival_ns.distribution().summary() {
+        if let Some(times) = figures.interarrival_ns.distribution.summary() {
             let _ = writeln!(
                 text,
                 "between packets: mean {}, median {}, p99 {}, max {}",

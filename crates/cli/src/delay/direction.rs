@@ -15,7 +15,7 @@ impl DelayResult {
         let flows = self.flows.flows();
         let back = backward(&flows);
         let forth = flows.iter().filter(|(flow, _)| !back.contains(flow)).map(|(_, of)| *of);
-        let shortest = forth.chain([self.flows.others()]).filter_map(min_delay).min();
+        let shortest = forth.chain([&self.flows.others]).filter_map(min_delay).min();
         let early = shortest.and_then(|min| self.unexplained_min(total, min, back.is_empty()));
         let back = (!back.is_empty()).then(|| {
             format!(

@@ -56,7 +56,7 @@ impl DelayResult {
             "capture_dropped_undated": self.undated,
             "taps": self.taps,
             "flows": flows?,
-            "other_flows": self.quality(self.flows.others())?,
+            "other_flows": self.quality(&self.flows.others)?,
         });
         if let Some(layers) = &self.layers {
             merge(&mut document, json!({"layers": layers}));

@@ -55,7 +55,7 @@ impl DelayResult {
             .iter()
             .map(|(flow, of)| Row { name: flow.to_string(), of, voice: self.voice(flow) })
             .collect();
-        let others = self.flows.others();
+        let others = &self.flows.others;
         if others.counts().sent > 0 {
             rows.push(Row { name: "other flows".into(), of: others, voice: None });
         }
@@ -148,24 +148,24 @@ impl DelayResult {
 fn sequence_row(name: &str, quality: &Quality, sequence: &SequenceMetrics) -> Vec<String> {
     let none = || "-".to_owned();
     let losses = sequence.loss_pattern();
-    let reordering = sequence.reordering();
-    let train = sequence.train();
-    let longest = losses.period_lengths().max();
-    let late = reordering.late_times().summary();
+    let reordering = &sequence.reordering;
+    let train = &sequence.train;
+    let longest = losses.period_lengths().max;
+    let late = reordering.late_times.summary();
     let counted = |value: u64| if value == 0 { none() } else { value.to_string() };
     vec![
         name.to_owned(),
         quality.delay().summary().map_or_else(none, |delay| time(delay.above_minimum().p99)),
         late.map_or_else(none, |late| time(late.max)),
-        counted(reordering.extents().max()),
+        counted(reordering.extents.max),
         match reordering.n_reordered(3) {
             0 => none(),
             n => format!("{n} ({})", percent(n, quality.counts().matched)),
         },
-        counted(losses.periods()),
+        counted(losses.periods),
         counted(longest),
         losses.burst_ratio().map_or_else(none, |ratio| format!("{ratio:.2}")),
-        train.at_a().summary().map_or_else(none, |gap| time(gap.p50)),
-        train.at_b().summary().map_or_else(none, |gap| time(gap.p50)),
+        train.at_a.summary().map_or_else(none, |gap| time(gap.p50)),
+        train.at_b.summary().map_or_else(none, |gap| time(gap.p50)),
     ]
 }

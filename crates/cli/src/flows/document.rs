@@ -48,7 +48,7 @@ pub(super) struct Tap {
 impl Document {
     pub(super) fn of(flows: &mut Flows) -> Self {
         let monitor = &mut flows.monitor;
-        let config = *monitor.config();
+        let config = monitor.config;
         let millis = |span: wirestamp_clock::Span| span.as_nanos() / 1_000_000;
         let mut reports: Vec<_> = monitor.flows().collect();
         reports.sort_by(FlowReport::worst_first);
@@ -60,11 +60,11 @@ impl Document {
             not_ip: flows.not_ip,
             out_of_order: flows.out_of_order,
             capture_dropped: 0,
-            capture_dropped_dated: monitor.capture_missed(),
+            capture_dropped_dated: monitor.capture_missed,
             clock_error_ns: None,
             assumed_delay_ms: millis(config.delay),
             assumed_jitter_buffer_ms: millis(config.buffer),
-            evicted: *monitor.evicted(),
+            evicted: monitor.evicted,
             flows: reports,
             tap: None,
             remarks: Vec::new(),

@@ -55,7 +55,7 @@ impl FlowSnapshot {
         let kept = worst.len();
         worst.sort_unstable_by(FlowReport::worst_first);
         worst.truncate(MAX_FLOWS);
-        Self { kept, evicted: flows.lock().monitor.evicted().flows, worst }
+        Self { kept, evicted: flows.lock().monitor.evicted.flows, worst }
     }
 
     fn collect(&self, families: &mut Families) {

@@ -32,9 +32,12 @@ const SINK_END: End = End { interface: TAP_B, mac: "02:77:00:00:03:02", v4: SINK
 /// The source addresses its frames to the sink, so the kernel ignores them in the wire's namespace.
 #[derive(Debug)]
 pub struct Wire {
-    source: Netns,
-    wire: Netns,
-    sink: Netns,
+    /// The source's namespace, with [`SOURCE_INTERFACE`].
+    pub source: Netns,
+    /// The wire's namespace, with [`TAP_A`] and [`FAR`].
+    pub wire: Netns,
+    /// The sink's namespace, with [`TAP_B`].
+    pub sink: Netns,
 }
 
 impl Wire {
@@ -47,24 +50,6 @@ impl Wire {
         let bed = Self { source: Netns::new()?, wire: Netns::new()?, sink: Netns::new()? };
         bed.connect()?;
         Ok(bed)
-    }
-
-    /// The source's namespace, with [`SOURCE_INTERFACE`].
-    #[must_use]
-    pub const fn source(&self) -> &Netns {
-        &self.source
-    }
-
-    /// The wire's namespace, with [`TAP_A`] and [`FAR`].
-    #[must_use]
-    pub const fn wire(&self) -> &Netns {
-        &self.wire
-    }
-
-    /// The sink's namespace, with [`TAP_B`].
-    #[must_use]
-    pub const fn sink(&self) -> &Netns {
-        &self.sink
     }
 
     /// A stage with this plan. Without a stage the wire forwards nothing; two stages would duplicate

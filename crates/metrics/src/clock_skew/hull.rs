@@ -14,7 +14,8 @@ pub(super) type Corner = (i64, i64);
 /// is slightly above the true one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hull {
-    corners: Vec<Corner>,
+    /// Corners in the order of time.
+    pub(super) corners: Vec<Corner>,
 }
 
 impl Hull {
@@ -68,11 +69,6 @@ impl Hull {
         let last = self.corners.len() - 1;
         let mut index = 0..;
         self.corners.retain(|_| index.next().is_some_and(|at| at % 2 == 0 || at == last));
-    }
-
-    /// Corners in the order of time.
-    pub(super) fn corners(&self) -> &[Corner] {
-        &self.corners
     }
 
     /// Edge over the time `at`, from corner to corner; `None` if there is none.

@@ -73,7 +73,7 @@ impl ClockSkew {
         let first = self.first.filter(|_| self.packets >= 2 * PARTS as u64)?;
         let centre = (first + whole(self.mean)).as_nanos();
         let mut hull = Hull::default();
-        self.parts.iter().flat_map(Hull::corners).for_each(|corner| hull.insert(*corner));
+        self.parts.iter().flat_map(|it| &it.corners).for_each(|corner| hull.insert(*corner));
         let (left, right) = hull.edge(centre)?;
         let slope = slope(left, right);
         let mut error = 2.0 / nanos_to_f64(right.0.saturating_sub(left.0));

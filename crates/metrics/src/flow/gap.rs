@@ -19,7 +19,8 @@ pub(super) struct Gap {
     numbers: Range<u64>,
     /// Arrival times of the packets on both sides.
     from: Time<Utc>,
-    until: Time<Utc>,
+    /// Arrival time of the packet after the gap.
+    pub(super) until: Time<Utc>,
     /// Max distance between due time and possible passing time of a number; none for irregular sources.
     reach: Option<Span>,
     /// Numbers with a resolution, in order, without overlaps.
@@ -63,11 +64,6 @@ impl Gap {
             uncertainties: Vec::new(),
             joint_uncertainties: Vec::new(),
         }
-    }
-
-    /// Arrival time of the packet after the gap.
-    pub(super) fn until(&self) -> Time<Utc> {
-        self.until
     }
 
     /// Whether the gap and an interval overlap in time.

@@ -72,5 +72,5 @@ impl Gaps {
 /// Change since `reported`, which is set to the current losses.
 fn change_of(gap: &Gap, reported: &mut GapLosses) -> LossChange {
     let now = gap.losses();
-    LossChange { before: std::mem::replace(reported, now), now, time: gap.until() }
+    LossChange { before: std::mem::replace(reported, now), now, time: gap.until }
 }

@@ -82,7 +82,7 @@ pub(super) struct Test {
 impl Default for TestState {
     fn default() -> Self {
         Self::Open(Candidate {
-            recogniser: Recogniser::new(),
+            recogniser: Recogniser::default(),
             left: MAX_EXAMINED,
             opened: false,
             kept: Vec::new(),
@@ -215,15 +215,15 @@ impl Test {
 
     /// Datagrams that came after one with a higher count, without duplicates.
     pub(super) fn reordered(&self) -> u64 {
-        self.stream.out_of_order().saturating_sub(self.duplicated)
+        self.stream.out_of_order.saturating_sub(self.duplicated)
     }
 
     pub(super) fn report(&self) -> Iperf3Report {
         Iperf3Report {
             sent: self.stream.packets(),
-            lost: self.stream.lost().saturating_sub(self.capture_lost),
-            out_of_order: self.stream.out_of_order(),
-            jitter_ms: self.stream.jitter().as_nanos() / 1e6,
+            lost: self.stream.lost.saturating_sub(self.capture_lost),
+            out_of_order: self.stream.out_of_order,
+            jitter_ms: self.stream.jitter.nanos / 1e6,
             capture_lost: self.capture_lost,
             lost_uncertainty: self.uncertainty.lost.max(),
             counter_bits: match self.counter {

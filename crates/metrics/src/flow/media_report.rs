@@ -85,13 +85,13 @@ impl RtpReport {
 
     pub(super) fn of(stream: &Stream, config: &FlowConfig) -> Self {
         let encoding = stream.medium.encoding.as_ref();
-        let (sequence, tshark) = (stream.rtp.sequence(), stream.rtp.wireshark());
+        let (sequence, tshark) = (stream.rtp.sequence, stream.rtp.wireshark);
         let timed = |value: f64| encoding.and_then(Encoding::jitter_rate).map(|_| value / 1e6);
-        let skew = stream.rtp.skew();
+        let skew = stream.rtp.skew;
         let voice = CodecRater::new(encoding.and_then(Encoding::codec), config);
         let rating = voice.rating(&stream.total);
         let [mos_highest, mos_lowest] = voice.bounds(stream);
-        let intervals = stream.series.intervals();
+        let intervals = &stream.series.intervals;
         Self {
             ssrc: stream.ssrc,
             payload_type: stream.medium.number,
@@ -102,21 +102,21 @@ impl RtpReport {
             capture_lost: stream.capture_lost,
             lost_uncertainty: stream.uncertainty.lost.max(),
             late: stream.total.late,
-            stray: sequence.stray(),
-            restarts: sequence.restarts(),
+            stray: sequence.stray,
+            restarts: sequence.restarts,
             loss_periods: stream.total.periods,
             burst_ratio: stream.total.burst_ratio(),
-            jitter_ms: timed(stream.rtp.jitter().as_nanos()),
-            mean_jitter_ms: timed(tshark.mean_jitter()),
-            max_jitter_ms: timed(tshark.max_jitter()),
-            max_delta_ms: millis(tshark.max_delta()),
+            jitter_ms: timed(stream.rtp.jitter.nanos),
+            mean_jitter_ms: timed(tshark.mean_jitter),
+            max_jitter_ms: timed(tshark.max_jitter),
+            max_delta_ms: millis(tshark.max_delta),
             skew_ms: timed(nanos_to_f64(skew.now().as_nanos())),
             max_skew_ms: timed(nanos_to_f64(skew.max().as_nanos())),
             mos: rating.map(|rating| rating.mos()),
             mos_lowest,
             mos_highest,
             r_factor: rating.map(|rating| rating.r_factor()),
-            interval_ms: millis(stream.series.interval()),
+            interval_ms: millis(stream.series.interval),
             mos_over_time: intervals
                 .iter()
                 .map(|it| voice.rating(&it.impairment).map(|rating| rating.mos()))

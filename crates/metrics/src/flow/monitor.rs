@@ -32,14 +32,17 @@ pub struct FlowPacket<'a> {
 /// of iperf3 are recognised by their clocks and counters.
 #[derive(Clone, Debug)]
 pub struct FlowMonitor {
-    config: FlowConfig,
+    /// Configuration.
+    pub config: FlowConfig,
     table: Table,
     announced: Announcements,
     missed: CaptureLosses,
-    capture_missed: u64,
+    /// Packets lost by the capture at known times ([`Self::missed`]).
+    pub capture_missed: u64,
     total: Volume,
     streams: usize,
-    evicted: EvictedFlows,
+    /// Totals of evicted flows.
+    pub evicted: EvictedFlows,
 }
 
 impl FlowMonitor {
@@ -78,7 +81,7 @@ impl FlowMonitor {
             }
             Content::Other => flow.rest.record(length, time, self.config.train_gap),
         }
-        if self.missed.is_urgent() {
+        if self.missed.is_urgent {
             self.decide();
         }
     }
@@ -97,17 +100,17 @@ impl FlowMonitor {
     pub fn missed(&mut self, missed: CaptureLoss) {
         self.capture_missed = self.capture_missed.saturating_add(missed.packets);
         self.missed.note(missed);
-        if self.missed.is_urgent() {
+        if self.missed.is_urgent {
             self.decide();
         }
     }
 
     /// Assigns missing packets to the capture or the network, if there is new information.
     fn decide(&mut self) {
-        if !self.missed.is_due() {
+        if !self.missed.is_due {
             return;
         }
-        let others: Vec<_> = self.table.flows().iter().filter_map(Flow::unnumbered).collect();
+        let others: Vec<_> = self.table.flows.iter().filter_map(Flow::unnumbered).collect();
         let mut gaps: Vec<_> = self.table.media().flat_map(Media::gaps).collect();
         self.missed.decide(&mut gaps, &others);
         self.table.media().for_each(|media| media.apply_decisions(&mut self.missed));
@@ -175,32 +178,20 @@ impl FlowMonitor {
     pub fn some_flows(&mut self, skipped: usize, count: usize) -> impl Iterator<Item = FlowReport> {
         self.decide();
         let config = self.config;
-        let flows = self.table.flows().iter().skip(skipped).take(count);
+        let flows = self.table.flows.iter().skip(skipped).take(count);
         flows.flat_map(move |flow| report::of(flow, &config))
     }
 
     /// Number of flows kept.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.table.flows().len()
+        self.table.flows.len()
     }
 
     /// Whether no packet was observed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// Totals of evicted flows.
-    #[must_use]
-    pub fn evicted(&self) -> &EvictedFlows {
-        &self.evicted
-    }
-
-    /// Packets lost by the capture at known times ([`Self::missed`]).
-    #[must_use]
-    pub fn capture_missed(&self) -> u64 {
-        self.capture_missed
     }
 
     /// Packets of all flows.
@@ -219,11 +210,5 @@ impl FlowMonitor {
     #[must_use]
     pub fn duration(&self) -> Span {
         self.total.duration()
-    }
-
-    /// Configuration.
-    #[must_use]
-    pub fn config(&self) -> &FlowConfig {
-        &self.config
     }
 }

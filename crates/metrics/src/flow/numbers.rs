@@ -83,7 +83,7 @@ mod tests {
     use crate::rtp::Sequence;
 
     fn all(numbers: &[u16]) -> Vec<ArrivalKind> {
-        let (mut sequence, mut seen) = (Sequence::new(), Numbers::default());
+        let (mut sequence, mut seen) = (Sequence::default(), Numbers::default());
         numbers.iter().map(|number| seen.record(sequence.record(*number))).collect()
     }
 

@@ -24,37 +24,29 @@ pub(super) struct Interval {
 #[derive(Clone, Debug)]
 pub(super) struct ImpairmentSeries {
     begin: Option<Time<Utc>>,
-    length: Span,
-    intervals: Vec<Interval>,
+    /// Length of each interval.
+    pub(super) interval: Span,
+    /// Intervals so far; those without expected packets are empty.
+    pub(super) intervals: Vec<Interval>,
 }
 
 impl Default for ImpairmentSeries {
     fn default() -> Self {
-        Self { begin: None, length: MIN_INTERVAL, intervals: Vec::new() }
+        Self { begin: None, interval: MIN_INTERVAL, intervals: Vec::new() }
     }
 }
 
 impl ImpairmentSeries {
-    /// Length of each interval.
-    pub(super) fn interval(&self) -> Span {
-        self.length
-    }
-
-    /// Intervals so far; those without expected packets are empty.
-    pub(super) fn intervals(&self) -> &[Interval] {
-        &self.intervals
-    }
-
     /// Interval of a packet that comes now. Earlier stamps count in the newest.
     pub(super) fn at(&mut self, time: Time<Utc>) -> &mut Interval {
         let begin = *self.begin.get_or_insert(time);
         let place = |length: Span| {
             usize::try_from((time - begin).as_nanos() / length.as_nanos()).unwrap_or(0)
         };
-        while place(self.length) >= MAX_INTERVALS {
+        while place(self.interval) >= MAX_INTERVALS {
             self.merge_pairs();
         }
-        let newest = place(self.length).max(self.intervals.len().saturating_sub(1));
+        let newest = place(self.interval).max(self.intervals.len().saturating_sub(1));
         self.intervals.resize(newest + 1, Interval::default());
         &mut self.intervals[newest]
     }
@@ -70,7 +62,7 @@ impl ImpairmentSeries {
     /// Applies a correction of the losses in a gap.
     pub(super) fn correct(&mut self, change: &LossChange) {
         let Some(begin) = self.begin else { return };
-        let place = (change.time - begin).as_nanos() / self.length.as_nanos();
+        let place = (change.time - begin).as_nanos() / self.interval.as_nanos();
         let newest = self.intervals.len().saturating_sub(1);
         let place = usize::try_from(place).unwrap_or(0).min(newest);
         if let Some(interval) = self.intervals.get_mut(place) {
@@ -85,7 +77,7 @@ impl ImpairmentSeries {
         });
         self.intervals = joined.collect();
         // Saturates at 292 years, longer than any capture.
-        self.length = Span::from_nanos(self.length.as_nanos().saturating_mul(2));
+        self.interval = Span::from_nanos(self.interval.as_nanos().saturating_mul(2));
     }
 }
 
@@ -96,7 +88,7 @@ mod tests {
     use super::*;
 
     fn expected(series: &ImpairmentSeries) -> Vec<u64> {
-        series.intervals().iter().map(|it| it.impairment.expected).collect()
+        series.intervals.iter().map(|it| it.impairment.expected).collect()
     }
 
     fn series(seconds: impl IntoIterator<Item = i64>) -> ImpairmentSeries {
@@ -116,7 +108,7 @@ mod tests {
     #[test]
     fn intervals_grow_when_there_are_too_many() {
         let series = series(0..121);
-        assert_eq!(series.interval(), Span::from_secs(4));
+        assert_eq!(series.interval, Span::from_secs(4));
         assert_eq!(expected(&series), [&[4; 30][..], &[1]].concat());
     }
 
@@ -126,7 +118,7 @@ mod tests {
         series.at(Time::from_nanos(0)).impairment.lose(0);
         series.intervals[1].impairment.lose(1);
         series.recover(0);
-        assert!(series.intervals().iter().all(|it| it.impairment.lost == 0));
+        assert!(series.intervals.iter().all(|it| it.impairment.lost == 0));
         series.recover(0);
     }
 
@@ -137,7 +129,7 @@ mod tests {
             for nanos in &times {
                 series.at(Time::from_nanos(*nanos)).impairment.expected += 1;
             }
-            prop_assert!(series.intervals().len() <= MAX_INTERVALS);
+            prop_assert!(series.intervals.len() <= MAX_INTERVALS);
             prop_assert_eq!(expected(&series).iter().sum::<u64>(), times.len() as u64);
         }
     }

@@ -22,7 +22,8 @@ const MAX_FIRST_LINE: usize = 512;
 pub(super) struct Announcements {
     media: HashMap<SocketAddr, Vec<(u8, Encoding)>>,
     oldest_first: VecDeque<SocketAddr>,
-    generation: u32,
+    /// Changes with each announcement.
+    pub(super) generation: u32,
 }
 
 impl Announcements {
@@ -61,11 +62,6 @@ impl Announcements {
             self.media.remove(&oldest);
         }
         self.generation = self.generation.wrapping_add(1);
-    }
-
-    /// Changes with each announcement.
-    pub(super) fn generation(&self) -> u32 {
-        self.generation
     }
 
     /// Whether media were announced for the destination of this flow.
@@ -132,7 +128,7 @@ mod tests {
 
     #[test]
     fn sip_is_recognised_by_port_or_first_line() {
-        let found = |ports, line| read(ports, line).generation() > 0;
+        let found = |ports, line| read(ports, line).generation > 0;
         assert!(found((9, 5060), "ANYTHING"));
         assert!(found((9, 9), "SIP/2.0 200 OK"));
         assert!(found((9, 9), "UPDATE sip:a@b SIP/2.0"));

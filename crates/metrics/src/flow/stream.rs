@@ -65,7 +65,7 @@ impl Stream {
         Self {
             ssrc: first.ssrc,
             volume: Volume::default(),
-            rtp: rtp::Stream::new(),
+            rtp: rtp::Stream::default(),
             total: Impairment::default(),
             series: ImpairmentSeries::default(),
             duplicated: 0,
@@ -111,7 +111,7 @@ impl Stream {
             self.restart(header);
         }
         // The skew is the advance of the timestamps minus the time elapsed.
-        let skew = self.rtp.skew().now();
+        let skew = self.rtp.skew.now();
         let transit = Span::from_nanos(skew.as_nanos().saturating_neg());
         if seen != ArrivalKind::Duplicate
             && let Timeliness::Late { again } = self.playout.record(transit, context.config.buffer)
@@ -119,7 +119,7 @@ impl Stream {
             self.total.record_too_late(again);
             self.series.at(header.time).impairment.record_too_late(again);
         }
-        let jitter = self.rtp.jitter().as_nanos();
+        let jitter = self.rtp.jitter.nanos;
         let interval = self.series.at(header.time);
         interval.jitter = interval.jitter.max(jitter);
         self.watch(header, seen, skipped, skew);
@@ -171,7 +171,7 @@ impl Stream {
         let timing = PacketTiming { number, timestamp: header.timestamp, arrival: header.time };
         match seen {
             ArrivalKind::Ahead { skipped } => {
-                let jitter = self.rtp.jitter().as_nanos();
+                let jitter = self.rtp.jitter.nanos;
                 let gap_timing = self.pacing.record(timing, clock_rate, jitter);
                 if let Some(gap_timing) = gap_timing.filter(|_| skipped > 0) {
                     let times = (gap_timing.since, header.time);
@@ -228,8 +228,7 @@ impl Stream {
     }
 
     fn follow_payload(&mut self, number: u8, context: StreamContext<'_>) {
-        if self.payload.number == number
-            && self.payload.generation == context.announced.generation()
+        if self.payload.number == number && self.payload.generation == context.announced.generation
         {
             return;
         }
@@ -267,6 +266,6 @@ impl Stream {
 impl Payload {
     fn of(number: u8, context: StreamContext<'_>) -> Self {
         let encoding = context.announced.encoding(context.flow, number);
-        Self { number, encoding, generation: context.announced.generation() }
+        Self { number, encoding, generation: context.announced.generation }
     }
 }

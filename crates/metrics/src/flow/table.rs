@@ -76,7 +76,7 @@ impl Flow {
 pub(super) struct Table {
     limit: usize,
     places: HashMap<FlowKey, usize, RandomState>,
-    flows: Vec<Flow>,
+    pub(super) flows: Vec<Flow>,
     /// Flows that were idle for longest when this list was filled, with the number of their last packet then.
     idle: VecDeque<(u64, usize)>,
 }
@@ -91,10 +91,6 @@ impl Table {
     #[inline]
     pub(super) fn place(&self, key: &FlowKey) -> Option<usize> {
         self.places.get(key).copied()
-    }
-
-    pub(super) fn flows(&self) -> &[Flow] {
-        &self.flows
     }
 
     pub(super) fn flow(&mut self, place: usize) -> &mut Flow {
@@ -213,7 +209,7 @@ mod tests {
                 };
                 by_age.push(number);
                 prop_assert_eq!(record(&mut table, number, now), expected);
-                prop_assert!(table.flows().len() <= limit && table.places.len() <= limit);
+                prop_assert!(table.flows.len() <= limit && table.places.len() <= limit);
             }
         }
     }

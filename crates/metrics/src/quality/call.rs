@@ -41,7 +41,7 @@ impl Quality {
     #[must_use]
     pub fn as_call_over_time(&self, codec: Codec) -> Option<CallOverTime> {
         let delay = self.delay.summary()?.mean;
-        let series = self.sequence_metrics()?.series().coarser(SHORTEST, INTERVALS);
+        let series = self.sequence_metrics()?.series.coarser(SHORTEST, INTERVALS);
         let (begins, _) = series.slots().next()?;
         let burst_ratio = self.burst_ratio();
         let mut intervals = Vec::new();

@@ -101,17 +101,17 @@ fn duplication(quality: &Quality) -> DuplicationRow {
     let share = |part| (matched > 0).then(|| count_to_f64(part) / count_to_f64(matched));
     DuplicationRow {
         fraction: share(duplicated),
-        replicated_rate: share(copies.count()),
+        replicated_rate: share(copies.count),
         copies: copies.summary(),
     }
 }
 
 fn sequence_metrics_row(sequence_metrics: &SequenceMetrics) -> SequenceRow<'_> {
     SequenceRow {
-        reordering: reordering(sequence_metrics.reordering()),
+        reordering: reordering(&sequence_metrics.reordering),
         loss_pattern: loss(&sequence_metrics.loss_pattern()),
-        gap_a_ns: sequence_metrics.train().at_a(),
-        gap_b_ns: sequence_metrics.train().at_b(),
+        gap_a_ns: &sequence_metrics.train.at_a,
+        gap_b_ns: &sequence_metrics.train.at_b,
     }
 }
 
@@ -119,30 +119,30 @@ fn reordering(found: &Reordering) -> ReorderingRow<'_> {
     let mut n = 0;
     ReorderingRow {
         ratio: found.ratio(),
-        extent: found.extents().summary(),
-        late_ns: found.late_times(),
-        byte_offset: found.byte_offsets().summary(),
+        extent: found.extents.summary(),
+        late_ns: &found.late_times,
+        byte_offset: found.byte_offsets.summary(),
         n_reordered: [(); MAX_N].map(|()| {
             n += 1;
             found.n_reordered(n)
         }),
-        discontinuities: found.discontinuities(),
-        gap: found.gaps().summary(),
-        gap_ns: found.gap_times(),
-        free_run: found.free_runs().lengths().summary(),
-        free_run_average: found.free_runs().average(),
-        free_run_variation: found.free_runs().variation(),
-        forgotten: found.counts().forgotten,
+        discontinuities: found.discontinuities.count,
+        gap: found.discontinuities.gaps.summary(),
+        gap_ns: &found.discontinuities.gap_times,
+        free_run: found.free_runs.lengths.summary(),
+        free_run_average: found.free_runs.average(),
+        free_run_variation: found.free_runs.variation(),
+        forgotten: found.counts.forgotten,
     }
 }
 
 fn loss(found: &LossPattern) -> LossRow {
     LossRow {
         ratio: found.loss_ratio(),
-        distance: found.distances().summary(),
-        periods: found.periods(),
+        distance: found.distances.summary(),
+        periods: found.periods,
         period_length: found.period_lengths().summary(),
-        between_periods: found.inter_period_lengths().summary(),
+        between_periods: found.inter_period_lengths.summary(),
         burst_ratio: found.burst_ratio(),
     }
 }

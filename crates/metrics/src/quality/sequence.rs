@@ -19,10 +19,13 @@ const WINDOW: usize = 1024;
 pub struct SequenceMetrics {
     /// Packets with a known outcome.
     decided: u64,
-    reordering: Reordering,
+    /// Reordering (RFC 4737). Byte offsets use lengths on the wire. Duplicates are excluded by the correlator.
+    pub reordering: Reordering,
     losses: PendingLosses,
-    train: TrainGaps,
-    series: Series,
+    /// Gaps between neighbours.
+    pub train: TrainGaps,
+    /// Delay and loss over time.
+    pub series: Series,
 }
 
 impl Default for SequenceMetrics {
@@ -76,30 +79,12 @@ impl SequenceMetrics {
         self.series.merge(&other.series);
     }
 
-    /// Reordering (RFC 4737). Byte offsets use lengths on the wire. Duplicates are excluded by the correlator.
-    #[must_use]
-    pub const fn reordering(&self) -> &Reordering {
-        &self.reordering
-    }
-
     /// Distribution of losses (RFC 3357). Undetermined packets are left out.
     #[must_use]
     pub fn loss_pattern(&self) -> LossPattern {
         let mut losses = self.losses.clone();
         losses.settle(self.decided);
         losses.pattern
-    }
-
-    /// Gaps between neighbours.
-    #[must_use]
-    pub const fn train(&self) -> &TrainGaps {
-        &self.train
-    }
-
-    /// Delay and loss over time.
-    #[must_use]
-    pub const fn series(&self) -> &Series {
-        &self.series
     }
 }
 
@@ -139,9 +124,9 @@ impl PendingLosses {
         match self.pending.pop_first() {
             Some((sequence, NotArrived::Lost)) => {
                 // Upper bound of the packets that arrived, wherever numbers were skipped.
-                let arrived = decided.saturating_sub(self.pattern.lost() + 1);
+                let arrived = decided.saturating_sub(self.pattern.lost + 1);
                 let place = sequence.saturating_sub(self.unknown);
-                self.close(place.min(arrived + self.pattern.lost()));
+                self.close(place.min(arrived + self.pattern.lost));
                 self.pattern.record(true);
                 self.next += 1;
             }

@@ -10,12 +10,16 @@ use crate::{CountDistribution, Distribution};
 /// packet arrives. One that becomes known after a later one is left out, because the gap (section 4.5.4) is defined
 /// only forwards.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Discontinuities {
-    count: u64,
+pub struct Discontinuities {
+    /// Number of discontinuities (section 4.5.3): packets that were the first to arrive before one sent earlier. One
+    /// that becomes known only after a later one is not counted.
+    pub count: u64,
     /// Position among the arrivals, and arrival time.
     last: Option<(u64, Time<Utc>)>,
-    gaps: CountDistribution,
-    times: Distribution,
+    /// Gaps from each discontinuity to the next, in packets arrived (section 4.5.4).
+    pub gaps: CountDistribution,
+    /// Gaps between discontinuities in time.
+    pub gap_times: Distribution,
 }
 
 impl Discontinuities {
@@ -25,7 +29,7 @@ impl Discontinuities {
             Some((last, _)) if last >= place => return,
             Some((last, at)) => {
                 self.gaps.record(place - last);
-                self.times.record(time - at);
+                self.gap_times.record(time - at);
             }
             None => {}
         }
@@ -37,18 +41,6 @@ impl Discontinuities {
     pub(super) fn merge(&mut self, other: &Self) {
         self.count += other.count;
         self.gaps.merge(&other.gaps);
-        self.times.merge(&other.times);
-    }
-
-    pub(super) const fn count(&self) -> u64 {
-        self.count
-    }
-
-    pub(super) const fn gaps(&self) -> &CountDistribution {
-        &self.gaps
-    }
-
-    pub(super) const fn times(&self) -> &Distribution {
-        &self.times
+        self.gap_times.merge(&other.gap_times);
     }
 }

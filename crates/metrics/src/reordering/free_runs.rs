@@ -9,8 +9,9 @@ use crate::numeric::count_to_f64;
 pub struct FreeRuns {
     /// r: packets in order since the last reordered one.
     open: u64,
-    /// Lengths of the runs ended by a reordered packet; x of them.
-    lengths: CountDistribution,
+    /// Lengths in packets of the runs ended by a reordered packet, 0 for two in a row. There are as many as reordered
+    /// packets.
+    pub lengths: CountDistribution,
     /// q: the sum of their squares, saturating.
     squares: u64,
     /// a: packets in order, including the open run.
@@ -37,17 +38,10 @@ impl FreeRuns {
         self.in_order += other.in_order;
     }
 
-    /// Lengths in packets of the runs ended by a reordered packet, 0 for two in a row. There are as many as reordered
-    /// packets.
-    #[must_use]
-    pub const fn lengths(&self) -> &CountDistribution {
-        &self.lengths
-    }
-
     /// a/x, the average run: packets in order over reordered packets. `None` without reordered packets.
     #[must_use]
     pub fn average(&self) -> Option<f64> {
-        let runs = self.lengths.count();
+        let runs = self.lengths.count;
         (runs > 0).then(|| count_to_f64(self.in_order) / count_to_f64(runs))
     }
 
@@ -78,7 +72,7 @@ mod tests {
     #[test]
     fn the_illustrations_of_the_rfc_have_its_figures() {
         let even = runs(&[11, 11, 11]);
-        assert_eq!((even.in_order, even.squares, even.lengths.count()), (33, 363, 3));
+        assert_eq!((even.in_order, even.squares, even.lengths.count), (33, 363, 3));
         assert_eq!((even.average(), even.variation()), (Some(11.0), Some(1.0)));
         let uneven = runs(&[1, 1, 31]);
         assert_eq!((uneven.in_order, uneven.squares, uneven.average()), (33, 963, Some(11.0)));
@@ -90,6 +84,6 @@ mod tests {
     fn without_reordered_packets_there_is_no_run() {
         let mut runs = FreeRuns::default();
         runs.record(true);
-        assert_eq!((runs.average(), runs.variation(), runs.lengths.count()), (None, None, 0));
+        assert_eq!((runs.average(), runs.variation(), runs.lengths.count), (None, None, 0));
     }
 }

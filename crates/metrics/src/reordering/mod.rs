@@ -12,7 +12,7 @@ use crate::numeric::count_to_f64;
 use crate::{CountDistribution, Distribution};
 
 pub use arrival::{Arrival, Lateness, Order, OrderCounts};
-use discontinuities::Discontinuities;
+pub use discontinuities::Discontinuities;
 pub use free_runs::FreeRuns;
 
 #[cfg(test)]
@@ -32,12 +32,18 @@ pub struct Reordering {
     forgotten_until: Option<u64>,
     /// First copies that left the window.
     gone: u64,
-    counts: OrderCounts,
-    extents: CountDistribution,
-    times: Distribution,
-    bytes: CountDistribution,
-    discontinuities: Discontinuities,
-    free_runs: FreeRuns,
+    /// Counts by order.
+    pub counts: OrderCounts,
+    /// Extents of the reordered packets, in packets.
+    pub extents: CountDistribution,
+    /// Late time offsets of the reordered packets.
+    pub late_times: Distribution,
+    /// Byte offsets of the reordered packets.
+    pub byte_offsets: CountDistribution,
+    /// Discontinuities, and the gaps between them (section 4.5).
+    pub discontinuities: Discontinuities,
+    /// The reordering-free runs (section 4.6).
+    pub free_runs: FreeRuns,
     /// Number of packets by [`Lateness::n_reordering`].
     by_n: Vec<u64>,
 }
@@ -62,8 +68,8 @@ impl Reordering {
             discontinuities: Discontinuities::default(),
             free_runs: FreeRuns::default(),
             extents: CountDistribution::default(),
-            times: Distribution::new(),
-            bytes: CountDistribution::default(),
+            late_times: Distribution::new(),
+            byte_offsets: CountDistribution::default(),
             by_n: Vec::new(),
         }
     }
@@ -127,8 +133,8 @@ impl Reordering {
             self.discontinuities.record(place, first.arrival.time);
         }
         self.extents.record(lateness.extent);
-        self.times.record(lateness.time);
-        self.bytes.record(lateness.bytes);
+        self.late_times.record(lateness.time);
+        self.byte_offsets.record(lateness.bytes);
         // It fits, because it counts packets in the window.
         let n = usize::try_from(lateness.n_reordering).unwrap_or(usize::MAX);
         if self.by_n.len() <= n {
@@ -157,20 +163,14 @@ impl Reordering {
         self.counts.duplicated += duplicated;
         self.counts.forgotten += forgotten;
         self.extents.merge(&other.extents);
-        self.times.merge(&other.times);
-        self.bytes.merge(&other.bytes);
+        self.late_times.merge(&other.late_times);
+        self.byte_offsets.merge(&other.byte_offsets);
         self.discontinuities.merge(&other.discontinuities);
         self.free_runs.merge(&other.free_runs);
         if self.by_n.len() < other.by_n.len() {
             self.by_n.resize(other.by_n.len(), 0);
         }
         self.by_n.iter_mut().zip(&other.by_n).for_each(|(count, more)| *count += more);
-    }
-
-    /// Counts by order.
-    #[must_use]
-    pub const fn counts(&self) -> &OrderCounts {
-        &self.counts
     }
 
     /// Ratio of reordered packets to packets received (RFC 4737 section 4.1), 0 to 1; without duplicates and forgotten
@@ -180,49 +180,6 @@ impl Reordering {
         let OrderCounts { in_order, reordered, .. } = self.counts;
         let all = in_order + reordered;
         (all > 0).then(|| count_to_f64(reordered) / count_to_f64(all))
-    }
-
-    /// Extents of the reordered packets, in packets.
-    #[must_use]
-    pub const fn extents(&self) -> &CountDistribution {
-        &self.extents
-    }
-
-    /// Late time offsets of the reordered packets.
-    #[must_use]
-    pub const fn late_times(&self) -> &Distribution {
-        &self.times
-    }
-
-    /// Byte offsets of the reordered packets.
-    #[must_use]
-    pub const fn byte_offsets(&self) -> &CountDistribution {
-        &self.bytes
-    }
-
-    /// Reordering discontinuities (RFC 4737 section 4.5.3): packets that were the first to arrive before one sent
-    /// earlier. One that becomes known only after a later one is not counted.
-    #[must_use]
-    pub const fn discontinuities(&self) -> u64 {
-        self.discontinuities.count()
-    }
-
-    /// Gaps from each discontinuity to the next, in packets arrived (section 4.5.4).
-    #[must_use]
-    pub const fn gaps(&self) -> &CountDistribution {
-        self.discontinuities.gaps()
-    }
-
-    /// Gaps between discontinuities in time.
-    #[must_use]
-    pub const fn gap_times(&self) -> &Distribution {
-        self.discontinuities.times()
-    }
-
-    /// The reordering-free runs (section 4.6).
-    #[must_use]
-    pub const fn free_runs(&self) -> &FreeRuns {
-        &self.free_runs
     }
 
     /// Number of n-reordered packets (RFC 4737 section 5.3, m of definition 2), for `n` from 1; with 0, all reordered

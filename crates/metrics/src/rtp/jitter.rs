@@ -13,7 +13,8 @@ use crate::numeric::nanos_to_f64;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Jitter {
     previous: Option<(u32, Time<Utc>)>,
-    nanos: f64,
+    /// Jitter in nanoseconds; 0 below two packets.
+    pub nanos: f64,
 }
 
 impl Jitter {
@@ -29,12 +30,6 @@ impl Jitter {
     /// Removes the last packet, which is unrelated to the next. The jitter remains.
     pub const fn interrupt(&mut self) {
         self.previous = None;
-    }
-
-    /// Jitter in nanoseconds; 0 below two packets.
-    #[must_use]
-    pub const fn as_nanos(&self) -> f64 {
-        self.nanos
     }
 }
 
@@ -62,17 +57,17 @@ mod tests {
 
     #[test]
     fn a_packet_16_ms_late_adds_a_millisecond() {
-        assert_eq!(jitter([(0, 0)]).as_nanos(), 0.0);
+        assert_eq!(jitter([(0, 0)]).nanos, 0.0);
         let once = jitter([(0, 0), (160, 36_000)]);
-        assert!((once.as_nanos() - 1e6).abs() < 1e-6);
+        assert!((once.nanos - 1e6).abs() < 1e-6);
         // And the next one, which is on time, is 16 ms early after it.
         let twice = jitter([(0, 0), (160, 36_000), (320, 40_000)]);
-        assert!((twice.as_nanos() - 1.9375e6).abs() < 1e-6);
+        assert!((twice.nanos - 1.9375e6).abs() < 1e-6);
     }
 
     #[test]
     fn a_wrap_of_the_timestamp_is_no_jitter() {
-        assert_eq!(jitter([(u32::MAX - 79, 0), (80, 20_000)]).as_nanos(), 0.0);
+        assert_eq!(jitter([(u32::MAX - 79, 0), (80, 20_000)]).nanos, 0.0);
     }
 
     proptest! {
@@ -90,7 +85,7 @@ mod tests {
                     scaled = scaled + difference - ((scaled + 8) >> 4);
                 }
             }
-            let units = found.as_nanos() * f64::from(RATE.get()) / 1e9;
+            let units = found.nanos * f64::from(RATE.get()) / 1e9;
             prop_assert!((units - jitter).abs() < 1e-6);
             prop_assert!((units - f64::from(scaled) / 16.0).abs() < 1.0);
         }

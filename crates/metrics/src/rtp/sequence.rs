@@ -19,9 +19,12 @@ pub struct Sequence {
     suspect: Option<u16>,
     /// Packets expected in previous runs.
     expected_before: u64,
-    received: u64,
-    stray: u64,
-    restarts: u64,
+    /// Packets received, including duplicates.
+    pub received: u64,
+    /// Stray packets without a restart; in none of the counts above.
+    pub stray: u64,
+    /// Number of restarts.
+    pub restarts: u64,
 }
 
 /// Extended numbers without a restart.
@@ -45,12 +48,6 @@ pub enum Step {
 }
 
 impl Sequence {
-    /// A source without packets.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Records the next sequence number, in the order of arrival.
     pub fn record(&mut self, number: u16) -> Step {
         let step = self.step(number);
@@ -105,30 +102,12 @@ impl Sequence {
         self.expected_before + self.run.map_or(0, |run| run.highest - run.base + 1)
     }
 
-    /// Packets received, including duplicates.
-    #[must_use]
-    pub const fn received(&self) -> u64 {
-        self.received
-    }
-
     /// Packets expected minus packets received (appendix A.3): negative if there are more duplicates than losses. Not
     /// clamped to the 24 bits of RTCP.
     #[must_use]
     pub fn lost(&self) -> i64 {
         // Both are counts of packets and far from the limits.
         self.expected().wrapping_sub(self.received).cast_signed()
-    }
-
-    /// Stray packets without a restart; in none of the counts above.
-    #[must_use]
-    pub const fn stray(&self) -> u64 {
-        self.stray
-    }
-
-    /// Number of restarts.
-    #[must_use]
-    pub const fn restarts(&self) -> u64 {
-        self.restarts
     }
 }
 
@@ -145,7 +124,7 @@ mod tests {
     use super::*;
 
     fn sequence(numbers: impl IntoIterator<Item = u16>) -> Sequence {
-        let mut sequence = Sequence::new();
+        let mut sequence = Sequence::default();
         numbers.into_iter().for_each(|number| {
             sequence.record(number);
         });
@@ -153,7 +132,7 @@ mod tests {
     }
 
     fn counts(sequence: &Sequence) -> (u64, u64, i64) {
-        (sequence.expected(), sequence.received(), sequence.lost())
+        (sequence.expected(), sequence.received, sequence.lost())
     }
 
     #[test]
@@ -181,10 +160,10 @@ mod tests {
     #[test]
     fn two_stray_packets_in_a_row_are_a_restart() {
         let stray = sequence([1, 2, 40_000, 3]);
-        assert_eq!((counts(&stray), stray.stray()), ((3, 3, 0), 1));
+        assert_eq!((counts(&stray), stray.stray), ((3, 3, 0), 1));
         let restarted = sequence([1, 2, 4, 40_000, 40_001, 40_003]);
         assert_eq!(counts(&restarted), (4 + 4, 3 + 3, 2));
-        assert_eq!((restarted.stray(), restarted.restarts()), (0, 1));
+        assert_eq!((restarted.stray, restarted.restarts), (0, 1));
     }
 
     #[test]

@@ -9,19 +9,17 @@ use super::wireshark::Analysis;
 /// Metrics of one RTP stream, in constant memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stream {
-    sequence: Sequence,
-    jitter: Jitter,
-    skew: Skew,
-    wireshark: Analysis,
+    /// Packets expected, received and lost by RFC 3550.
+    pub sequence: Sequence,
+    /// Interarrival jitter by RFC 3550, at the last packet.
+    pub jitter: Jitter,
+    /// Difference between the sender's clock and the capture clock.
+    pub skew: Skew,
+    /// Figures as Wireshark computes them.
+    pub wireshark: Analysis,
 }
 
 impl Stream {
-    /// An empty stream.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Records the next packet, in the order of arrival. Returns the classification of its sequence number.
     pub fn record(&mut self, packet: &Packet) -> Step {
         self.wireshark.record(packet);
@@ -37,30 +35,6 @@ impl Stream {
             self.skew.record(packet.timestamp, clock_rate, packet.arrival);
         }
         step
-    }
-
-    /// Packets expected, received and lost by RFC 3550.
-    #[must_use]
-    pub const fn sequence(&self) -> &Sequence {
-        &self.sequence
-    }
-
-    /// Interarrival jitter by RFC 3550, at the last packet.
-    #[must_use]
-    pub const fn jitter(&self) -> &Jitter {
-        &self.jitter
-    }
-
-    /// Difference between the sender's clock and the capture clock.
-    #[must_use]
-    pub const fn skew(&self) -> &Skew {
-        &self.skew
-    }
-
-    /// Figures as Wireshark computes them.
-    #[must_use]
-    pub const fn wireshark(&self) -> &Analysis {
-        &self.wireshark
     }
 }
 
@@ -85,7 +59,7 @@ mod tests {
 
     #[test]
     fn restart_causes_neither_loss_nor_jitter() {
-        let mut stream = Stream::new();
+        let mut stream = Stream::default();
         for number in 0..10u16 {
             let at = i64::from(number) * 20;
             stream.record(&packet(number, u32::from(number) * 160, at));
@@ -94,19 +68,19 @@ mod tests {
             let at = 200 + i64::from(number) * 20;
             stream.record(&packet(30_000 + number, 77_000 + u32::from(number) * 160, at));
         }
-        assert_eq!(stream.sequence().lost(), 0);
-        assert_eq!(stream.jitter().as_nanos(), 0.0);
-        assert_eq!(stream.skew().max(), Span::ZERO);
+        assert_eq!(stream.sequence.lost(), 0);
+        assert_eq!(stream.jitter.nanos, 0.0);
+        assert_eq!(stream.skew.max(), Span::ZERO);
     }
 
     #[test]
     fn telephone_events_and_strays_are_excluded_from_jitter() {
-        let mut stream = Stream::new();
+        let mut stream = Stream::default();
         stream.record(&packet(1, 160, 0));
         stream.record(&Packet { clock_rate: None, ..packet(2, 160, 50) });
         stream.record(&packet(40_000, 999_999, 55));
         stream.record(&packet(3, 640, 60));
-        assert_eq!(stream.jitter().as_nanos(), 0.0);
-        assert_eq!((stream.sequence().received(), stream.sequence().stray()), (3, 1));
+        assert_eq!(stream.jitter.nanos, 0.0);
+        assert_eq!((stream.sequence.received, stream.sequence.stray), (3, 1));
     }
 }

@@ -29,9 +29,12 @@ pub struct Analysis {
     previous: Option<Packet>,
     packets: u64,
     jitter: f64,
-    mean_jitter: f64,
-    max_jitter: f64,
-    max_delta: Span,
+    /// Mean jitter, in nanoseconds.
+    pub mean_jitter: f64,
+    /// Max jitter, in nanoseconds.
+    pub max_jitter: f64,
+    /// Max time between two packets of a talk spurt.
+    pub max_delta: Span,
 }
 
 impl Analysis {
@@ -61,24 +64,6 @@ impl Analysis {
             let before = count_to_f64(self.packets - 1);
             self.mean_jitter = (self.mean_jitter * before + self.jitter) / (before + 1.0);
         }
-    }
-
-    /// Mean jitter, in nanoseconds.
-    #[must_use]
-    pub const fn mean_jitter(&self) -> f64 {
-        self.mean_jitter
-    }
-
-    /// Max jitter, in nanoseconds.
-    #[must_use]
-    pub const fn max_jitter(&self) -> f64 {
-        self.max_jitter
-    }
-
-    /// Max time between two packets of a talk spurt.
-    #[must_use]
-    pub const fn max_delta(&self) -> Span {
-        self.max_delta
     }
 }
 

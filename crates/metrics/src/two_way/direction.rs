@@ -22,12 +22,13 @@ pub(super) struct Departure {
 /// clocks days apart are allowed.
 pub(super) struct Direction {
     flow: FlowKey,
-    quality: Quality,
+    pub(super) quality: Quality,
     /// NextExp of RFC 4737 section 3.3.
     expected: u64,
     /// Delays of the last packets received.
     delays: BTreeMap<u64, Span>,
-    impossible: u64,
+    /// Negative delays beyond the stated clock errors.
+    pub(super) impossible: u64,
 }
 
 impl Direction {
@@ -94,18 +95,5 @@ impl Direction {
             sequence: Some(departure.number),
             reason,
         });
-    }
-
-    /// Negative delays beyond the stated clock errors.
-    pub(super) fn impossible(&self) -> u64 {
-        self.impossible
-    }
-
-    pub(super) fn quality(&self) -> &Quality {
-        &self.quality
-    }
-
-    pub(super) fn into_quality(self) -> Quality {
-        self.quality
     }
 }

@@ -113,7 +113,8 @@ pub struct TwoWayTest {
     run: VecDeque<(Departure, bool)>,
     there: Direction,
     back: Direction,
-    round_trip: Distribution,
+    /// Round-trip times so far ([`TwoWayResult::round_trip`]).
+    pub round_trip: Distribution,
     response: Distribution,
     counts: TwoWayCounts,
 }
@@ -326,8 +327,8 @@ impl TwoWayTest {
         TwoWayResult {
             counts: self.counts(),
             is_counted: self.is_counted,
-            there: self.there.into_quality(),
-            back: self.back.into_quality(),
+            there: self.there.quality,
+            back: self.back.quality,
             round_trip: self.round_trip,
             response: self.response,
         }
@@ -337,22 +338,16 @@ impl TwoWayTest {
     #[must_use]
     pub fn counts(&self) -> TwoWayCounts {
         TwoWayCounts {
-            impossible_there: self.there.impossible(),
-            impossible_back: self.back.impossible(),
+            impossible_there: self.there.impossible,
+            impossible_back: self.back.impossible,
             ..self.counts
         }
-    }
-
-    /// Round-trip times so far ([`TwoWayResult::round_trip`]).
-    #[must_use]
-    pub fn round_trip(&self) -> &Distribution {
-        &self.round_trip
     }
 
     /// Decided part of the way back.
     #[must_use]
     pub fn back(&self) -> &Quality {
-        self.back.quality()
+        &self.back.quality
     }
 }
 

@@ -26,12 +26,6 @@ struct Candidate {
 }
 
 impl Recogniser {
-    /// A recogniser without datagrams.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Takes the next datagram's payload. Returns the width of the counts once the test is certain. The datagrams
     /// until then belong to the test: the first has a count near 1.
     ///
@@ -75,14 +69,14 @@ mod tests {
     use super::*;
 
     fn is_recognised(payloads: impl IntoIterator<Item = Vec<u8>>) -> bool {
-        let mut recogniser = Recogniser::new();
+        let mut recogniser = Recogniser::default();
         payloads.into_iter().any(|payload| recogniser.record(&payload).is_some())
     }
 
     #[test]
     fn four_datagrams_are_enough_for_each_width() {
         for counter in [Counter::Bits32, Counter::Bits64] {
-            let mut recogniser = Recogniser::new();
+            let mut recogniser = Recogniser::default();
             let found: Vec<_> = (1..=4)
                 .map(|count| recogniser.record(&payload(5_000_000 + count, count, counter)))
                 .collect();

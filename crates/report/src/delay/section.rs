@@ -64,7 +64,7 @@ fn over_time(quality: &Quality, index: usize, relative: bool) -> String {
         ("Delay over time", "one-way delay")
     };
     let drawn = |size, id: &str| {
-        figures::delay_series(quality.sequence_metrics()?.series(), what, floor, id, size)
+        figures::delay_series(&quality.sequence_metrics()?.series, what, floor, id, size)
     };
     on_every_screen(heading, "", &format!("subject-{index}-time"), drawn)
         .unwrap_or_else(|| absent("No packet arrived, so there is no delay to show."))

@@ -88,23 +88,23 @@ pub(super) fn course(
 
 fn losses(course: &SequenceMetrics) -> String {
     let losses = course.loss_pattern();
-    if losses.lost() == 0 {
+    if losses.lost == 0 {
         return "None.".into();
     }
     let burst =
         losses.burst_ratio().map_or_else(String::new, |it| format!("; burst ratio {it:.2}"));
     format!(
         "{} in {}, the longest of {}{burst}.",
-        count(losses.lost()),
-        plural(losses.periods(), "run", "runs"),
-        plural(losses.period_lengths().max(), "packet", "packets"),
+        count(losses.lost),
+        plural(losses.periods, "run", "runs"),
+        plural(losses.period_lengths().max, "packet", "packets"),
     )
 }
 
 fn reordering(quality: &Quality, course: &SequenceMetrics) -> String {
-    let found = course.reordering();
+    let found = &course.reordering;
     let reordered = quality.counts().reordered;
-    let Some(late) = found.late_times().summary() else {
+    let Some(late) = found.late_times.summary() else {
         return match reordered {
             0 => "None.".into(),
             n => format!("{}, too late to say by how much.", plural(n, "packet", "packets")),
@@ -119,7 +119,7 @@ fn reordering(quality: &Quality, course: &SequenceMetrics) -> String {
         plural(reordered, "packet", "packets"),
         nanos(late.p50),
         nanos(late.max),
-        plural(found.extents().max(), "packet", "packets"),
+        plural(found.extents.max, "packet", "packets"),
     )
 }
 
@@ -131,8 +131,8 @@ fn copies(quality: &Quality) -> String {
 }
 
 fn gaps(course: &SequenceMetrics) -> String {
-    let train = course.train();
-    let (Some(a), Some(b)) = (train.at_a().summary(), train.at_b().summary()) else {
+    let train = &course.train;
+    let (Some(a), Some(b)) = (train.at_a.summary(), train.at_b.summary()) else {
         return "No two packets arrived one directly after the other.".into();
     };
     let gap = |at: &str, gaps: Summary| {

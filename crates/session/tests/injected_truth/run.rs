@@ -62,7 +62,7 @@ pub(crate) fn run(destination: IpAddr, plan: ImpairmentPlan) -> Run {
     let (stage, reference_capture) = (wire.stage(plan).unwrap(), wire.reference_capture().unwrap());
     let mut cores = Cores::choose(2).into_iter();
     let mut open = |netns, tap| capture(&clock, netns, tap, cores.next());
-    let (a, b) = (open(wire.wire(), TAP_A), open(wire.sink(), TAP_B));
+    let (a, b) = (open(&wire.wire, TAP_A), open(&wire.sink, TAP_B));
     let sender = sender(&wire, destination);
 
     let mut found = Found::default();
@@ -132,7 +132,7 @@ fn sender(wire: &Wire, destination: IpAddr) -> Sender {
         ..Stream::new(1, plan, (destination, PORT).into())
     };
     let transmission = SendOptions { method: SendMethod::Packet, ..SendOptions::default() };
-    wire.source().run(|| Sender::open_with(vec![stream], &transmission).unwrap()).unwrap()
+    wire.source.run(|| Sender::open_with(vec![stream], &transmission).unwrap()).unwrap()
 }
 
 fn number_of(frame: &[u8]) -> Option<u64> {

@@ -84,7 +84,7 @@ impl Probe {
             let started: Vec<_> = started.collect();
             let sent = self
                 .wire
-                .source()
+                .source
                 .run(|| Departures::send(&self.clock, pattern, packets, sending, stop));
             let waited = started.iter().zip(&counts).filter(|(capture, _)| capture.is_some());
             await_all(waited.map(|(_, count)| count), packets, stop);
@@ -101,7 +101,7 @@ impl Probe {
     /// Opens a capture at the cable's end; none if it is refused, which is kept in mind.
     fn open(&mut self, source: Source, cores: Cores) -> Option<Capture> {
         let config = captures::config(source, cores);
-        let opened = self.wire.wire().run(|| Capture::open(config, &self.clock));
+        let opened = self.wire.wire.run(|| Capture::open(config, &self.clock));
         let refused = match opened {
             Ok(Ok(capture)) => return Some(capture),
             Ok(Err(error)) => error.to_string(),

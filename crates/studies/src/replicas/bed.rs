@@ -69,10 +69,10 @@ impl Bed {
     /// When a capture cannot be opened or fails, or nothing can be sent.
     pub(crate) fn run(&self, round: &Round<'_>, stop: &Stop) -> anyhow::Result<Measured> {
         let cores = cores();
-        let ends = [(self.wire.source(), SOURCE_INTERFACE), (self.wire.wire(), FAR)];
+        let ends = [(&self.wire.source, SOURCE_INTERFACE), (&self.wire.wire, FAR)];
         let rate = self.clock.timeline(Domain::Counter).difference();
         let mut sender = Sender::open(ends, round.frame_bytes, self.clock.counter(), rate)?;
-        let taps = [(self.wire.wire(), TAP_A), (self.wire.sink(), TAP_B)];
+        let taps = [(&self.wire.wire, TAP_A), (&self.wire.sink, TAP_B)];
         let open = |place: usize| self.capture(round.technique, taps[place], cores.captures[place]);
         let captures = [open(0)?, open(1)?];
         let live = captures.each_ref().map(Capture::live_ledger);

@@ -138,14 +138,14 @@ impl LiveFrames {
         stop: &AtomicBool,
     ) -> Result<LiveReport, LiveError> {
         disable_timer_slack();
-        let (sent_before, dropped_before) = (self.program.sent(), self.dropped()?);
+        let (sent_before, dropped_before) = (self.program.sent, self.dropped()?);
         let BurstRun { elapsed, overslept, stopped } =
             run_bursts(clock, pace, limit, stop, |frames| {
                 // The kernel silently drops frames for an interface that is down.
                 self.interface.check()?;
                 self.program.send(frames).map_err(|cause| self.failed(cause))
             })?;
-        let sent = self.program.sent() - sent_before;
+        let sent = self.program.sent - sent_before;
         let bytes = sent * u64::from(self.template.frame_bytes);
         let dropped = self.dropped()?.saturating_sub(dropped_before);
         Ok(LiveReport { sent, bytes, dropped, elapsed, overslept, stopped })

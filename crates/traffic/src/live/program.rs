@@ -51,7 +51,7 @@ pub(super) struct Program {
     frame: Vec<u8>,
     context: Context,
     /// Frames that the program has sent.
-    sent: u64,
+    pub(super) sent: u64,
 }
 
 impl Program {
@@ -103,10 +103,6 @@ impl Program {
         let context = [0, u32::from(template.frame_bytes), 0, link.index, 0, 0];
         let (_refusing, frame) = (refusing, bytes);
         Ok(Self { program, _dispatcher_entry, variables, _refusing, frame, context, sent: 0 })
-    }
-
-    pub(super) const fn sent(&self) -> u64 {
-        self.sent
     }
 
     /// Sends `frames` frames; continues after a signal.

@@ -28,7 +28,7 @@ pub(crate) struct PendingStamps {
 impl PendingStamps {
     /// Waits for the kinds of stamps that `queue` requested; for none without a queue.
     pub(crate) fn new(queue: Option<&StampQueue>) -> Self {
-        let wants = |kind| queue.is_some_and(|queue| queue.unavailable().of(kind).is_none());
+        let wants = |kind| queue.is_some_and(|queue| queue.unavailable.of(kind).is_none());
         let wanted = PerStampKind::each(wants);
         Self { wanted, sent: VecDeque::new(), first: 0, numbered: 0, counts: true }
     }

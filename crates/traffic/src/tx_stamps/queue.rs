@@ -21,7 +21,8 @@ struct ControlBuffer([u8; TRANSMIT_STAMP_BYTES]);
 #[derive(Debug)]
 pub(crate) struct StampQueue {
     control: ControlBuffer,
-    unavailable: UnavailableStamps,
+    /// The unavailable kinds, with the reason.
+    pub(crate) unavailable: UnavailableStamps,
 }
 
 impl StampQueue {
@@ -36,11 +37,6 @@ impl StampQueue {
         enlarge_receive_buffer(&socket, QUEUE_BYTES)?;
         request(socket, flags.fold(0, |flags, kind| flags | flag(kind)))?;
         Ok(Self { control: ControlBuffer([0; TRANSMIT_STAMP_BYTES]), unavailable })
-    }
-
-    /// The unavailable kinds, with the reason.
-    pub(crate) fn unavailable(&self) -> &UnavailableStamps {
-        &self.unavailable
     }
 
     /// Reads the next stamp; false if the queue is empty.

@@ -87,15 +87,15 @@ fn capture(netns: &Netns, file: &Path) -> Child {
 fn tested(file: &Path) -> Value {
     let wire = Wire::new().unwrap();
     let stage = wire.stage(PLAN).unwrap();
-    let mut capture = capture(wire.sink(), file);
-    let server = iperf3(wire.sink(), "--server --one-off --interval 0.5");
-    await_listener(wire.sink());
+    let mut capture = capture(&wire.sink, file);
+    let server = iperf3(&wire.sink, "--server --one-off --interval 0.5");
+    await_listener(&wire.sink);
     let (ended, arrived) = (AtomicBool::new(false), AtomicU64::new(0));
     let report = thread::scope(|scope| {
         let passing = scope.spawn(|| stage.run(&number_of, &ended, &arrived));
         let client =
             format!("--client {SINK_V4} --udp --bitrate 4M --time 5 --length {DATAGRAM_BYTES}");
-        message(iperf3(wire.source(), &client));
+        message(iperf3(&wire.source, &client));
         let report = message(server);
         ended.store(true, Ordering::Release);
         let account = passing.join().unwrap().unwrap();

@@ -59,7 +59,7 @@ impl FlowObserver {
     }
 
     fn warn_of_evicted(&mut self) {
-        let evicted = self.monitor.evicted().flows;
+        let evicted = self.monitor.evicted.flows;
         let newly = evicted - std::mem::replace(&mut self.evicted, evicted);
         if newly > 0 {
             warn!(

@@ -25,10 +25,10 @@ pub(super) struct CaptureLosses {
     newest_last: VecDeque<LossInterval>,
     /// Number of intervals removed so far.
     forgotten: u64,
-    /// Whether there is new information since the last assignment.
-    is_due: bool,
-    /// Whether a store is full until the next assignment.
-    is_urgent: bool,
+    /// Whether a new assignment is due.
+    pub(super) is_due: bool,
+    /// Whether it is due at once.
+    pub(super) is_urgent: bool,
 }
 
 impl CaptureLosses {
@@ -39,16 +39,6 @@ impl CaptureLosses {
         self.newest_last.push_back(LossInterval::of(missed));
         self.is_due = true;
         self.is_urgent |= self.newest_last.len() >= MAX_KEPT;
-    }
-
-    /// Whether a new assignment is due.
-    pub(super) fn is_due(&self) -> bool {
-        self.is_due
-    }
-
-    /// Whether it is due at once.
-    pub(super) fn is_urgent(&self) -> bool {
-        self.is_urgent
     }
 
     /// Requests an assignment at once.

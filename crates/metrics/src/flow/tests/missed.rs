@@ -43,7 +43,7 @@ fn late_capture_loss_corrects_earlier_reports() {
     let mut monitor = call(u16::MAX);
     assert_eq!(reports(&mut monitor)[0].lost, Some(51));
     monitor.missed(LOST);
-    assert_eq!((reports(&mut monitor)[0].lost, monitor.capture_missed()), (Some(1), 60));
+    assert_eq!((reports(&mut monitor)[0].lost, monitor.capture_missed), (Some(1), 60));
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn reported_and_evicted_packets_add_up() {
         bytes += packet.len() as u64;
     }
     let reports = reports(&mut monitor);
-    let evicted = monitor.evicted();
+    let evicted = monitor.evicted;
     assert!(evicted.flows > 0 && reports.len() <= 6);
     assert_eq!(reports.iter().map(|it| it.packets).sum::<u64>() + evicted.packets, packets);
     assert_eq!(reports.iter().map(|it| it.bytes).sum::<u64>() + evicted.bytes, bytes);
