@@ -22,22 +22,21 @@ pub(crate) struct Link {
     pub(crate) far: End,
 }
 
-/// The hosts and the impairments of a path.
+/// Source, routers and sink, with a bottleneck in the first router. Dropping it removes everything,
+/// unless it has names ([`crate::up`]).
 ///
 /// The first link is from [`SOURCE_INTERFACE`](crate::SOURCE_INTERFACE) to [`TAP_A`], the second one
-/// starts at [`EGRESS`].
+/// starts at [`EGRESS`], the last one ends at [`TAP_B`](crate::TAP_B).
 #[derive(Debug)]
-pub(crate) struct Chain {
+pub struct PathLab {
     hosts: Vec<Netns>,
-    impairments: Impairments,
+    /// Impairments of the path.
+    pub impairments: Impairments,
 }
 
-impl Chain {
+impl PathLab {
     /// Builds the hosts connected by `links`, in namespaces without names.
-    ///
-    /// # Errors
-    /// As of [`crate::PathLab::new`].
-    pub(crate) fn new(links: &[Link], impairments: &Impairments) -> Result<Self, LabError> {
+    pub(crate) fn of(links: &[Link], impairments: &Impairments) -> Result<Self, LabError> {
         impairments.check()?;
         let hosts = (0..=links.len()).map(|_| Netns::new()).collect::<Result<_, _>>()?;
         let chain = Self { hosts, impairments: *impairments };
@@ -47,36 +46,52 @@ impl Chain {
         Ok(chain)
     }
 
-    /// The host with this index, 0 for the source. There is one more host than links.
-    pub(crate) fn host(&self, number: usize) -> &Netns {
-        &self.hosts[number]
+    /// The source's namespace, with [`SOURCE_INTERFACE`](crate::SOURCE_INTERFACE).
+    #[must_use]
+    pub fn source(&self) -> &Netns {
+        &self.hosts[0]
     }
 
-    /// The last host.
-    pub(crate) fn sink(&self) -> &Netns {
-        self.host(self.hosts.len() - 1)
+    /// The first router's namespace, with [`TAP_A`] and [`EGRESS`].
+    #[must_use]
+    pub fn router(&self) -> &Netns {
+        &self.hosts[1]
     }
 
-    pub(crate) const fn impairments(&self) -> &Impairments {
-        &self.impairments
+    /// The last router's namespace; that of the first where there is only one.
+    #[must_use]
+    pub fn last_router(&self) -> &Netns {
+        &self.hosts[self.hosts.len() - 2]
+    }
+
+    /// The sink's namespace, with [`TAP_B`](crate::TAP_B).
+    #[must_use]
+    pub fn sink(&self) -> &Netns {
+        &self.hosts[self.hosts.len() - 1]
     }
 
     /// The bottleneck's packet counters.
-    pub(crate) fn bottleneck(&self) -> Result<BottleneckCounters, LabError> {
-        truth::bottleneck(self.host(1), EGRESS)
+    ///
+    /// # Errors
+    /// [`LabError`] when `tc` cannot be run or its output cannot be read.
+    pub fn bottleneck(&self) -> Result<BottleneckCounters, LabError> {
+        truth::bottleneck(self.router(), EGRESS)
     }
 
     /// Packets that the first router has duplicated so far; the bottleneck gets each duplicate.
-    pub(crate) fn duplicated(&self) -> Result<u64, LabError> {
+    ///
+    /// # Errors
+    /// [`LabError`] when `tc` cannot be run or its output cannot be read.
+    pub fn duplicated(&self) -> Result<u64, LabError> {
         if self.impairments.duplicate.is_none() {
             return Ok(0);
         }
-        truth::duplicated(self.host(1), TAP_A)
+        truth::duplicated(self.router(), TAP_A)
     }
 
     /// The hosts between the first and the last.
     fn routers(&self) -> impl Iterator<Item = &Netns> {
-        self.hosts.iter().skip(1).take(self.hosts.len() - 2)
+        self.hosts[1..self.hosts.len() - 1].iter()
     }
 
     /// Creates the links, with addresses and routes at both ends.
@@ -113,7 +128,7 @@ impl Chain {
             Program::Ip.batch(router, &script, &[])?;
         }
         for (netns, end, peer) in
-            [(self.sink(), &last.far, &last.near), (self.host(0), &first.near, &first.far)]
+            [(self.sink(), &last.far, &last.near), (self.source(), &first.near, &first.far)]
         {
             Program::Ip.batch(netns, &(end.configure(peer) + &End::default_routes(peer)), &[])?;
         }
@@ -131,7 +146,7 @@ impl Chain {
         // Duplicates arrive at the twin, which has no route to their source: the reverse path filter
         // would drop them. A new namespace inherits the filter's setting from the initial namespace
         // (ip-sysctl, `rp_filter`, `devconf_inherit_init_net`).
-        set(self.host(1), &[("ipv4/conf/all/rp_filter", "0"), ("ipv4/conf/twin/rp_filter", "0")])
+        set(self.router(), &[("ipv4/conf/all/rp_filter", "0"), ("ipv4/conf/twin/rp_filter", "0")])
     }
 
     /// Sets up the bottleneck and the duplication.

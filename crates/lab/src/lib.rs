@@ -8,8 +8,7 @@
 //! - [`Netns`]: one namespace; sockets and commands inside it.
 //! - [`PathLab`]: source, router with a bottleneck, sink, and a tap before and after the bottleneck.
 //! - [`MeshLab`]: the same with two routers, and a separate management network.
-//! - [`impair::Wire`]: source and sink with a stage between them. It delays, drops, duplicates and
-//!   reorders packets by a plan, so that the outcome of each packet is known.
+//! - [`wire::Wire`]: source and sink with a host between them that forwards nothing.
 //! - [`up`], [`down`], [`run`]: the same bed with names, for people and scripts.
 //!
 //! Addresses exist only inside the namespaces, and no interface of the machine is connected to
@@ -19,7 +18,6 @@
 
 mod chain;
 mod error;
-pub mod impair;
 mod impairments;
 mod iproute;
 mod link;
@@ -30,12 +28,14 @@ mod registry;
 pub mod results;
 mod run;
 mod truth;
+pub mod wire;
 
+pub use chain::PathLab;
 pub use error::LabError;
 pub use impairments::{Impairments, Selector};
 pub use link::{EGRESS, SOURCE_INTERFACE, TAP_A, TAP_B};
 pub use mesh::{CONTROLLER_V4, LAST_EGRESS, MeshLab};
-pub use path::{PathLab, SINK_V4, SINK_V6, SOURCE_V4, SOURCE_V6};
+pub use path::{SINK_V4, SINK_V6, SOURCE_V4, SOURCE_V6};
 pub use privilege::{MissingPrivilege, check as check_privilege};
 pub use registry::{PREFIX, down, up};
 pub use run::run;

@@ -7,23 +7,23 @@
 //!   10.77.1.1        10.77.1.2   10.77.4.1     10.77.4.2   10.77.2.1        10.77.2.2
 //!   fd77:1::1        fd77:1::2   fd77:4::1     fd77:4::2   fd77:2::1        fd77:2::2
 //!   [manage]         [manage]               controller                      [manage]
-//!      |             10.77.101.2 ---veth--- [roof]  [cellar] ---veth------- 10.77.102.2
-//!   10.77.103.2 ------------veth----------- [street]
+//!      |             10.77.101.2 ---veth--- [router]  [sink] ---veth------- 10.77.102.2
+//!   10.77.103.2 ------------veth----------- [source]
 //!                                           10.77.100.1
 //! ```
 //!
 //! The controller has no route into the path, so the path carries no management traffic.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::ops::Deref;
 
-use crate::chain::{Chain, Link};
+use crate::chain::{Link, PathLab};
 use crate::iproute::Program;
 use crate::link::{End, named};
 use crate::path::{INGRESS_END, SINK_END, SOURCE_END};
-use crate::{BottleneckCounters, EGRESS, Impairments, LabError, Netns};
+use crate::{EGRESS, Impairments, LabError, Netns};
 
-/// The controller's address, reachable from [`MeshLab::source`], [`MeshLab::roof`] and
-/// [`MeshLab::cellar`].
+/// The controller's address, reachable from the source, the first router and the sink.
 pub const CONTROLLER_V4: Ipv4Addr = Ipv4Addr::new(10, 77, 100, 1);
 
 /// The last router's interface to the sink, in its namespace.
@@ -63,16 +63,25 @@ struct Managed {
     subnet: u8,
 }
 
-const ROOF: Managed = Managed { interface: "roof", subnet: 101 };
-const CELLAR: Managed = Managed { interface: "cellar", subnet: 102 };
-const STREET: Managed = Managed { interface: "street", subnet: 103 };
+const ROUTER: Managed = Managed { interface: "router", subnet: 101 };
+const SINK: Managed = Managed { interface: "sink", subnet: 102 };
+const SOURCE: Managed = Managed { interface: "source", subnet: 103 };
 
 /// Source, two routers with a bottleneck between them, sink, and the controller's host. Dropping it
 /// removes everything.
 #[derive(Debug)]
 pub struct MeshLab {
-    chain: Chain,
-    controller: Netns,
+    path: PathLab,
+    /// The controller's namespace, with [`CONTROLLER_V4`].
+    pub controller: Netns,
+}
+
+impl Deref for MeshLab {
+    type Target = PathLab;
+
+    fn deref(&self) -> &PathLab {
+        &self.path
+    }
 }
 
 impl MeshLab {
@@ -81,54 +90,9 @@ impl MeshLab {
     /// # Errors
     /// As of [`crate::PathLab::new`].
     pub fn new(impairments: &Impairments) -> Result<Self, LabError> {
-        let chain = Chain::new(&LINKS, impairments)?;
-        let lab = Self { chain, controller: Netns::new()? };
+        let lab = Self { path: PathLab::of(&LINKS, impairments)?, controller: Netns::new()? };
         lab.manage()?;
         Ok(lab)
-    }
-
-    /// The source's namespace, with [`SOURCE_INTERFACE`](crate::SOURCE_INTERFACE); managed.
-    #[must_use]
-    pub fn source(&self) -> &Netns {
-        self.chain.host(0)
-    }
-
-    /// The first router's namespace, with [`TAP_A`](crate::TAP_A); managed.
-    #[must_use]
-    pub fn roof(&self) -> &Netns {
-        self.chain.host(1)
-    }
-
-    /// The last router's namespace, with [`LAST_EGRESS`] to the sink.
-    #[must_use]
-    pub fn last_router(&self) -> &Netns {
-        self.chain.host(2)
-    }
-
-    /// The sink's namespace, with [`TAP_B`](crate::TAP_B); managed.
-    #[must_use]
-    pub fn cellar(&self) -> &Netns {
-        self.chain.sink()
-    }
-
-    /// The controller's namespace, with [`CONTROLLER_V4`].
-    #[must_use]
-    pub const fn controller(&self) -> &Netns {
-        &self.controller
-    }
-
-    /// The path's impairments.
-    #[must_use]
-    pub const fn impairments(&self) -> &Impairments {
-        self.chain.impairments()
-    }
-
-    /// The bottleneck's packet counters.
-    ///
-    /// # Errors
-    /// [`LabError`] when `tc` cannot be run or its output cannot be read.
-    pub fn bottleneck(&self) -> Result<BottleneckCounters, LabError> {
-        self.chain.bottleneck()
     }
 
     /// Disconnects the managed hosts from the controller.
@@ -149,14 +113,14 @@ impl MeshLab {
 
     fn set_links(&self, state: &str) -> Result<(), LabError> {
         let set = |it: Managed| format!("link set dev {} {state}\n", it.interface);
-        Program::Ip.batch(&self.controller, &[ROOF, CELLAR, STREET].map(set).concat(), &[])
+        Program::Ip.batch(&self.controller, &[ROUTER, SINK, SOURCE].map(set).concat(), &[])
     }
 
     /// Creates the management network. Its links are ordinary ones, which recover automatically.
     fn manage(&self) -> Result<(), LabError> {
         let own = format!("link set dev lo up\naddress add {CONTROLLER_V4}/32 dev lo\n");
         Program::Ip.batch(&self.controller, &own, &[])?;
-        let managed = [(ROOF, self.roof()), (CELLAR, self.cellar()), (STREET, self.source())];
+        let managed = [(ROUTER, self.router()), (SINK, self.sink()), (SOURCE, self.source())];
         for (Managed { interface, subnet }, host) in managed {
             let (near, far) = (named(interface), named(MANAGE));
             let script = format!(

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use wirestamp_clock::Span;
 use wirestamp_lab::check_privilege;
-use wirestamp_lab::impair::{
-    ImpairmentPlan, PlannedDelivery, ReferenceReport, SINK_V4, SINK_V6, SOURCE_V4, SOURCE_V6,
-    Stage, StageReport, Wire,
+use wirestamp_lab::wire::{SINK_V4, SINK_V6, SOURCE_V4, SOURCE_V6, Wire};
+use wirestamp_stage::{
+    ImpairmentPlan, PlannedDelivery, ReferenceCapture, ReferenceReport, Stage, StageReport,
 };
 
 const PORT: u16 = 5000;
@@ -79,7 +79,8 @@ fn staged<T>(
     wire: &Wire,
     work: impl FnOnce(&AtomicU64, &AtomicU64) -> T,
 ) -> (T, StageReport, ReferenceReport) {
-    let (stage, capture) = (wire.stage(PLAN).unwrap(), wire.reference_capture().unwrap());
+    let (stage, capture) =
+        (Stage::open(wire, PLAN).unwrap(), ReferenceCapture::open(wire).unwrap());
     let (ended, all_out) = (AtomicBool::new(false), AtomicBool::new(false));
     let (arrived, seen) = (AtomicU64::new(0), AtomicU64::new(0));
     thread::scope(|scope| {

@@ -36,7 +36,7 @@ fn packets_pass_two_routers_in_both_directions() {
     for (source, sink) in both {
         let (source, sink) = (SocketAddr::from((source, PORT)), SocketAddr::from((sink, PORT)));
         let sender = lab.source().run(|| bind(source)).unwrap();
-        let receiver = lab.cellar().run(|| bind(sink)).unwrap();
+        let receiver = lab.sink().run(|| bind(sink)).unwrap();
         for (from, to, address) in [(&sender, &receiver, sink), (&receiver, &sender, source)] {
             from.send_to(b"x", address).unwrap();
             assert_eq!(to.recv(&mut [0; 10]).unwrap(), 1);
@@ -50,8 +50,8 @@ fn packets_pass_two_routers_in_both_directions() {
 fn management_network_can_be_disconnected_and_reconnected() {
     let Some(lab) = lab() else { return };
     let controller = SocketAddr::from((CONTROLLER_V4, PORT));
-    let listener = lab.controller().run(|| TcpListener::bind(controller).unwrap()).unwrap();
-    for host in [lab.source(), lab.roof(), lab.cellar()] {
+    let listener = lab.controller.run(|| TcpListener::bind(controller).unwrap()).unwrap();
+    for host in [lab.source(), lab.router(), lab.sink()] {
         let connect = || TcpStream::connect_timeout(&controller, TEST_TIMEOUT).unwrap();
         let mut managed = host.run(connect).unwrap();
         let (mut manager, _) = listener.accept().unwrap();

@@ -12,12 +12,13 @@ use std::{fs, io};
 use serde_json::Value;
 use wirestamp_capture::{Capture, CapturedPacket, Config, Error, Method, Sink, StampSource, Stop};
 use wirestamp_clock::{ClockService, Counter, Span, Time, Utc};
-use wirestamp_lab::impair::{ImpairmentPlan, SINK_V4, SINK_V6, Wire};
+use wirestamp_lab::wire::{SINK_V4, SINK_V6, Wire};
 use wirestamp_lab::{Netns, TAP_B, check_privilege};
 use wirestamp_metrics::iperf3::Stream;
 use wirestamp_packet::iperf3::Counter::{Bits32, Bits64};
 use wirestamp_packet::iperf3::{Iperf3, Recogniser};
 use wirestamp_packet::{LinkType, Packet};
+use wirestamp_stage::{ImpairmentPlan, Stage};
 
 /// Default port of a server (iperf3(1), `--port`).
 const DEFAULT_PORT: u16 = 5201;
@@ -114,7 +115,7 @@ fn test(wire: &Wire, mut server: Child, address: IpAddr, more: &[&str]) -> io::R
 fn run(address: IpAddr, more: &[&str]) -> (Value, Datagrams) {
     let clock = ClockService::start(Counter::select()).unwrap();
     let wire = Wire::new().unwrap();
-    let stage = wire.stage(PLAN).unwrap();
+    let stage = Stage::open(&wire, PLAN).unwrap();
     let config = Config {
         outgoing: false,
         filter: Some(format!("udp dst port {DEFAULT_PORT}")),

@@ -42,7 +42,7 @@ pub(super) fn measure(
         arrived: &traffic.arrived,
         bottleneck: lab.bottleneck()?,
         copies: lab.duplicated()?,
-        path: lab.impairments(),
+        path: &lab.impairments,
         witness: witness.as_ref(),
     };
     let checks = truth.checks(&recorder, &taps);

@@ -220,7 +220,7 @@ impl<'a> Run<'a> {
             quality: stream.quality.clone(),
         });
         let folder = &self.options.folder;
-        let path = self.lab.impairments();
+        let path = &self.lab.impairments;
         DemoResult {
             interrupted: traffic.sent.stopped,
             clock: self.clock.status(),

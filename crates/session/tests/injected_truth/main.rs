@@ -9,7 +9,8 @@ use std::net::IpAddr;
 
 use wirestamp_clock::Span;
 use wirestamp_lab::check_privilege;
-use wirestamp_lab::impair::{ImpairmentPlan, SINK_V4, SINK_V6};
+use wirestamp_lab::wire::{SINK_V4, SINK_V6};
+use wirestamp_stage::ImpairmentPlan;
 
 use truth::{Margins, Truth};
 

@@ -7,13 +7,12 @@ use std::time::{Duration, Instant};
 
 use wirestamp_capture::{Capture, Cores, Method, StampSource, Stop};
 use wirestamp_clock::{ClockService, Counter, Domain, Span};
-use wirestamp_lab::impair::{
-    ImpairmentPlan, ReferenceCapture, ReferenceReport, Stage, StageReport, Wire,
-};
+use wirestamp_lab::wire::Wire;
 use wirestamp_lab::{Netns, SOURCE_INTERFACE, TAP_A, TAP_B};
 use wirestamp_metrics::{Config, Point};
 use wirestamp_packet::{LinkType, Packet};
 use wirestamp_session::{PairSession, Recording, TapReport};
+use wirestamp_stage::{ImpairmentPlan, ReferenceCapture, ReferenceReport, Stage, StageReport};
 use wirestamp_traffic::{
     Pattern, Payload, SendMethod, SendOptions, SendReport, Sender, ServiceClock, Stream, StreamPlan,
 };
@@ -59,7 +58,8 @@ impl<F: FnMut()> Drop for AtEnd<F> {
 pub(crate) fn run(destination: IpAddr, plan: ImpairmentPlan) -> Run {
     let clock = ClockService::start(Counter::select()).unwrap();
     let wire = Wire::new().unwrap();
-    let (stage, reference_capture) = (wire.stage(plan).unwrap(), wire.reference_capture().unwrap());
+    let (stage, reference_capture) =
+        (Stage::open(&wire, plan).unwrap(), ReferenceCapture::open(&wire).unwrap());
     let mut cores = Cores::choose(2).into_iter();
     let mut open = |netns, tap| capture(&clock, netns, tap, cores.next());
     let (a, b) = (open(&wire.wire, TAP_A), open(&wire.sink, TAP_B));

@@ -1,10 +1,8 @@
 //! What happened to each packet, by the stage's and the reference capture's records.
 
 use wirestamp_clock::{Span, Time, Utc};
-use wirestamp_lab::impair::{
-    ImpairmentPlan, ReferenceReport, SendTimes, StageReport, StagedPacket,
-};
 use wirestamp_metrics::{Counts, Distribution};
+use wirestamp_stage::{ImpairmentPlan, ReferenceReport, SendTimes, StageReport, StagedPacket};
 
 use crate::found::{Found, Matched};
 use crate::run::PACKETS;

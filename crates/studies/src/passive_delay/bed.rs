@@ -50,7 +50,7 @@ pub(super) fn run(
     stop: &Stop,
 ) -> anyhow::Result<Measured> {
     let lab = MeshLab::new(&setting.impairments())?;
-    let taps = [open(lab.roof(), TAP_A, clock)?, open(lab.cellar(), TAP_B, clock)?];
+    let taps = [open(lab.router(), TAP_A, clock)?, open(lab.sink(), TAP_B, clock)?];
     let ends = [
         ReferenceCapture::open(lab.source(), SOURCE_INTERFACE, clock)?,
         ReferenceCapture::open(lab.last_router(), LAST_EGRESS, clock)?,
@@ -72,7 +72,7 @@ pub(super) fn run(
             scope.spawn(move || attend(meeting, point, capture, clock, stopped))
         });
         let await_last = &mut |sent: &SendReport| await_last(&lab, before, sent.sent());
-        let ends = Ends { source: lab.source(), sink: lab.cellar(), await_last };
+        let ends = Ends { source: lab.source(), sink: lab.sink(), await_last };
         let traffic = traffic(setting, ends, clock, stop);
         captures_stop.request();
         let ([source, bottleneck], [a, b]) = (references.map(join), taps.map(join));

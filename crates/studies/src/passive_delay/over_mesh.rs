@@ -93,7 +93,7 @@ fn send(
     stop: &Stop,
 ) -> anyhow::Result<(bed::Traffic, Vec<Second>)> {
     let lab = mesh.lab();
-    let (source, sink) = (lab.source().clone(), lab.cellar().clone());
+    let (source, sink) = (lab.source().clone(), lab.sink().clone());
     let mut seconds = Vec::new();
     let mut await_last = |sent: &SendReport| {
         let of_passive = sent.streams.iter().filter(|stream| stream.id == PASSIVE);

@@ -5,7 +5,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use wirestamp_capture::Stop;
 use wirestamp_clock::{ClockService, Span, Time, Utc};
 use wirestamp_lab::SOURCE_INTERFACE;
-use wirestamp_lab::impair::SINK_V4;
+use wirestamp_lab::wire::SINK_V4;
 use wirestamp_traffic::{
     PacingClock, Pattern, SendMethod, SendOptions, Sender, ServiceClock, Stream, StreamPlan,
 };

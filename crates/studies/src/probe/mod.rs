@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use wirestamp_capture::{Capture, Cores, Stop};
 use wirestamp_clock::{ClockService, Counter};
-use wirestamp_lab::impair::Wire;
+use wirestamp_lab::wire::Wire;
 use wirestamp_traffic::Pattern;
 
 pub(crate) use captures::Captures;

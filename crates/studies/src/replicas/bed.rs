@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use wirestamp_capture::{Capture, Config, Cores, Ledger, LiveLedger, Stop};
 use wirestamp_clock::{ClockService, Counter, Domain, RawStamp, Span};
-use wirestamp_lab::impair::{FAR, Wire};
+use wirestamp_lab::wire::{FAR, Wire};
 use wirestamp_lab::{Netns, SOURCE_INTERFACE, TAP_A, TAP_B, check_privilege};
 
 use super::round::Round;

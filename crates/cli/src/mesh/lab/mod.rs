@@ -92,17 +92,17 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let files = Files(folder.path());
     let begun = Instant::now();
     // The page accepts only its own address and port.
-    let page = relay(lab.controller(), |own| own)?;
+    let page = relay(&lab.controller, |own| own)?;
     let place = |host| Place { host, core: None };
     let config = NodesConfig {
-        controller: place(lab.controller()),
+        controller: place(&lab.controller),
         has_collector: arguments.collector,
         page: Some(page),
         tasks: &traffic::tasks(),
-        probes: &[("roof", place(lab.roof())), ("cellar", place(lab.cellar()))],
+        probes: &[("roof", place(lab.router())), ("cellar", place(lab.sink()))],
     };
     let (nodes, viewer) = Nodes::start(&files, &config)?;
-    let address = relay(lab.controller(), |_| (CONTROLLER_V4, PORT).into())?;
+    let address = relay(&lab.controller, |_| (CONTROLLER_V4, PORT).into())?;
     let mut mesh = Mesh { nodes, api: Api::new(runtime()?, address, &viewer)?, output };
     let traffic = Traffic::new(&lab)?;
     output.remark(format_args!(
@@ -124,7 +124,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     ));
     let (reference, results) = mesh.measure(arguments, &lab, traffic, &clock, &stop)?;
     mesh.nodes.end()?;
-    let path = lab.impairments();
+    let path = &lab.impairments;
     let result = MeshResult {
         interrupted: reference.sent.stopped,
         rate_bits_per_s: path.rate_bits_per_s,

@@ -28,21 +28,17 @@ pub(in crate::mesh) fn bring_up(plan: &MeshPlan) -> anyhow::Result<Box<dyn Mesh>
     let folder = folder.context("cannot create a folder")?;
     let lab = MeshLab::new(&plan.path)?;
     let others = |host| Place { host, core: plan.confined.map(|it| it.others) };
-    let roof = Place { host: lab.roof(), core: plan.confined.map(|it| it.roof) };
+    let roof = Place { host: lab.router(), core: plan.confined.map(|it| it.roof) };
     let config = NodesConfig {
-        controller: others(lab.controller()),
+        controller: others(&lab.controller),
         has_collector: false,
         page: None,
         tasks: &plan.tasks,
-        probes: &[
-            ("street", others(lab.source())),
-            ("roof", roof),
-            ("cellar", others(lab.cellar())),
-        ],
+        probes: &[("street", others(lab.source())), ("roof", roof), ("cellar", others(lab.sink()))],
     };
     let (nodes, viewer) = Nodes::start(&Files(folder.path()), &config)?;
     // Threads stay in the namespace in which they are started.
-    let runtime = lab.controller().run(runtime).context("cannot enter the lab")??;
+    let runtime = lab.controller.run(runtime).context("cannot enter the lab")??;
     let api = Api::new(runtime, (CONTROLLER_V4, PORT).into(), &viewer)?;
     Ok(Box::new(Running { nodes, api, lab, _folder: folder }))
 }

@@ -62,7 +62,7 @@ pub(super) struct Traffic<'a> {
 impl<'a> Traffic<'a> {
     pub(super) fn new(lab: &'a MeshLab) -> anyhow::Result<Self> {
         let bind = || TASKS.iter().map(|it| Sink::bind(destination(*it))).collect();
-        let sinks: Result<_, _> = lab.cellar().run(bind).context("cannot enter the lab")?;
+        let sinks: Result<_, _> = lab.sink().run(bind).context("cannot enter the lab")?;
         Ok(Self { lab, sinks: sinks? })
     }
 
@@ -81,7 +81,7 @@ impl<'a> Traffic<'a> {
         stop: &Stop,
         watch: &mut dyn FnMut() -> anyhow::Result<()>,
     ) -> anyhow::Result<Reference> {
-        let streams = streams(self.lab.impairments(), lasting)?;
+        let streams = streams(&self.lab.impairments, lasting)?;
         let sender = self.lab.source().run(|| Sender::open(streams));
         let sender = sender.context("cannot enter the lab")??;
         let before = self.lab.bottleneck()?;

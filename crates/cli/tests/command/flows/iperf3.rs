@@ -11,9 +11,10 @@ use std::{fs, io, thread};
 use crate::common::{is_root, json, run, tool};
 use serde_json::Value;
 use wirestamp_clock::Span;
-use wirestamp_lab::impair::{ImpairmentPlan, SINK_V4, Wire};
+use wirestamp_lab::wire::{SINK_V4, Wire};
 use wirestamp_lab::{Netns, TAP_B};
 use wirestamp_packet::{LinkType, Packet, iperf3};
+use wirestamp_stage::{ImpairmentPlan, Stage};
 
 /// Not the one that it would be known by.
 const PORT: u16 = 5333;
@@ -86,7 +87,7 @@ fn capture(netns: &Netns, file: &Path) -> Child {
 /// Runs a test and captures it; what the server reports.
 fn tested(file: &Path) -> Value {
     let wire = Wire::new().unwrap();
-    let stage = wire.stage(PLAN).unwrap();
+    let stage = Stage::open(&wire, PLAN).unwrap();
     let mut capture = capture(&wire.sink, file);
     let server = iperf3(&wire.sink, "--server --one-off --interval 0.5");
     await_listener(&wire.sink);

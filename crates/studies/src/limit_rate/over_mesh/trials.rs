@@ -230,7 +230,7 @@ impl Bench<'_> {
     fn trial(&mut self, setting: Setting, stop: &Stop) -> anyhow::Result<Trial> {
         let before = self.counted()?;
         let (used, begun) = (self.mesh.processor_time()?, Instant::now());
-        let roof = self.mesh.lab().roof().clone();
+        let roof = self.mesh.lab().router().clone();
         let sent = setting.load()?.arrive_in(&roof, self.taken_by, self.clock, stop.flag())?;
         // One that is behind has more to tell.
         let used = self.at_rest(&used, stop)?;

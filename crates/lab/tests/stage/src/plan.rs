@@ -2,7 +2,7 @@
 
 use wirestamp_clock::Span;
 
-use super::random::SplitMix64;
+use crate::random::SplitMix64;
 
 /// Impairments of the stage. Seed and packet number alone determine the delivery of each packet, so
 /// it is known before the packet is sent and does not depend on the order of packets.

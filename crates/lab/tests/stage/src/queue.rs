@@ -7,40 +7,40 @@ use wirestamp_clock::{Time, Utc};
 
 /// A waiting frame. Ordered for a max-heap: the earliest due frame is the max.
 #[derive(Debug)]
-pub(super) struct QueuedFrame {
+pub(crate) struct QueuedFrame {
     /// Earliest send time.
-    pub(super) due: Time<Utc>,
+    pub(crate) due: Time<Utc>,
     /// Number of the frame in the order of insertion.
     order: u64,
     /// The frame as received from the socket.
-    pub(super) frame: Box<[u8]>,
+    pub(crate) frame: Box<[u8]>,
     /// Index of the packet in the report.
-    pub(super) packet: usize,
+    pub(crate) packet: usize,
     /// 0 for the first transmission, 1 for the duplicate.
-    pub(super) copy: usize,
+    pub(crate) copy: usize,
 }
 
 /// Frames sorted by due time, then by insertion.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(crate) struct Queue {
     queued: BinaryHeap<QueuedFrame>,
     push: u64,
 }
 
 impl Queue {
     /// Inserts a frame that is due at `due`.
-    pub(super) fn push(&mut self, due: Time<Utc>, frame: Box<[u8]>, packet: usize, copy: usize) {
+    pub(crate) fn push(&mut self, due: Time<Utc>, frame: Box<[u8]>, packet: usize, copy: usize) {
         self.queued.push(QueuedFrame { due, order: self.push, frame, packet, copy });
         self.push += 1;
     }
 
     /// Due time of the next frame.
-    pub(super) fn next_due(&self) -> Option<Time<Utc>> {
+    pub(crate) fn next_due(&self) -> Option<Time<Utc>> {
         self.queued.peek().map(|queued| queued.due)
     }
 
     /// Removes and returns the next frame, if it is due at `now`.
-    pub(super) fn take_due(&mut self, now: Time<Utc>) -> Option<QueuedFrame> {
+    pub(crate) fn take_due(&mut self, now: Time<Utc>) -> Option<QueuedFrame> {
         self.next_due().filter(|due| *due <= now)?;
         self.queued.pop()
     }

@@ -37,7 +37,7 @@ struct Control([u8; CONTROL_BYTES]);
 
 /// A socket that receives and sends all frames of one interface.
 #[derive(Debug)]
-pub(super) struct FrameSocket {
+pub(crate) struct FrameSocket {
     fd: OwnedFd,
     buffer: Vec<u8>,
     missed: u64,
@@ -45,23 +45,23 @@ pub(super) struct FrameSocket {
 
 /// A frame that was received.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Received<'a> {
+pub(crate) struct Received<'a> {
     /// When it entered the network stack; `None` from before the kernel had begun to stamp.
-    pub(super) stamp: Option<Time<Utc>>,
+    pub(crate) stamp: Option<Time<Utc>>,
     /// As [`FrameSocket::send`] wants it.
-    pub(super) raw: &'a [u8],
+    pub(crate) raw: &'a [u8],
 }
 
 impl<'a> Received<'a> {
     /// The frame from its Ethernet header on.
-    pub(super) fn frame(&self) -> &'a [u8] {
+    pub(crate) fn frame(&self) -> &'a [u8] {
         self.raw.get(VNET_HEADER..).unwrap_or_default()
     }
 }
 
 impl FrameSocket {
     /// Opens a socket on an interface of the calling thread's network namespace.
-    pub(super) fn open(interface: &str) -> io::Result<Self> {
+    pub(crate) fn open(interface: &str) -> io::Result<Self> {
         // Receives nothing before it is bound.
         let socket = Self { fd: packet_socket::open()?, buffer: vec![0; FRAME_BYTES], missed: 0 };
         let stamps = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
@@ -74,7 +74,7 @@ impl FrameSocket {
     }
 
     /// The next waiting frame; none if there is none.
-    pub(super) fn receive(&mut self) -> io::Result<Option<Received<'_>>> {
+    pub(crate) fn receive(&mut self) -> io::Result<Option<Received<'_>>> {
         let mut control = Control([0; CONTROL_BYTES]);
         match receive_message(&self.fd, &mut self.buffer, &mut control.0, 0) {
             Ok((length, control_length)) => {
@@ -90,26 +90,26 @@ impl FrameSocket {
     }
 
     /// Sends a frame with its header, as [`Received::raw`] has it.
-    pub(super) fn send(&self, raw: &[u8]) -> io::Result<()> {
+    pub(crate) fn send(&self, raw: &[u8]) -> io::Result<()> {
         Ok(send(&self.fd, raw, SendFlags::empty()).map(drop)?)
     }
 
     /// Sends a frame that every host ignores.
-    pub(super) fn send_probe(&self) -> io::Result<()> {
+    pub(crate) fn send_probe(&self) -> io::Result<()> {
         let mut raw = [0; VNET_HEADER + SHORTEST_FRAME];
         raw[VNET_HEADER + ETHERTYPE..][..2].copy_from_slice(&LOCAL_EXPERIMENT.to_be_bytes());
         self.send(&raw)
     }
 
     /// Frames dropped because the queue was full, since the socket was opened.
-    pub(super) fn missed(&mut self) -> io::Result<u64> {
+    pub(crate) fn missed(&mut self) -> io::Result<u64> {
         let [_, dropped] = packet_socket::statistics(&self.fd)?;
         self.missed += u64::from(dropped);
         Ok(self.missed)
     }
 
     /// Waits until a frame is there, for `timeout` at most.
-    pub(super) fn wait(&self, timeout: Span) -> io::Result<()> {
+    pub(crate) fn wait(&self, timeout: Span) -> io::Result<()> {
         let timeout = timeout.max(Span::ZERO).as_nanos();
         let timeout =
             Timespec { tv_sec: timeout / 1_000_000_000, tv_nsec: timeout % 1_000_000_000 };
@@ -121,6 +121,6 @@ impl FrameSocket {
 }
 
 /// The system clock, which the kernel stamps packets with.
-pub(super) fn now() -> Time<Utc> {
+pub(crate) fn now() -> Time<Utc> {
     Time::from_nanos(clock::now(ClockId::Realtime))
 }

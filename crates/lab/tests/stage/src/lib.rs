@@ -7,10 +7,10 @@
 //!   fd77:3::1                                          fd77:3::2
 //! ```
 //!
-//! A bottleneck ([`crate::PathLab`]) impairs packets as real networks do, and only counts its drops.
+//! A bottleneck ([`wirestamp_lab::PathLab`]) impairs packets as real networks do, and only counts its drops.
 //! Here an [`ImpairmentPlan`] decides the delivery of each packet from a seed and the packet's number.
-//! A [`Stage`] executes the plan in user space; the kernel forwards nothing between the two
-//! interfaces, which have no addresses. Two records document the result:
+//! A [`Stage`] in a [`wirestamp_lab::wire::Wire`] executes the plan in user space; the kernel forwards
+//! nothing between the two interfaces, which have no addresses. Two records document the result:
 //!
 //! - [`StageReport`]: the kernel's stamp of each arrival at tap A, and the clock readings before and
 //!   after sending each packet.
@@ -27,8 +27,9 @@
 //! | `stage.rs` | receives frames, and sends the due ones |
 //! | `report.rs` | report of the stage |
 //! | `reference.rs` | reference capture after the stage |
-//! | `wire.rs` | namespaces and links |
 //! | `socket.rs` | system calls |
+
+#![forbid(unsafe_code)]
 
 mod plan;
 mod queue;
@@ -37,10 +38,8 @@ mod reference;
 mod report;
 mod socket;
 mod stage;
-mod wire;
 
 pub use plan::{ImpairmentPlan, PlannedDelivery};
 pub use reference::{ReferenceArrival, ReferenceCapture, ReferenceReport};
 pub use report::{SendTimes, StageReport, StagedPacket};
-pub use stage::{FAR, NumberOf, Stage};
-pub use wire::{SINK_V4, SINK_V6, SOURCE_V4, SOURCE_V6, Wire};
+pub use stage::{NumberOf, Stage};

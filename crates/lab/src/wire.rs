@@ -1,18 +1,21 @@
-//! The test bed of the stage: source and sink on one subnet, and a wire between them that forwards
-//! frames only through a stage.
+//! The test bed without forwarding: source and sink on one subnet, and a wire between them in which programs forward
+//! frames.
+//!
+//! ```text
+//!   source            wire                        sink
+//!   [out] ---veth--- [tap-a]      [far] ---veth--- [tap-b]
+//!   10.77.3.1                                      10.77.3.2
+//!   fd77:3::1                                      fd77:3::2
+//! ```
 
-use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use wirestamp_clock::Span;
-
-use super::plan::ImpairmentPlan;
-use super::reference::ReferenceCapture;
-use super::socket::FrameSocket;
-use super::stage::{FAR, Stage};
 use crate::iproute::Program;
 use crate::link::{End, named, up_in_silence};
 use crate::{LabError, Netns, SOURCE_INTERFACE, TAP_A, TAP_B};
+
+/// The wire's interface towards the sink.
+pub const FAR: &str = "far";
 
 /// The source's IPv4 address.
 pub const SOURCE_V4: Ipv4Addr = Ipv4Addr::new(10, 77, 3, 1);
@@ -50,43 +53,6 @@ impl Wire {
         let bed = Self { source: Netns::new()?, wire: Netns::new()?, sink: Netns::new()? };
         bed.connect()?;
         Ok(bed)
-    }
-
-    /// A stage with this plan. Without a stage the wire forwards nothing; two stages would duplicate
-    /// every frame.
-    ///
-    /// # Errors
-    /// [`LabError::System`], usually because `CAP_NET_RAW` is missing.
-    pub fn stage(&self, plan: ImpairmentPlan) -> Result<Stage, LabError> {
-        let stage = Stage::open(&self.wire, plan)?;
-        let failed = LabError::system("cannot check whether the kernel stamps packets");
-        self.await_stamps().map_err(failed)?;
-        Ok(stage)
-    }
-
-    /// Sends frames from the wire to the sink until one has a stamp. The kernel starts to stamp, on
-    /// all interfaces, shortly after the first socket has requested stamps (`net_enable_timestamp` of
-    /// net/core/dev.c), and stops when the last such socket is closed.
-    fn await_stamps(&self) -> io::Result<()> {
-        let from = self.wire.run(|| FrameSocket::open(FAR))??;
-        let mut to = self.sink.run(|| FrameSocket::open(TAP_B))??;
-        loop {
-            from.send_probe()?;
-            to.wait(Span::from_secs(1))?;
-            while let Some(received) = to.receive()? {
-                if received.stamp.is_some() {
-                    return Ok(());
-                }
-            }
-        }
-    }
-
-    /// A reference capture at tap B.
-    ///
-    /// # Errors
-    /// [`LabError::System`], usually because `CAP_NET_RAW` is missing.
-    pub fn reference_capture(&self) -> Result<ReferenceCapture, LabError> {
-        ReferenceCapture::open(&self.sink)
     }
 
     /// Creates both links. The sending ends of packets come up last, and the sending ends of answers

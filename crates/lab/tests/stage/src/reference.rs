@@ -6,10 +6,11 @@ use std::thread;
 use std::time::Duration;
 
 use wirestamp_clock::{Time, Utc};
+use wirestamp_lab::TAP_B;
+use wirestamp_lab::wire::Wire;
 
-use super::socket::FrameSocket;
-use super::stage::NumberOf;
-use crate::{LabError, Netns, TAP_B};
+use crate::socket::FrameSocket;
+use crate::stage::NumberOf;
 
 /// Interval between reads. Waiting packets already have their stamps; a wake-up for each packet would
 /// cost more than reading it.
@@ -42,34 +43,20 @@ pub struct ReferenceReport {
 }
 
 impl ReferenceCapture {
-    /// Starts to capture.
+    /// Starts to capture at tap B.
     ///
     /// # Errors
-    /// [`LabError::System`], usually because `CAP_NET_RAW` is missing.
-    pub(super) fn open(sink: &Netns) -> Result<Self, LabError> {
-        let socket = sink
-            .run(|| FrameSocket::open(TAP_B))
-            .and_then(|opened| opened)
-            .map_err(LabError::system("cannot open the socket of the reference capture"))?;
-        Ok(Self { socket })
+    /// Usually because `CAP_NET_RAW` is missing.
+    pub fn open(wire: &Wire) -> io::Result<Self> {
+        Ok(Self { socket: wire.sink.run(|| FrameSocket::open(TAP_B))?? })
     }
 
     /// Captures until `stop` is set and all arrived packets are read. `read` counts the packets read.
     ///
     /// # Errors
-    /// [`LabError::System`] when the socket fails.
+    /// When the socket fails.
     pub fn run(
         mut self,
-        number_of: NumberOf<'_>,
-        stop: &AtomicBool,
-        read: &AtomicU64,
-    ) -> Result<ReferenceReport, LabError> {
-        self.capture(number_of, stop, read)
-            .map_err(LabError::system("cannot run the reference capture"))
-    }
-
-    fn capture(
-        &mut self,
         number_of: NumberOf<'_>,
         stop: &AtomicBool,
         read: &AtomicU64,

@@ -2,7 +2,7 @@
 
 use wirestamp_clock::{Span, Time, Utc};
 
-use super::plan::PlannedDelivery;
+use crate::plan::PlannedDelivery;
 
 /// Report of the frames that arrived at the stage.
 #[derive(Clone, Debug, Default)]

@@ -3,11 +3,11 @@
 /// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA
 /// 2014), with the constants of Vigna's splitmix64.c.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SplitMix64(u64);
+pub(crate) struct SplitMix64(u64);
 
 impl SplitMix64 {
     /// The generator with state `seed`.
-    pub(super) const fn new(seed: u64) -> Self {
+    pub(crate) const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -16,13 +16,13 @@ impl SplitMix64 {
     /// Generators with consecutive numbers are independent, because their states are outputs of a
     /// generator. With consecutive states, each packet would get the numbers of the previous packet,
     /// shifted by one.
-    pub(super) fn nth(seed: u64, number: u64) -> Self {
+    pub(crate) fn nth(seed: u64, number: u64) -> Self {
         let seed = Self::new(seed).next() ^ number;
         Self::new(Self::new(seed).next())
     }
 
     /// The next 64 bits.
-    pub(super) const fn next(&mut self) -> u64 {
+    pub(crate) const fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -32,17 +32,17 @@ impl SplitMix64 {
 
     /// The next number from 0 (inclusive) to 1 (exclusive).
     #[expect(clippy::cast_precision_loss, reason = "a double holds 53 bits exactly")]
-    pub(super) fn unit(&mut self) -> f64 {
+    pub(crate) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     /// True with probability `share`: never at 0, always at 1.
-    pub(super) fn happens(&mut self, share: f64) -> bool {
+    pub(crate) fn happens(&mut self, share: f64) -> bool {
         self.unit() < share
     }
 
     /// A uniformly distributed integer from 0 to `max`; 0 for a negative `max`.
-    pub(super) fn up_to(&mut self, max: i64) -> i64 {
+    pub(crate) fn up_to(&mut self, max: i64) -> i64 {
         let values = u128::try_from(max).unwrap_or(0) + 1;
         // The high half of the product (Lemire, "Fast random integer generation in an interval",
         // ACM TOMACS 29(1), 2019, without rejection) is below `values`, so at most `max`.

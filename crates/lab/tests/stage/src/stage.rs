@@ -4,15 +4,13 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use wirestamp_clock::{Span, Time, Utc};
+use wirestamp_lab::wire::{FAR, Wire};
+use wirestamp_lab::{TAP_A, TAP_B};
 
-use super::plan::ImpairmentPlan;
-use super::queue::Queue;
-use super::report::{SendTimes, StageReport, StagedPacket};
-use super::socket::{FrameSocket, now};
-use crate::{LabError, Netns, TAP_A};
-
-/// The wire's interface towards the sink.
-pub const FAR: &str = "far";
+use crate::plan::ImpairmentPlan;
+use crate::queue::Queue;
+use crate::report::{SendTimes, StageReport, StagedPacket};
+use crate::socket::{FrameSocket, now};
 
 /// Max frames received before due frames are sent.
 const BATCH: usize = 64;
@@ -22,7 +20,7 @@ const MIN_WAIT: Span = Span::from_micros(20);
 /// Returns the number of a frame, given from its Ethernet header; `None` if it is not a test packet.
 pub type NumberOf<'a> = &'a (dyn Fn(&[u8]) -> Option<u64> + Sync);
 
-/// Forwards frames between the two interfaces of a [`Wire`](super::Wire).
+/// Forwards frames between the two interfaces of a [`Wire`].
 ///
 /// Test packets are delayed, dropped and duplicated by the plan. Delays count from the kernel's stamp
 /// of the arrival, on the kernel's clock. No packet is sent before it is due; the actual send times
@@ -38,43 +36,29 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// A stage between the interfaces of `wire`. Frames are received from now on, and sent by
-    /// [`Stage::run`].
+    /// A stage between the interfaces of `wire`. Frames are received from now on, and sent by [`Stage::run`]. Without a
+    /// stage the wire forwards nothing; two stages would duplicate every frame.
     ///
     /// # Errors
-    /// [`LabError::System`], usually because `CAP_NET_RAW` is missing.
-    pub(super) fn open(wire: &Netns, plan: ImpairmentPlan) -> Result<Self, LabError> {
-        let open = || Ok((FrameSocket::open(TAP_A)?, FrameSocket::open(FAR)?));
-        let (near, far) = wire
-            .run(open)
-            .and_then(|opened| opened)
-            .map_err(LabError::system("cannot open the impairment stage's sockets"))?;
-        let (queue, report) = (Queue::default(), StageReport::default());
-        Ok(Self { plan, near, far, queue, report })
+    /// Usually because `CAP_NET_RAW` is missing.
+    pub fn open(wire: &Wire, plan: ImpairmentPlan) -> io::Result<Self> {
+        let open = || io::Result::Ok((FrameSocket::open(TAP_A)?, FrameSocket::open(FAR)?));
+        let (near, far) = wire.wire.run(open)??;
+        await_stamps(wire)?;
+        Ok(Self { plan, near, far, queue: Queue::default(), report: StageReport::default() })
     }
 
     /// Forwards frames until `stop` is set and all waiting frames are sent. `arrived` counts received
     /// test packets.
     ///
     /// # Errors
-    /// [`LabError::System`] when a frame cannot be received or sent.
+    /// When a frame cannot be received or sent.
     pub fn run(
         mut self,
         number_of: NumberOf<'_>,
         stop: &AtomicBool,
         arrived: &AtomicU64,
-    ) -> Result<StageReport, LabError> {
-        self.forward(number_of, stop, arrived)
-            .map_err(LabError::system("cannot forward frames in the impairment stage"))?;
-        Ok(self.report)
-    }
-
-    fn forward(
-        &mut self,
-        number_of: NumberOf<'_>,
-        stop: &AtomicBool,
-        arrived: &AtomicU64,
-    ) -> io::Result<()> {
+    ) -> io::Result<StageReport> {
         loop {
             // Read first, so that frames that arrived before the request are received after it.
             let stopping = stop.load(Ordering::Acquire);
@@ -89,7 +73,7 @@ impl Stage {
             }
         }
         self.report.missed = self.near.missed()? + self.far.missed()?;
-        Ok(())
+        Ok(self.report)
     }
 
     /// Receives arrived frames; returns whether there was any.
@@ -142,5 +126,22 @@ impl Stage {
         let max_wait = self.plan.delay.max(MIN_WAIT);
         let timeout = due.map_or(max_wait, |due| max_wait.min(due - now()));
         if timeout > Span::ZERO { self.far.wait(timeout) } else { Ok(()) }
+    }
+}
+
+/// Sends frames from the wire to the sink until one has a stamp. The kernel starts to stamp, on all interfaces, shortly
+/// after the first socket has requested stamps (`net_enable_timestamp` of net/core/dev.c), and stops when the last such
+/// socket is closed.
+fn await_stamps(wire: &Wire) -> io::Result<()> {
+    let from = wire.wire.run(|| FrameSocket::open(FAR))??;
+    let mut to = wire.sink.run(|| FrameSocket::open(TAP_B))??;
+    loop {
+        from.send_probe()?;
+        to.wait(Span::from_secs(1))?;
+        while let Some(received) = to.receive()? {
+            if received.stamp.is_some() {
+                return Ok(());
+            }
+        }
     }
 }
