@@ -7,7 +7,7 @@ RESULTS_FOLDER ?= wirestamp-results
 SOAK_SECONDS ?= 600
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo demo-mesh check test test-all test-aarch64 test-vm test-web bench bench-capture bench-flows accuracy soak fmt setup build build-mesh build-studies install-clock install-mesh \
+.PHONY: help demo demo-mesh check test test-all test-aarch64 test-vm test-web bench bench-capture bench-flows accuracy soak fmt setup setup-tests build build-mesh build-studies install-clock install-mesh \
 	fuzz study-quick results
 
 help: ## List the commands
@@ -19,25 +19,25 @@ demo: build ## Measure a call, a video and a burst across a bottleneck; print it
 demo-mesh: build-mesh ## Bring up a whole mesh in namespaces for half a minute, and compare its results with the truth
 	$(TARGET)/release/wirestamp lab mesh --for 30s
 
-check: setup ## Fast checks: formatting, prose, circles of imports, lints, documentation, unit tests (2 minutes when warm)
+check: setup-tests ## Fast checks: formatting, prose, circles of imports, lints, documentation, unit tests (2 minutes when warm)
 	tools/check
 
-test: setup ## All tests that this machine can run (as root: also those with real packets; 20 minutes)
+test: setup-tests ## All tests that this machine can run (as root: also those with real packets; 20 minutes)
 	tools/test
 
-test-all: setup ## What CI runs: check, test, the page, the fuzz targets, the virtual machine, quick studies
+test-all: setup-tests ## What CI runs: check, test, the page, the fuzz targets, the virtual machine, quick studies
 	tools/test-all
 
-test-web: setup ## Test the page of the mesh in Chromium, against a controller and probes (root; a minute after the build)
+test-web: setup-tests ## Test the page of the mesh in Chromium, against a controller and probes (root; a minute after the build)
 	tools/test-web
 
-test-vm: setup ## Test the kernel module, the HPET and netem in a virtual machine (downloads 90 MB)
+test-vm: setup-tests ## Test the kernel module, the HPET and netem in a virtual machine (downloads 90 MB)
 	tools/test-vm
 
 test-aarch64: ## Test the clock crate on an emulated CPU of that kind (downloads a compiler, 150 MB)
 	tools/test-aarch64
 
-bench: setup ## Measure what stamps, conversions, wake-ups, matching, collecting and active tests cost (root; on an idle machine)
+bench: setup-tests ## Measure what stamps, conversions, wake-ups, matching, collecting and active tests cost (root; on an idle machine)
 	$(CARGO) bench --quiet -p wirestamp-clock --bench sleep
 	$(CARGO) bench --quiet -p wirestamp-clock --bench stamp
 	$(CARGO) bench --quiet -p wirestamp-capture --bench softirq
@@ -46,25 +46,25 @@ bench: setup ## Measure what stamps, conversions, wake-ups, matching, collecting
 	tools/setup-active
 	$(CARGO) bench --quiet -p wirestamp --bench active -- $(ARGS)
 
-bench-capture: build ## Compare capture tools: loss, CPU time, stamps (root; 25 minutes, ARGS=--quick: 2)
+bench-capture: setup-tests build ## Compare capture tools: loss, CPU time, stamps (root; 25 minutes, ARGS=--quick: 2)
 	tools/setup-bench
 	$(CARGO) build --release --locked --manifest-path bench/netring/Cargo.toml --target-dir $(TARGET)/netring
 	$(CARGO) bench --locked --quiet -p wirestamp-studies --bench capture -- --output $(abspath $(BENCH_FOLDER)) $(ARGS)
 
-accuracy: setup ## Compare the wall clock with the system clock for 20 minutes, half of them busy
+accuracy: setup-tests ## Compare the wall clock with the system clock for 20 minutes, half of them busy
 	$(CARGO) bench --quiet -p wirestamp-clock --bench accuracy -- --seconds 600
 	$(CARGO) bench --quiet -p wirestamp-clock --bench accuracy -- --seconds 600 --busy
 
-soak: setup ## Capture 200,000 packets a second for 10 minutes: is memory flat, every packet accounted for
+soak: setup-tests ## Capture 200,000 packets a second for 10 minutes: is memory flat, every packet accounted for
 	$(CARGO) bench --quiet -p wirestamp --bench soak -- --seconds $(SOAK_SECONDS)
 
-bench-flows: setup ## Compare `flows` with capinfos and tshark on a capture of 1 GB (tshark takes minutes; ARGS="--rounds 1")
+bench-flows: setup-tests ## Compare `flows` with capinfos and tshark on a capture of 1 GB (tshark takes minutes; ARGS="--rounds 1")
 	$(CARGO) bench --quiet -p wirestamp --bench flows -- $(ARGS)
 
-study-quick: setup ## Run every study quickly and open the reports in Chromium (root; 15 minutes at the most)
+study-quick: setup-tests ## Run every study quickly and open the reports in Chromium (root; 15 minutes at the most)
 	tools/study-quick
 
-results: build-studies ## Run studies in full, all of them for hours, and archive them in docs/results (root; STUDIES="timers loss")
+results: setup-tests build-studies ## Run studies in full, all of them for hours, and archive them in docs/results (root; STUDIES="timers loss")
 	tools/archive-studies $(RESULTS_FOLDER) $(STUDIES)
 
 fmt: ## Format the code
@@ -87,8 +87,11 @@ install-clock: ## Install the clock's C library under PREFIX (by default /usr/lo
 install-mesh: build-mesh ## Install the command with the mesh and its services (systemd) under PREFIX in DESTDIR
 	tools/install-mesh
 
-fuzz: setup ## Fuzz every parser for a minute each (SECONDS_EACH=60)
+fuzz: setup-tests ## Fuzz every parser for a minute each (SECONDS_EACH=60)
 	tools/fuzz
 
-setup: ## Find what is missing to build and test, and install it (as root) or say how
+setup: ## Find what is missing to build, and install it (as root) or print the command that does
 	@tools/setup
+
+setup-tests: ## The same for what the tests need
+	@tools/setup --tests
