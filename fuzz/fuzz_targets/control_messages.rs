@@ -5,5 +5,4 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     wirestamp_capture::fuzzing::control_messages(bytes);
-    wirestamp_traffic::fuzzing::stamp_report(bytes);
 });

@@ -5,7 +5,7 @@ use libfuzzer_sys::fuzz_target;
 use wirestamp_packet::iperf3::{Counter, Iperf3, Recogniser};
 
 fuzz_target!(|payloads: Vec<&[u8]>| {
-    let mut recogniser = Recogniser::new();
+    let mut recogniser = Recogniser::default();
     for payload in payloads {
         let counters = [Counter::Bits32, Counter::Bits64];
         let heads = counters.map(|counter| Iperf3::parse(payload, counter));
@@ -13,7 +13,7 @@ fuzz_target!(|payloads: Vec<&[u8]>| {
             assert!(head.count > 0 && head.sent_micros / 1_000_000 <= u64::from(u32::MAX));
         }
         if recogniser.record(payload).is_some() {
-            assert!(heads.iter().any(Result::is_ok), "what makes it certain is of the test itself");
+            assert!(heads.iter().any(Option::is_some), "what makes it certain is of the test itself");
         }
     }
 });

@@ -2,9 +2,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use netlink_packet_route::RouteNetlinkMessage;
+use wirestamp_sys::netlink::messages;
 
 fuzz_target!(|input: (u16, &[u8])| {
     let (attribute, bytes) = input;
     wirestamp_capture::fuzzing::generic_netlink(bytes, attribute);
-    wirestamp_traffic::fuzzing::route_netlink(bytes);
+    let _ = messages::<RouteNetlinkMessage>(bytes);
 });

@@ -5,10 +5,10 @@ use libfuzzer_sys::fuzz_target;
 use wirestamp_traffic::Payload;
 
 fuzz_target!(|bytes: &[u8]| {
-    if let Ok(payload) = Payload::decode(bytes) {
+    if let Some(payload) = Payload::decode(bytes) {
         // The brief form is written by the kernel only, and comes out in the full one.
         let mut again = vec![0; bytes.len().max(Payload::MIN_BYTES)];
-        payload.encode(&mut again).expect("the buffer has room");
-        assert_eq!(Payload::decode(&again), Ok(payload));
+        payload.encode(&mut again);
+        assert_eq!(Payload::decode(&again), Some(payload));
     }
 });

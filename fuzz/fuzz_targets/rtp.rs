@@ -7,7 +7,7 @@ use wirestamp_packet::rtp::Rtp;
 fuzz_target!(|input: (u16, &[u8])| {
     let (on_wire, bytes) = input;
     for on_wire in [bytes.len(), usize::from(on_wire)] {
-        let Ok(rtp) = Rtp::parse(bytes, on_wire) else { continue };
+        let Some(rtp) = Rtp::parse(bytes, on_wire) else { continue };
         let _ = (rtp.marker(), rtp.payload_type(), rtp.sequence(), rtp.timestamp(), rtp.ssrc());
         if let Some(payload) = rtp.payload_range() {
             assert!(payload.start >= 12 && payload.start <= payload.end);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use wirestamp_clock::{Span, Time};
-use wirestamp_packet::sdp::{Encoding, RtpMedia, SessionDescription};
+use wirestamp_packet::sdp::{self, Encoding, RtpMedia};
 use wirestamp_packet::stamp::{ErrorEstimate, Format, Mode, Reflected, Sent, Stamped};
 use wirestamp_packet::{LinkType, Packet, rtp::Rtp};
 
@@ -116,7 +116,7 @@ fn session_description_agrees_with_tshark() {
             .concat();
     let theirs = by_tshark(&[datagram(5060, message.as_bytes())], &[], &fields);
 
-    let media = SessionDescription::find(message.as_bytes()).expect("a description").media;
+    let media = sdp::find(message.as_bytes()).expect("a description");
     let list = |write: &dyn Fn(&RtpMedia<'_>) -> String| {
         media.iter().map(write).collect::<Vec<_>>().join(",")
     };

@@ -64,8 +64,9 @@ fn test_payload(frame: &[u8]) -> Option<&[u8]> {
 /// What the stage is to know a datagram by, however wide its count is.
 fn number_of(frame: &[u8]) -> Option<u64> {
     let payload = test_payload(frame)?;
-    let mut heads = [Bits32, Bits64].into_iter().map(|counter| Iperf3::parse(payload, counter));
-    heads.find_map(Result::ok).map(|head| head.count)
+    let mut heads =
+        [Bits32, Bits64].into_iter().filter_map(|counter| Iperf3::parse(payload, counter));
+    heads.next().map(|head| head.count)
 }
 
 /// Waits until somebody listens on iperf3's port in `netns`.

@@ -144,7 +144,7 @@ mod tests {
                 let (intended, actual) = (Time::from_nanos(intended), Time::from_nanos(actual));
                 let payload = Payload { stream, sequence, intended, actual };
                 let mut expected = vec![0; length];
-                payload.encode(&mut expected).unwrap();
+                payload.encode(&mut expected);
                 let frame = datagram.write(&payload).to_vec();
                 prop_assert_eq!(datagram.write(&payload), &frame[..]);
                 let parsed = PacketHeaders::from_ethernet_slice(&frame).unwrap();
@@ -172,7 +172,7 @@ mod tests {
             let time = Time::from_nanos(7);
             let payload = Payload { stream: 1, sequence, intended: time, actual: time };
             let mut expected = vec![0; length];
-            payload.encode(&mut expected).unwrap();
+            payload.encode(&mut expected);
             let mut datagram = Datagram::without_headers(length);
             prop_assert_eq!(datagram.write(&payload), &expected[..]);
         }

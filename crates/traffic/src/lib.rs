@@ -16,9 +16,6 @@ mod arrivals;
 mod clock;
 mod datagram;
 mod egress;
-#[cfg(fuzzing)]
-#[doc(hidden)]
-pub mod fuzzing;
 pub mod live;
 mod mac;
 mod netlink;
@@ -39,7 +36,7 @@ pub use arrivals::StreamArrivals;
 pub use clock::{PacingClock, ServiceClock};
 pub use mac::MacAddress;
 pub use pattern::{Pattern, PatternError};
-pub use payload::{Payload, PayloadError, SEQUENCE_LOW_BYTE_OFFSET};
+pub use payload::{Payload, SEQUENCE_LOW_BYTE_OFFSET};
 pub use replay::{Replay, ReplayError, ReplayOptions, ReplayReport, Speed};
 pub use report::{SendReport, SentPacket, StreamReport};
 pub use schedule::StreamPlan;

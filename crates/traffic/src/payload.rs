@@ -20,7 +20,6 @@
 
 use std::ops::Range;
 
-use thiserror::Error;
 use wirestamp_clock::{Domain, RawStamp, Time, Utc};
 
 /// Offsets of the fields.
@@ -60,23 +59,6 @@ pub struct Payload {
     /// Actual send time: the clock's reading right before the system call. Not UTC for a live frame:
     /// see [`Payload::sent_monotonic`].
     pub actual: Time<Utc>,
-}
-
-/// A UDP payload that is not a test payload.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-pub enum PayloadError {
-    /// Too short for the fields.
-    #[error("{0} bytes are too short for a test payload of {min} or more", min = Payload::MIN_BYTES)]
-    TooShort(usize),
-    /// Without the magic number of a test payload.
-    #[error("not a test payload")]
-    Foreign,
-    /// An unsupported version.
-    #[error(
-        "cannot read a test payload of version {0}: this program supports versions up to {SHORT}; \
-         update the older program"
-    )]
-    Version(u16),
 }
 
 impl Payload {
@@ -131,41 +113,28 @@ impl Payload {
 
     /// Writes a whole payload: the fields, and the pattern in the rest of `buffer`.
     ///
-    /// # Errors
-    /// [`PayloadError::TooShort`] when `buffer` is shorter than [`Self::MIN_BYTES`]; `buffer` is
-    /// unchanged then.
-    pub fn encode(&self, buffer: &mut [u8]) -> Result<(), PayloadError> {
-        if buffer.len() < Self::MIN_BYTES {
-            return Err(PayloadError::TooShort(buffer.len()));
-        }
+    /// # Panics
+    /// When `buffer` is shorter than [`Self::MIN_BYTES`].
+    pub fn encode(&self, buffer: &mut [u8]) {
         Self::fill(buffer);
         self.write(buffer);
-        Ok(())
     }
 
-    /// Reads the fields of a received payload.
-    ///
-    /// # Errors
-    /// [`PayloadError`] when it is not a test payload. Never panics.
-    pub fn decode(bytes: &[u8]) -> Result<Self, PayloadError> {
+    /// Reads the fields of a received payload; `None` when it is not a test payload, or of another version.
+    #[must_use]
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
         if let Some((fields, _)) = bytes.split_first_chunk()
             && fields[field::MAGIC] == MAGIC
             && fields[field::VERSION] == SHORT.to_be_bytes()
         {
-            return Ok(Self::decode_short(fields));
+            return Some(Self::decode_short(fields));
         }
-        let Some((fields, _)) = bytes.split_first_chunk::<{ Self::MIN_BYTES }>() else {
-            return Err(PayloadError::TooShort(bytes.len()));
-        };
-        if fields[field::MAGIC] != MAGIC {
-            return Err(PayloadError::Foreign);
-        }
-        match u16::from_be_bytes(take(fields, field::VERSION)) {
-            VERSION => {}
-            other => return Err(PayloadError::Version(other)),
+        let (fields, _) = bytes.split_first_chunk::<{ Self::MIN_BYTES }>()?;
+        if fields[field::MAGIC] != MAGIC || fields[field::VERSION] != VERSION.to_be_bytes() {
+            return None;
         }
         let time = |at| Time::from_nanos(i64::from_be_bytes(take(fields, at)));
-        Ok(Self {
+        Some(Self {
             stream: u16::from_be_bytes(take(fields, field::STREAM)),
             sequence: u64::from_be_bytes(take(fields, field::SEQUENCE)),
             intended: time(field::INTENDED),
@@ -212,8 +181,8 @@ mod tests {
                 actual: Time::from_nanos(actual),
             };
             let mut buffer = vec![0; length];
-            payload.encode(&mut buffer).unwrap();
-            prop_assert_eq!(Payload::decode(&buffer), Ok(payload));
+            payload.encode(&mut buffer);
+            prop_assert_eq!(Payload::decode(&buffer), Some(payload));
             let low = buffer[usize::from(SEQUENCE_LOW_BYTE_OFFSET)];
             prop_assert_eq!(u64::from(low), sequence & 0xff);
         }
@@ -232,12 +201,14 @@ mod tests {
     }
 
     #[test]
-    fn foreign_payload_differs_from_newer_version() {
+    fn foreign_and_newer_payloads_are_rejected() {
         let mut buffer = [0; 40];
-        assert_eq!(Payload::decode(&buffer[..31]), Err(PayloadError::TooShort(31)));
-        assert_eq!(Payload::decode(&buffer), Err(PayloadError::Foreign));
+        assert_eq!(Payload::decode(&buffer), None);
+        buffer[..6].copy_from_slice(b"WSTP\0\x01");
+        assert!(Payload::decode(&buffer).is_some());
+        assert_eq!(Payload::decode(&buffer[..31]), None);
         buffer[..6].copy_from_slice(b"WSTP\0\x03");
-        assert_eq!(Payload::decode(&buffer), Err(PayloadError::Version(3)));
+        assert_eq!(Payload::decode(&buffer), None);
     }
 
     #[test]
@@ -255,7 +226,7 @@ mod tests {
         let payload = Payload::decode(&short).unwrap();
         assert_eq!((payload.stream, payload.sequence), (0, 5));
         assert_eq!(payload.sent_monotonic().unwrap().value, (1 << 56) - 1);
-        assert_eq!(Payload::decode(&short[..17]), Err(PayloadError::TooShort(17)));
+        assert_eq!(Payload::decode(&short[..17]), None);
         assert_eq!(Payload::live(7, 17), None);
     }
 

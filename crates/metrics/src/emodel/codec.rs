@@ -31,62 +31,44 @@ pub enum Codec {
     GsmEnhancedFullRate,
 }
 
+/// Each codec in the order of its enum with its name on the command line and in documents; its equipment impairment
+/// factor Ie without packet loss, on the scale of R; and its packet-loss robustness factor Bpl. These are the provisional
+/// planning values of G.113 Appendix I. Bpl is valid for packets of 10 ms (G.711), 20 ms (G.729A, GSM) and 30 ms
+/// (G.723.1); `None` where the table has no row for the codec.
+const CODECS: [(Codec, &str, f64, Option<f64>); 8] = [
+    (Codec::G711, "g711", 0.0, Some(4.3)),
+    (Codec::G711Concealing, "g711-plc", 0.0, Some(25.1)),
+    (Codec::G7231Low, "g723.1-5.3", 19.0, None),
+    (Codec::G7231High, "g723.1-6.3", 15.0, Some(16.1)),
+    (Codec::G729, "g729", 10.0, None),
+    (Codec::G729A, "g729a", 11.0, Some(19.0)),
+    (Codec::GsmFullRate, "gsm-fr", 20.0, None),
+    (Codec::GsmEnhancedFullRate, "gsm-efr", 5.0, Some(10.0)),
+];
+
 impl Codec {
     /// All codecs.
-    pub const ALL: [Self; 8] = [
-        Self::G711,
-        Self::G711Concealing,
-        Self::G7231Low,
-        Self::G7231High,
-        Self::G729,
-        Self::G729A,
-        Self::GsmFullRate,
-        Self::GsmEnhancedFullRate,
-    ];
+    #[must_use]
+    pub fn all() -> [Self; 8] {
+        CODECS.map(|(codec, ..)| codec)
+    }
 
     /// Name on the command line and in documents.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::G711 => "g711",
-            Self::G711Concealing => "g711-plc",
-            Self::G7231Low => "g723.1-5.3",
-            Self::G7231High => "g723.1-6.3",
-            Self::G729 => "g729",
-            Self::G729A => "g729a",
-            Self::GsmFullRate => "gsm-fr",
-            Self::GsmEnhancedFullRate => "gsm-efr",
-        }
+        CODECS[self as usize].1
     }
 
-    /// Equipment impairment factor Ie without packet loss, on the scale of R: G.113 Appendix I, provisional planning
-    /// values of Ie.
+    /// Equipment impairment factor Ie without packet loss, on the scale of R.
     #[must_use]
     pub const fn equipment_impairment(self) -> f64 {
-        match self {
-            Self::G711 | Self::G711Concealing => 0.0,
-            Self::G7231Low => 19.0,
-            Self::G7231High => 15.0,
-            Self::G729 => 10.0,
-            Self::G729A => 11.0,
-            Self::GsmFullRate => 20.0,
-            Self::GsmEnhancedFullRate => 5.0,
-        }
+        CODECS[self as usize].2
     }
 
-    /// Packet-loss robustness factor Bpl: G.113 Appendix I, provisional planning values of Ie and Bpl. Valid for
-    /// packets of 10 ms (G.711), 20 ms (G.729A, GSM) and 30 ms (G.723.1). `None` where the table has no row for the
-    /// codec.
+    /// Packet-loss robustness factor Bpl; `None` if unknown.
     #[must_use]
     pub const fn loss_robustness(self) -> Option<f64> {
-        match self {
-            Self::G711 => Some(4.3),
-            Self::G711Concealing => Some(25.1),
-            Self::G7231High => Some(16.1),
-            Self::G729A => Some(19.0),
-            Self::GsmEnhancedFullRate => Some(10.0),
-            Self::G7231Low | Self::G729 | Self::GsmFullRate => None,
-        }
+        CODECS[self as usize].3
     }
 }
 
@@ -98,14 +80,14 @@ impl fmt::Display for Codec {
 
 /// Error for an unknown codec name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("choose among {}", Codec::ALL.map(Codec::name).join(", "))]
+#[error("choose among {}", Codec::all().map(Codec::name).join(", "))]
 pub struct UnknownCodec;
 
 impl FromStr for Codec {
     type Err = UnknownCodec;
 
     fn from_str(name: &str) -> Result<Self, UnknownCodec> {
-        Self::ALL.into_iter().find(|codec| codec.name() == name).ok_or(UnknownCodec)
+        Self::all().into_iter().find(|codec| codec.name() == name).ok_or(UnknownCodec)
     }
 }
 
@@ -115,7 +97,7 @@ mod tests {
 
     #[test]
     fn every_codec_has_a_name_that_leads_to_it() {
-        for codec in Codec::ALL {
+        for codec in Codec::all() {
             assert_eq!(codec.to_string().parse(), Ok(codec));
         }
         assert!("opus".parse::<Codec>().unwrap_err().to_string().contains("g711, g711-plc"));

@@ -48,7 +48,7 @@ fn nan_input_gives_nan() {
 
 #[test]
 fn without_loss_a_codec_costs_its_impairment() {
-    for codec in Codec::ALL {
+    for codec in Codec::all() {
         let parameters = Parameters::of_call(codec, Span::ZERO, 0.0, 1.0).expect("no loss");
         assert_eq!(parameters.rating().equipment, codec.equipment_impairment());
     }

@@ -128,9 +128,7 @@ impl Candidate {
         let mut head = [0; PREFIX_BYTES];
         let length = payload.len().min(PREFIX_BYTES);
         head[..length].copy_from_slice(&payload[..length]);
-        if Iperf3::parse(&head, Counter::Bits32).is_ok()
-            || Iperf3::parse(&head, Counter::Bits64).is_ok()
-        {
+        if [Counter::Bits32, Counter::Bits64].iter().any(|it| Iperf3::parse(&head, *it).is_some()) {
             self.kept.push((head, time));
         }
         counter.map(|counter| Test::of(&self.kept, counter, self.opened, missed))
@@ -146,7 +144,7 @@ impl Test {
         opened: bool,
         missed: &mut CaptureLosses,
     ) -> Self {
-        let first = kept.iter().find_map(|(head, _)| Iperf3::parse(head, counter).ok());
+        let first = kept.iter().find_map(|(head, _)| Iperf3::parse(head, counter));
         let before = first.filter(|_| !opened).map_or(0, |first| first.count - 1);
         let mut numbers = Numbers::default();
         numbers.record(Step::Ahead(before));
@@ -166,7 +164,7 @@ impl Test {
     }
 
     fn record(&mut self, payload: &[u8], time: Time<Utc>, missed: &mut CaptureLosses) {
-        let Ok(datagram) = Iperf3::parse(payload, self.counter) else { return };
+        let Some(datagram) = Iperf3::parse(payload, self.counter) else { return };
         self.stream.record(&datagram, time);
         match self.numbers.record(Step::Ahead(datagram.count)) {
             ArrivalKind::Ahead { skipped } => {

@@ -132,7 +132,7 @@ impl FlowMonitor {
         let Flow { key, rest, content, .. } = table.flow(place);
         let on_wire = packet.payload_length().unwrap_or(packet.payload().len());
         let Content::Udp(media) = content else { return };
-        let Ok(rtp) = Rtp::parse(packet.payload(), on_wire) else {
+        let Some(rtp) = Rtp::parse(packet.payload(), on_wire) else {
             media.test.record(packet.payload(), time, missed);
             return rest.record(length, time, config.train_gap);
         };

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
 use wirestamp_packet::FlowKey;
-use wirestamp_packet::sdp::{RtpMedia, SessionDescription};
+use wirestamp_packet::sdp::{self, RtpMedia};
 
 use super::encoding::Encoding;
 
@@ -37,7 +37,7 @@ impl Announcements {
 
     #[cold]
     fn note(&mut self, message: &[u8]) {
-        let media = SessionDescription::find(message).unwrap_or_default().media;
+        let media = sdp::find(message).unwrap_or_default();
         for medium in &media {
             let Some(address) = medium.address else { continue };
             for number in 0..medium.port_count.min(MAX_PORTS) {

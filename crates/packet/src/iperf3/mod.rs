@@ -26,20 +26,6 @@ pub enum Counter {
     Bits64,
 }
 
-/// Reason why a datagram does not belong to an iperf3 test.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotIperf3 {
-    /// Too few bytes for clock and count, or too few were captured.
-    #[error("{0} bytes are too few for clock and count of an iperf3 datagram")]
-    TooShort(usize),
-    /// Invalid microseconds.
-    #[error("{0} microseconds are a second or more")]
-    Micros(u32),
-    /// Tests count from 1.
-    #[error("the datagram's count is 0, and iperf3 counts from 1")]
-    Count,
-}
-
 /// Head of an iperf3 datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Iperf3 {
@@ -53,26 +39,17 @@ pub struct Iperf3 {
 impl Iperf3 {
     /// Parses the head of a datagram's payload, with the width of counts that [`Recogniser`] found.
     ///
-    /// # Errors
-    /// See [`NotIperf3`].
-    pub fn parse(payload: &[u8], counter: Counter) -> Result<Self, NotIperf3> {
-        let word = |offset: usize| {
-            let bytes = payload.get(offset..).and_then(<[u8]>::first_chunk);
-            bytes.map(|bytes| u32::from_be_bytes(*bytes)).ok_or(NotIperf3::TooShort(payload.len()))
-        };
+    /// `None` if it is too short, a second has a million microseconds or more, or the count is 0: tests count from 1.
+    #[must_use]
+    pub fn parse(payload: &[u8], counter: Counter) -> Option<Self> {
+        let word = |offset: usize| Some(u32::from_be_bytes(*payload.get(offset..)?.first_chunk()?));
         let (seconds, micros, count) = (word(0)?, word(4)?, word(8)?);
         let count = match counter {
             Counter::Bits32 => count.into(),
             Counter::Bits64 => u64::from(count) << 32 | u64::from(word(12)?),
         };
-        if micros >= MICROS_PER_SECOND {
-            return Err(NotIperf3::Micros(micros));
-        }
-        if count == 0 {
-            return Err(NotIperf3::Count);
-        }
         let sent_micros = u64::from(seconds) * u64::from(MICROS_PER_SECOND) + u64::from(micros);
-        Ok(Self { sent_micros, count })
+        (micros < MICROS_PER_SECOND && count > 0).then_some(Self { sent_micros, count })
     }
 }
 
@@ -97,12 +74,12 @@ mod tests {
     fn invalid_heads_are_rejected() {
         let parse = |bytes: &[u8]| Iperf3::parse(bytes, Counter::Bits32);
         let good = payload(7_000_001, 3, Counter::Bits32);
-        assert_eq!(parse(&good), Ok(Iperf3 { sent_micros: 7_000_001, count: 3 }));
-        assert_eq!(parse(&good[..11]), Err(NotIperf3::TooShort(11)));
-        assert_eq!(Iperf3::parse(&good[..15], Counter::Bits64), Err(NotIperf3::TooShort(15)));
-        assert_eq!(parse(&payload(7, 0, Counter::Bits32)), Err(NotIperf3::Count));
+        assert_eq!(parse(&good), Some(Iperf3 { sent_micros: 7_000_001, count: 3 }));
+        assert_eq!(parse(&good[..11]), None);
+        assert_eq!(Iperf3::parse(&good[..15], Counter::Bits64), None);
+        assert_eq!(parse(&payload(7, 0, Counter::Bits32)), None);
         let late = [0, 0, 0, 1, 0, 0x0f, 0x42, 0x40, 0, 0, 0, 1];
-        assert_eq!(parse(&late), Err(NotIperf3::Micros(1_000_000)));
+        assert_eq!(parse(&late), None);
     }
 
     proptest! {
@@ -116,7 +93,7 @@ mod tests {
                 false => (Counter::Bits32, count % u64::from(u32::MAX) + 1),
             };
             let read = Iperf3::parse(&payload(sent_micros, count, counter), counter);
-            prop_assert_eq!(read, Ok(Iperf3 { sent_micros, count }));
+            prop_assert_eq!(read, Some(Iperf3 { sent_micros, count }));
         }
 
         #[test]

@@ -32,8 +32,8 @@ impl Recogniser {
     /// A test with counts of 64 bits has 0 at the position of 32-bit counts, for its first four thousand million
     /// datagrams. In the other case neighbours are too far apart.
     pub fn record(&mut self, payload: &[u8]) -> Option<Counter> {
-        let narrow = self.narrow.record(Iperf3::parse(payload, Counter::Bits32).ok());
-        let wide = self.wide.record(Iperf3::parse(payload, Counter::Bits64).ok());
+        let narrow = self.narrow.record(Iperf3::parse(payload, Counter::Bits32));
+        let wide = self.wide.record(Iperf3::parse(payload, Counter::Bits64));
         match (narrow, wide) {
             (true, _) => Some(Counter::Bits32),
             (false, true) => Some(Counter::Bits64),

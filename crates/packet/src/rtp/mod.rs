@@ -26,28 +26,6 @@ const EXTENSION_HEADER: usize = 4;
 /// payload types 64 to 95 with the marker set, which are not allowed together with RTCP.
 const RTCP_TYPES: RangeInclusive<u8> = 192..=223;
 
-/// Reason why a datagram is not RTP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotRtp {
-    /// The headers take more bytes than the datagram had on the wire.
-    #[error("the datagram is too short for an RTP header")]
-    TooShort,
-    /// The headers take more bytes than were captured: RTP cannot be confirmed.
-    #[error(
-        "cannot parse the datagram as RTP: it ends inside the RTP header; capture with a longer snap length"
-    )]
-    CutShort,
-    /// The version is not 2.
-    #[error("the datagram has version {0} instead of RTP's version 2")]
-    Version(u8),
-    /// The datagram is RTCP, of this packet type.
-    #[error("the datagram is RTCP, packet type {0}")]
-    Rtcp(u8),
-    /// The declared padding is empty, or longer than the bytes after the headers.
-    #[error("the datagram declares {0} bytes of padding, which it cannot have")]
-    Padding(u8),
-}
-
 /// An RTP packet inside a datagram; borrows the datagram's bytes.
 ///
 /// Bytes that pass [`parse`](Self::parse) may be RTP, but so does one in four random datagrams: only several of one
@@ -70,23 +48,20 @@ impl<'a> Rtp<'a> {
     /// `captured` are the captured bytes of a datagram's payload, `on_wire` is its length on the wire:
     /// [`Packet::payload`](crate::Packet::payload) and [`Packet::payload_length`](crate::Packet::payload_length).
     ///
-    /// # Errors
-    /// See [`NotRtp`].
-    pub fn parse(captured: &'a [u8], on_wire: usize) -> Result<Self, NotRtp> {
+    /// `None` if the datagram is not RTP: too short for its headers, of another version, RTCP, with impossible padding,
+    /// or captured without all its headers.
+    #[must_use]
+    pub fn parse(captured: &'a [u8], on_wire: usize) -> Option<Self> {
         let captured = &captured[..captured.len().min(on_wire)];
         // The most selective checks come first, so that most other datagrams are rejected for their content and not
         // for their length.
-        let flags = *captured.get(field::FLAGS).ok_or(too_short(1, on_wire))?;
-        if flags >> 6 != 2 {
-            return Err(NotRtp::Version(flags >> 6));
+        let flags = *captured.get(field::FLAGS)?;
+        if flags >> 6 != 2 || RTCP_TYPES.contains(captured.get(field::MARKER_AND_TYPE)?) {
+            return None;
         }
-        let second = *captured.get(field::MARKER_AND_TYPE).ok_or(too_short(2, on_wire))?;
-        if RTCP_TYPES.contains(&second) {
-            return Err(NotRtp::Rtcp(second));
-        }
-        let header = header_length(flags, captured, on_wire)?;
+        let header = header_length(flags, captured)?;
         let padding = padding(flags, &captured[header..], on_wire - header)?;
-        Ok(Self { captured, header, on_wire, padding })
+        Some(Self { captured, header, on_wire, padding })
     }
 
     /// The marker bit: in audio the first packet after silence, in video the last one of a frame
@@ -134,35 +109,28 @@ impl<'a> Rtp<'a> {
     }
 }
 
-/// Error for `needed` bytes that were not captured.
-fn too_short(needed: usize, on_wire: usize) -> NotRtp {
-    if on_wire < needed { NotRtp::TooShort } else { NotRtp::CutShort }
-}
-
 /// Length of all headers, which were captured completely.
-fn header_length(flags: u8, captured: &[u8], on_wire: usize) -> Result<usize, NotRtp> {
+fn header_length(flags: u8, captured: &[u8]) -> Option<usize> {
     let mut length = field::CSRC + 4 * usize::from(flags & 0x0f);
     if flags & 0x10 != 0 {
         let after = length + EXTENSION_HEADER;
-        let words = captured.get(length + 2..after).and_then(<[u8]>::first_chunk);
-        let words = words.ok_or(too_short(after, on_wire))?;
+        let words = captured.get(length + 2..after)?.first_chunk()?;
         length = after + 4 * usize::from(u16::from_be_bytes(*words));
     }
-    if captured.len() < length { Err(too_short(length, on_wire)) } else { Ok(length) }
+    (captured.len() >= length).then_some(length)
 }
 
 /// Bytes of padding among the `on_wire` bytes after the headers, if their count was captured. The last byte is the
 /// count, which includes itself (RFC 3550 section 5.1).
-fn padding(flags: u8, captured: &[u8], on_wire: usize) -> Result<Option<u8>, NotRtp> {
+fn padding(flags: u8, captured: &[u8], on_wire: usize) -> Option<Option<u8>> {
     if flags & 0x20 == 0 {
-        return Ok(Some(0));
+        return Some(Some(0));
     }
-    match captured.last() {
-        _ if captured.len() < on_wire => Ok(None),
-        None => Err(NotRtp::Padding(0)),
-        Some(count) if *count == 0 || usize::from(*count) > on_wire => Err(NotRtp::Padding(*count)),
-        Some(count) => Ok(Some(*count)),
+    if captured.len() < on_wire {
+        return Some(None);
     }
+    let count = captured.last().filter(|count| (1..=on_wire).contains(&usize::from(**count)))?;
+    Some(Some(*count))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::*;
 /// PCMU, sequence number 0x1234, timestamp 160, two bytes of payload.
 const CALL: [u8; 14] = [0x80, 0, 0x12, 0x34, 0, 0, 0, 160, 0xde, 0xad, 0xbe, 0xef, 7, 8];
 
-fn parse(bytes: &[u8]) -> Result<Rtp<'_>, NotRtp> {
+fn parse(bytes: &[u8]) -> Option<Rtp<'_>> {
     Rtp::parse(bytes, bytes.len())
 }
 
@@ -44,28 +44,27 @@ fn extension_and_payload_may_be_empty() {
 
 #[test]
 fn other_datagrams_are_rejected() {
-    let refused = |bytes: &[u8]| parse(bytes).expect_err("not RTP");
-    assert_eq!(refused(&[]), NotRtp::TooShort);
-    assert_eq!(refused(&CALL[..11]), NotRtp::TooShort);
-    for (version, flags) in [(0, 0x00), (1, 0x40), (3, 0xc0)] {
-        assert_eq!(refused(&packet(flags, 0, &[])), NotRtp::Version(version));
+    let is_rejected = |bytes: &[u8]| parse(bytes).is_none();
+    assert!(is_rejected(&[]) && is_rejected(&CALL[..11]));
+    for flags in [0x00, 0x40, 0xc0] {
+        assert!(is_rejected(&packet(flags, 0, &[])), "version {}", flags >> 6);
     }
-    assert_eq!(refused(&packet(0x81, 0, &[])), NotRtp::TooShort, "a source that is not there");
-    assert_eq!(refused(&packet(0x90, 0, &[0, 0, 0, 1])), NotRtp::TooShort, "an extension");
+    assert!(is_rejected(&packet(0x81, 0, &[])), "a source that is not there");
+    assert!(is_rejected(&packet(0x90, 0, &[0, 0, 0, 1])), "an extension");
     for count in [0, 3] {
-        assert_eq!(refused(&packet(0xa0, 0, &[7, count])), NotRtp::Padding(count));
+        assert!(is_rejected(&packet(0xa0, 0, &[7, count])), "{count} bytes of padding");
     }
-    assert_eq!(refused(&packet(0xa0, 0, &[])), NotRtp::Padding(0));
+    assert!(is_rejected(&packet(0xa0, 0, &[])));
 }
 
 #[test]
-fn rtcp_is_recognised_by_its_packet_type() {
+fn rtcp_is_rejected_by_its_packet_type() {
     // Sender report, receiver report, feedback and extended report; then RTP with a marker.
     for packet_type in [192, 200, 201, 205, 207, 223] {
-        assert_eq!(parse(&packet(0x80, packet_type, &[])), Err(NotRtp::Rtcp(packet_type)));
+        assert_eq!(parse(&packet(0x80, packet_type, &[])), None);
     }
     for second in [0, 127, 0x80, 0x80 | 34, 191, 224, 255] {
-        assert!(parse(&packet(0x80, second, &[])).is_ok(), "{second}");
+        assert!(parse(&packet(0x80, second, &[])).is_some(), "{second}");
     }
 }
 
@@ -76,8 +75,8 @@ fn truncated_packet_keeps_its_fields_and_length() {
     let padded = packet(0xa0, 0, &[7, 8]);
     let rtp = Rtp::parse(&padded, 172).expect("RTP");
     assert_eq!(rtp.payload_range(), None);
-    assert_eq!(Rtp::parse(&CALL[..11], 172), Err(NotRtp::CutShort));
-    assert_eq!(Rtp::parse(&packet(0x90, 0, &[0, 0, 0, 9]), 172), Err(NotRtp::CutShort));
+    assert_eq!(Rtp::parse(&CALL[..11], 172), None);
+    assert_eq!(Rtp::parse(&packet(0x90, 0, &[0, 0, 0, 9]), 172), None);
 }
 
 proptest! {
@@ -90,7 +89,7 @@ proptest! {
         if let (true, Some(flags)) = (of_version_2, bytes.first_mut()) {
             *flags = 0x80 | *flags & 0x3f;
         }
-        if let Ok(rtp) = Rtp::parse(&bytes, on_wire) {
+        if let Some(rtp) = Rtp::parse(&bytes, on_wire) {
             let _ = (rtp.marker(), rtp.payload_type(), rtp.sequence(), rtp.timestamp(), rtp.ssrc());
             if let Some(payload) = rtp.payload_range() {
                 prop_assert!(payload.start >= 12 && payload.start <= payload.end);

@@ -7,14 +7,6 @@ use std::net::IpAddr;
 use crate::rtp::StaticPayloadType;
 use line::Medium;
 
-/// The RTP media of a session description; borrows the description's bytes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SessionDescription<'a> {
-    /// The media sent by RTP, in the order of their descriptions. Those with port 0 are left out, because they are
-    /// rejected (RFC 3264 section 6).
-    pub media: Vec<RtpMedia<'a>>,
-}
-
 /// One RTP medium of a session: an `m=` line and the lines that belong to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RtpMedia<'a> {
@@ -49,25 +41,24 @@ pub struct Encoding<'a> {
     pub clock_rate_hz: u32,
 }
 
-impl<'a> SessionDescription<'a> {
-    /// Finds the session description in a message: one that is alone, or a part of the body of SIP (RFC 3261), RTSP
-    /// or any other protocol with lines of text. It begins with the first line `v=0`, and ends before the first line
-    /// that is not `letter=value`.
-    ///
-    /// `None` if the message has no such line.
-    #[must_use]
-    pub fn find(message: &'a [u8]) -> Option<Self> {
-        let mut lines = message.split_inclusive(|byte| *byte == b'\n');
-        lines.find(|line| line.trim_ascii_end() == b"v=0" && line.ends_with(b"\n"))?;
-        let mut reader = Reader::default();
-        for line in lines {
-            let [kind, b'=', value @ ..] = line else { break };
-            // Unreadable lines are skipped. So is an unterminated last line: a capture may have truncated it, and a
-            // port without its last digit is another port.
-            let _ = reader.read(*kind, value);
-        }
-        Some(reader.description)
+/// Finds the session description in a message, and returns its RTP media in order, without those with port 0, which are
+/// rejected (RFC 3264 section 6).
+///
+/// The description is alone, or a part of the body of SIP (RFC 3261), RTSP or any other protocol with lines of text. It
+/// begins with the first line `v=0`, and ends before the first line that is not `letter=value`. `None` if the message has
+/// no such line.
+#[must_use]
+pub fn find(message: &[u8]) -> Option<Vec<RtpMedia<'_>>> {
+    let mut lines = message.split_inclusive(|byte| *byte == b'\n');
+    lines.find(|line| line.trim_ascii_end() == b"v=0" && line.ends_with(b"\n"))?;
+    let mut reader = Reader::default();
+    for line in lines {
+        let [kind, b'=', value @ ..] = line else { break };
+        // Unreadable lines are skipped. So is an unterminated last line: a capture may have truncated it, and a port
+        // without its last digit is another port.
+        let _ = reader.read(*kind, value);
     }
+    Some(reader.media)
 }
 
 /// Scope of the following lines.
@@ -87,7 +78,7 @@ struct Reader<'a> {
     scope: Scope,
     /// Default address of the media.
     session: Option<IpAddr>,
-    description: SessionDescription<'a>,
+    media: Vec<RtpMedia<'a>>,
 }
 
 impl<'a> Reader<'a> {
@@ -103,7 +94,7 @@ impl<'a> Reader<'a> {
             }
             (b'c', Scope::Session) => self.session = line::connection(text(value)?)?,
             (b'c', Scope::Medium) => {
-                let medium = self.description.media.last_mut()?;
+                let medium = self.media.last_mut()?;
                 medium.address = text(value).and_then(line::connection).flatten();
             }
             (b'a', Scope::Medium) => self.attribute(value)?,
@@ -114,12 +105,12 @@ impl<'a> Reader<'a> {
 
     fn begin(&mut self, mut medium: RtpMedia<'a>) {
         medium.address = self.session;
-        self.description.media.push(medium);
+        self.media.push(medium);
         self.scope = Scope::Medium;
     }
 
     fn attribute(&mut self, value: &'a [u8]) -> Option<()> {
-        let medium = self.description.media.last_mut()?;
+        let medium = self.media.last_mut()?;
         if let Some(value) = value.strip_prefix(b"rtpmap:") {
             let (payload_type, encoding) = line::rtpmap(text(value)?)?;
             let mut formats = medium.formats.iter_mut();

@@ -21,16 +21,15 @@ const SIP: &str = "INVITE sip:bob@example.com SIP/2.0\r\n\
     c: application/sdp\r\n\
     \r\n";
 
-fn find(message: &str) -> SessionDescription<'_> {
-    SessionDescription::find(message.as_bytes()).expect("a session description")
+fn media(message: &str) -> Vec<RtpMedia<'_>> {
+    find(message.as_bytes()).expect("a session description")
 }
 
 /// The media of a description with these lines after `v=0`.
 fn read(lines: &[&str]) -> Vec<(Option<String>, u16)> {
     let message = format!("v=0\n{}\n", lines.join("\n"));
-    let found = find(&message);
     let address = |medium: &RtpMedia<'_>| medium.address.map(|address| address.to_string());
-    found.media.iter().map(|it| (address(it), it.port)).collect()
+    media(&message).iter().map(|it| (address(it), it.port)).collect()
 }
 
 /// Each format as `type name/clock`.
@@ -46,8 +45,8 @@ fn formats(medium: &RtpMedia<'_>) -> Vec<String> {
 
 #[test]
 fn offer_has_destinations_and_formats() {
-    let description = find(OFFER);
-    let [audio, video] = &description.media[..] else { panic!("two media: {description:?}") };
+    let media = media(OFFER);
+    let [audio, video] = &media[..] else { panic!("two media: {media:?}") };
     assert_eq!((audio.kind, video.kind), ("audio", "video"));
     assert_eq!((audio.port, audio.port_count), (49170, 1));
     assert_eq!(audio.address, "192.0.2.1".parse().ok());
@@ -59,19 +58,19 @@ fn offer_has_destinations_and_formats() {
 
 #[test]
 fn description_is_found_in_sip_and_multipart() {
-    let alone = find(OFFER);
-    assert_eq!(find(&format!("{SIP}{OFFER}")), alone);
+    let alone = media(OFFER);
+    assert_eq!(media(&format!("{SIP}{OFFER}")), alone);
     let parts = format!("{SIP}--part\r\n\r\n{OFFER}--part\r\nm=audio 1 RTP/AVP 0\r\n");
-    assert_eq!(find(&parts), alone);
-    assert_eq!(find(&OFFER.replace("\r\n", "\n")), alone);
+    assert_eq!(media(&parts), alone);
+    assert_eq!(media(&OFFER.replace("\r\n", "\n")), alone);
     for other in ["", SIP, "v=0", "v=1\r\n", "xv=0\r\nm=audio 1 RTP/AVP 0\r\n"] {
-        assert_eq!(SessionDescription::find(other.as_bytes()), None, "{other:?}");
+        assert_eq!(find(other.as_bytes()), None, "{other:?}");
     }
 }
 
 #[test]
 fn other_and_rejected_media_are_left_out() {
-    let media = read(&[
+    let found = read(&[
         "c=IN IP4 192.0.2.1",
         "m=application 9 UDP/DTLS/SCTP webrtc-datachannel",
         "c=IN IP4 192.0.2.9",
@@ -81,7 +80,7 @@ fn other_and_rejected_media_are_left_out() {
         "m=video 7002 UDP/TLS/RTP/SAVPF 31",
     ]);
     let here = Some("192.0.2.1".to_owned());
-    assert_eq!(media, [(here.clone(), 7000), (here, 7002)]);
+    assert_eq!(found, [(here.clone(), 7000), (here, 7002)]);
 }
 
 #[test]
@@ -96,8 +95,8 @@ fn groups_names_and_holds_are_parsed() {
         ("c=IN IP4 192.0.2.7\nc=IN IP4 192.0.2.8", Some("192.0.2.8")),
     ];
     for (line, address) in cases {
-        let media = read(&["c=IN IP4 192.0.2.1", "m=audio 7000 RTP/AVP 0", line]);
-        assert_eq!(media, [(address.map(str::to_owned), 7000)], "{line}");
+        let found = read(&["c=IN IP4 192.0.2.1", "m=audio 7000 RTP/AVP 0", line]);
+        assert_eq!(found, [(address.map(str::to_owned), 7000)], "{line}");
     }
 }
 
@@ -130,16 +129,16 @@ fn unreadable_address_does_not_fall_back_to_the_session() {
 #[test]
 fn truncated_line_is_ignored() {
     let cut = "v=0\r\nc=IN IP4 192.0.2.1\r\nm=audio 7000 RTP/AVP 0\r\nm=video 7002 RTP/AVP 3";
-    assert_eq!(find(cut).media.len(), 1);
-    assert_eq!(SessionDescription::find(&cut.as_bytes()[..4]), None);
+    assert_eq!(media(cut).len(), 1);
+    assert_eq!(find(&cut.as_bytes()[..4]), None);
 }
 
 proptest! {
     #[test]
     fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let message = [b"v=0\n", &bytes[..]].concat();
-        prop_assert!(SessionDescription::find(&message).is_some());
-        let _ = SessionDescription::find(&bytes);
+        prop_assert!(find(&message).is_some());
+        let _ = find(&bytes);
     }
 
     #[test]
@@ -153,7 +152,7 @@ proptest! {
             message[place] = byte;
         }
         message.truncate(kept.index(message.len() + 1));
-        for medium in SessionDescription::find(&message).unwrap_or_default().media {
+        for medium in find(&message).unwrap_or_default() {
             prop_assert!(medium.port != 0 && medium.formats.len() <= 128);
             let rates = medium.formats.iter().filter_map(|format| format.encoding);
             prop_assert!(rates.into_iter().all(|encoding| encoding.clock_rate_hz != 0));

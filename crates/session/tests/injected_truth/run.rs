@@ -137,7 +137,7 @@ fn sender(wire: &Wire, destination: IpAddr) -> Sender {
 
 fn number_of(frame: &[u8]) -> Option<u64> {
     let packet = Packet::parse(LinkType::Ethernet, frame).ok()?;
-    Payload::decode(packet.payload()).ok().map(|payload| payload.sequence)
+    Payload::decode(packet.payload()).map(|payload| payload.sequence)
 }
 
 /// Sends on a thread of its own, [`AHEAD`] of the stage at most.

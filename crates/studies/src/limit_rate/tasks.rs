@@ -81,7 +81,7 @@ impl More<'_> {
         let seen = self.passive.take(LinkType::Ethernet, bytes, length, stamp);
         self.identified += u64::from(seen.is_some());
         let payload = Packet::parse(LinkType::Ethernet, bytes).ok();
-        let payload = payload.and_then(|packet| Payload::decode(packet.payload()).ok());
+        let payload = payload.and_then(|packet| Payload::decode(packet.payload()));
         if let Some(sent) = payload.and_then(|payload| payload.sent_monotonic()) {
             let sent = self.sent_by.convert(sent.value);
             self.active.record(stamp.utc - sent.utc);

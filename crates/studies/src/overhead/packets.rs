@@ -244,7 +244,7 @@ fn receive_with<T>(
                 let before = counter.read_ordered();
                 let stamp = black_box(stamp());
                 let after = counter.read_ordered();
-                if let Ok(sent) = Payload::decode(&packet[..bytes]) {
+                if let Some(sent) = Payload::decode(&packet[..bytes]) {
                     readings.push(Reading { sent, before, stamp: value(stamp), after });
                 }
             }

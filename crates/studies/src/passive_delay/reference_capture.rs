@@ -96,7 +96,7 @@ fn note(packet: &Journey, departures: &mut Departures) {
 /// The number of a packet of the passive traffic.
 fn number_of(frame: &[u8]) -> Option<u64> {
     let packet = Packet::parse(LinkType::Ethernet, frame).ok()?;
-    let payload = Payload::decode(packet.payload()).ok()?;
+    let payload = Payload::decode(packet.payload())?;
     (payload.stream == PASSIVE).then_some(payload.sequence)
 }
 
@@ -116,7 +116,7 @@ mod tests {
             frame[58..60].copy_from_slice(&[0, 40]);
             let time = Time::from_nanos(1);
             let payload = Payload { stream, sequence: 7, intended: time, actual: time };
-            payload.encode(&mut frame[62..]).unwrap();
+            payload.encode(&mut frame[62..]);
             frame
         };
         assert_eq!(number_of(&frame(PASSIVE)), Some(7));

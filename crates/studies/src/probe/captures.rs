@@ -63,7 +63,7 @@ struct Taker<'a> {
 impl Sink for Taker<'_> {
     fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
         let parsed = Packet::parse(LinkType::Ethernet, packet.bytes).ok();
-        let payload = parsed.and_then(|parsed| Payload::decode(parsed.payload()).ok());
+        let payload = parsed.and_then(|parsed| Payload::decode(parsed.payload()));
         if let Some(Payload { sequence, .. }) = payload {
             self.stamps.push((sequence, packet.stamp.utc));
             self.count.fetch_add(1, Ordering::Release);

@@ -5,7 +5,6 @@ use std::io;
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{LinkAttribute, LinkLayerType, LinkMessage};
 
-use super::Netlink;
 use crate::mac::ETHERNET_HEADER;
 use crate::{MacAddress, SendError};
 
@@ -93,7 +92,7 @@ fn ask(name: &str) -> Result<LinkMessage, SendError> {
     }
     let mut question = LinkMessage::default();
     question.attributes.push(LinkAttribute::IfName(name.to_owned()));
-    match Netlink::ask(RouteNetlinkMessage::GetLink(question)).map_err(failed)? {
+    match super::ask(RouteNetlinkMessage::GetLink(question)).map_err(failed)? {
         RouteNetlinkMessage::NewLink(link) => Ok(link),
         _ => Err(failed(io::ErrorKind::InvalidData.into())),
     }

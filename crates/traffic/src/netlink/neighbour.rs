@@ -4,13 +4,18 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::time::{Duration, Instant};
 
+use netlink_packet_core::NetlinkPayload;
 use netlink_packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use netlink_sys::Socket;
+use netlink_sys::protocols::NETLINK_ROUTE;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use wirestamp_sys::netlink;
 use wirestamp_sys::socket::bind_to_interface;
 
-use super::{Link, Netlink};
+use super::Link;
 use crate::{MacAddress, SendError};
 
 /// `RTNLGRP_NEIGH` (linux/rtnetlink.h).
@@ -30,7 +35,11 @@ pub(crate) fn hardware_address(link: &Link, next_hop: IpAddr) -> Result<MacAddre
     }
     let failed = |cause| SendError::Neighbour { next_hop, interface: link.name.clone(), cause };
     // Before the table is read, so that no notification is missed.
-    let listener = Netlink::subscribe(NEIGHBOUR_GROUP).map_err(failed)?;
+    let listen = || {
+        let listener = netlink::open(NETLINK_ROUTE)?;
+        listener.add_membership(NEIGHBOUR_GROUP).map(|()| listener)
+    };
+    let listener = listen().map_err(failed)?;
     if let Some(mac) = look_up(link, next_hop).map_err(failed)? {
         return Ok(mac);
     }
@@ -40,7 +49,7 @@ pub(crate) fn hardware_address(link: &Link, next_hop: IpAddr) -> Result<MacAddre
         return Ok(mac);
     }
     let deadline = Instant::now() + RESOLVE_TIMEOUT;
-    while let Some(notifications) = listener.notifications(deadline).map_err(failed)? {
+    while let Some(notifications) = notifications(&listener, deadline).map_err(failed)? {
         for message in notifications {
             let RouteNetlinkMessage::NewNeighbour(entry) = message else { continue };
             if !is_about(&entry, link, next_hop) {
@@ -57,6 +66,25 @@ pub(crate) fn hardware_address(link: &Link, next_hop: IpAddr) -> Result<MacAddre
     Err(failed(io::ErrorKind::TimedOut.into()))
 }
 
+/// The next notifications; none if there are none before `deadline`.
+fn notifications(
+    listener: &Socket,
+    deadline: Instant,
+) -> io::Result<Option<Vec<RouteNetlinkMessage>>> {
+    let timeout = deadline.saturating_duration_since(Instant::now());
+    let timeout = Timespec::try_from(timeout).map_err(io::Error::other)?;
+    if poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&timeout))? == 0 {
+        return Ok(None);
+    }
+    let (bytes, _) = listener.recv_from_full()?;
+    let notifications =
+        netlink::messages(&bytes)?.into_iter().filter_map(|payload| match payload {
+            NetlinkPayload::InnerMessage(message) => Some(message),
+            _ => None,
+        });
+    Ok(Some(notifications.collect()))
+}
+
 /// The address in the table.
 fn look_up(link: &Link, next_hop: IpAddr) -> io::Result<Option<MacAddress>> {
     let mut question = NeighbourMessage::default();
@@ -64,7 +92,7 @@ fn look_up(link: &Link, next_hop: IpAddr) -> io::Result<Option<MacAddress>> {
         if next_hop.is_ipv6() { AddressFamily::Inet6 } else { AddressFamily::Inet };
     question.header.ifindex = link.index;
     question.attributes = vec![NeighbourAttribute::Destination(next_hop.into())];
-    match Netlink::ask(RouteNetlinkMessage::GetNeighbour(question)) {
+    match super::ask(RouteNetlinkMessage::GetNeighbour(question)) {
         Ok(RouteNetlinkMessage::NewNeighbour(entry)) => Ok(address(&entry)),
         Ok(_) => Err(io::ErrorKind::InvalidData.into()),
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(None),

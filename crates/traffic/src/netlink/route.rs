@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteVia};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
-use super::{Link, Netlink};
+use super::Link;
 use crate::SendError;
 
 /// A route to a destination over one interface.
@@ -28,7 +28,7 @@ pub(crate) fn route(link: &Link, destination: IpAddr) -> Result<Route, SendError
     question.header.destination_prefix_length = bits;
     question.attributes =
         vec![RouteAttribute::Destination(destination.into()), RouteAttribute::Oif(link.index)];
-    match Netlink::ask(RouteNetlinkMessage::GetRoute(question)).map_err(failed)? {
+    match super::ask(RouteNetlinkMessage::GetRoute(question)).map_err(failed)? {
         RouteNetlinkMessage::NewRoute(answer) => {
             let source = answer
                 .attributes

@@ -40,10 +40,7 @@ fn number_of(frame: &[u8]) -> Option<u64> {
     let packet = Packet::parse(LinkType::Ethernet, frame).ok()?;
     let to_server = packet.flow().protocol == 17 && packet.flow().destination.port() == PORT;
     let counter = iperf3::Counter::Bits32;
-    to_server
-        .then(|| iperf3::Iperf3::parse(packet.payload(), counter).ok())
-        .flatten()
-        .map(|it| it.count)
+    to_server.then(|| iperf3::Iperf3::parse(packet.payload(), counter)).flatten().map(|it| it.count)
 }
 
 /// Starts iperf3 ahead of all others on this machine, so that no process delays its clock reads.

@@ -227,7 +227,7 @@ fn filter() -> Key {
 
 fn codec() -> Key {
     let codec = ObjectBuilder::new().schema_type(Type::String);
-    let codec = codec.enum_values(Some(Codec::ALL.map(|it| it.to_string())));
+    let codec = codec.enum_values(Some(Codec::all().map(|it| it.to_string())));
     let description = "Codec for call quality.";
     ("codec", Presence::Optional, codec.description(Some(description)).build().into())
 }
