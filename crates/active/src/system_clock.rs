@@ -13,16 +13,6 @@ pub trait SystemClock {
     fn state(&mut self) -> ClockState;
 }
 
-impl<C: SystemClock + ?Sized> SystemClock for Box<C> {
-    fn now(&self) -> Time<Utc> {
-        (**self).now()
-    }
-
-    fn state(&mut self) -> ClockState {
-        (**self).state()
-    }
-}
-
 /// Sync status and error bound of a system clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockState {

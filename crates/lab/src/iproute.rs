@@ -32,40 +32,33 @@ impl Program {
         script: &str,
         others: &[&Netns],
     ) -> Result<(), LabError> {
-        let mut command = self.command(netns, others);
-        let output = run(command.args(["-batch", "-"]), script).map_err(|e| self.failed(e))?;
-        if output.status.success() {
-            return Ok(());
-        }
-        let (number, message) = failure(&String::from_utf8_lossy(&output.stderr));
-        let line = number.and_then(|number| script.lines().nth(number.checked_sub(1)?));
-        Err(LabError::Command {
-            program: self.name(),
-            line: line.unwrap_or("-batch -").into(),
-            message,
-        })
+        self.run(netns, others, &["-batch", "-"], script).map(drop)
     }
 
     /// Standard output of the program, run with `arguments` in `netns`.
     pub(crate) fn query(self, netns: &Netns, arguments: &[&str]) -> Result<Vec<u8>, LabError> {
-        let mut command = self.command(netns, &[]);
-        let output = run(command.args(arguments), "").map_err(|e| self.failed(e))?;
-        if output.status.success() {
-            return Ok(output.stdout);
-        }
-        Err(LabError::Command {
-            program: self.name(),
-            line: arguments.join(" "),
-            message: failure(&String::from_utf8_lossy(&output.stderr)).1,
-        })
+        self.run(netns, &[], arguments, "")
     }
 
-    fn command(self, netns: &Netns, others: &[&Netns]) -> Command {
+    fn run(
+        self,
+        netns: &Netns,
+        others: &[&Netns],
+        arguments: &[&str],
+        script: &str,
+    ) -> Result<Vec<u8>, LabError> {
         let mut command = netns.command_with(self.name(), others);
         // Debian installs `tc` in /usr/sbin, which is not in the PATH of ordinary users.
         let path = env::var("PATH").unwrap_or_default();
-        command.env("PATH", format!("{path}:/usr/sbin:/sbin:/usr/bin:/bin"));
-        command
+        command.env("PATH", format!("{path}:/usr/sbin:/sbin:/usr/bin:/bin")).args(arguments);
+        let output = run(&mut command, script).map_err(|error| self.failed(error))?;
+        if output.status.success() {
+            return Ok(output.stdout);
+        }
+        let (number, message) = failure(&String::from_utf8_lossy(&output.stderr));
+        let line = number.and_then(|number| script.lines().nth(number.checked_sub(1)?));
+        let line = line.map_or_else(|| arguments.join(" "), str::to_owned);
+        Err(LabError::Command { program: self.name(), line, message })
     }
 
     fn failed(self, error: io::Error) -> LabError {

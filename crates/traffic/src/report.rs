@@ -3,7 +3,7 @@
 use serde::Serialize;
 use wirestamp_clock::{Span, Time, Utc};
 
-use crate::TxStamps;
+use crate::{PacingClock, TxStamps};
 
 /// A packet that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,15 @@ pub struct SentPacket {
     pub pacing_error: Span,
     /// Transmit stamps, where requested and available.
     pub stamps: TxStamps,
+}
+
+impl SentPacket {
+    /// Packet `sequence` of `stream`, due at the clock reading `deadline` and sent now.
+    pub(crate) fn now(clock: &impl PacingClock, stream: u16, sequence: u64, deadline: u64) -> Self {
+        let (intended, now) = (clock.utc(deadline), clock.now());
+        let (actual, pacing_error) = (clock.utc(now), clock.span(deadline, now));
+        Self { stream, sequence, intended, actual, pacing_error, stamps: TxStamps::default() }
+    }
 }
 
 /// Result of one stream.

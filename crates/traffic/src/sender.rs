@@ -11,7 +11,7 @@ use crate::paced_run::PacedRun;
 use crate::schedule::MergedSchedule;
 use crate::transmit::{SendMethod, SendOptions, Transmit, Udp, open_for_frames};
 use crate::{
-    PacingClock, Payload, SendError, SendReport, SentPacket, Stream, StreamReport, TxStamps,
+    PacingClock, Payload, SendError, SendReport, SentPacket, Stream, StreamReport,
     UnavailableStamps,
 };
 
@@ -140,13 +140,10 @@ impl Source {
         egress: &mut Egress,
     ) {
         let (stream, frame_bytes) = (self.stream.id, self.stream.plan.pattern.frame_bytes());
-        let intended = clock.utc(deadline);
-        // The last reading that can still be written into the packet.
-        let now = clock.now();
-        let actual = clock.utc(now);
+        // Contains the last reading that can still be written into the packet.
+        let sent = SentPacket::now(clock, stream, sequence, deadline);
+        let SentPacket { intended, actual, .. } = sent;
         let packet = self.datagram.write(&Payload { stream, sequence, intended, actual });
-        let (pacing_error, stamps) = (clock.span(deadline, now), TxStamps::default());
-        let sent = SentPacket { stream, sequence, intended, actual, pacing_error, stamps };
         egress.send(packet, frame_bytes.into(), sent);
     }
 

@@ -98,7 +98,7 @@ impl Reflector {
     pub fn reflect(
         &mut self,
         arrival: &Arrival<'_>,
-        clock: &mut impl SystemClock,
+        clock: &mut dyn SystemClock,
         answer: &mut Vec<u8>,
     ) -> Result<Reflection, NotStamp> {
         let mode = self.key.as_ref().map_or(Mode::Open, Mode::Authenticated);

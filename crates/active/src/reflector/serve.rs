@@ -3,19 +3,15 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 use wirestamp_capture::Stop;
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::stamp::Key;
 
 use super::{Arrival, Reflector, ReflectorCounts, SessionId};
-use crate::socket::{SendParameters, SocketError, StampedSocket};
+use crate::socket::{POLL_TIMEOUT, SendParameters, SocketError, StampedSocket, wait};
 use crate::system_clock::{KernelClock, SystemClock};
 use crate::{PacketObserver, TestPacket, on_wire};
 
-/// Max wait for packets, so that observers are also notified without packets.
-const POLL_TIMEOUT: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// Max time of a stamped packet in the kernel's backlog: two ticks of its timer (`netdev_budget_usecs`,
 /// `Documentation/admin-guide/sysctl/net.rst`), which are 8 ms at 250 Hz.
 const BACKLOG: Span = Span::from_millis(10);
@@ -81,10 +77,11 @@ impl Server {
         let mut answer = Vec::new();
         let ports: Vec<u16> = self.sockets.iter().map(|bound| bound.port).collect();
         while !stop.is_requested() {
-            self.wait(stop)?;
+            wait(self.sockets.iter().map(|bound| &bound.socket), Some(stop), POLL_TIMEOUT)?;
             let Self { sockets, reflector, clock } = &mut self;
             let mut until = clock.now();
             for bound in sockets {
+                let clock = clock.as_mut();
                 let newest =
                     bound.answer_all(reflector, clock, &ports, &mut answer, &mut observer)?;
                 until = until.min(newest.unwrap_or(until));
@@ -93,15 +90,6 @@ impl Server {
         }
         Ok(self.reflector.counts)
     }
-
-    fn wait(&self, stop: &Stop) -> Result<(), SocketError> {
-        let sockets = self.sockets.iter().map(|bound| PollFd::new(&bound.socket, PollFlags::IN));
-        let mut events: Vec<_> = sockets.chain([PollFd::new(stop, PollFlags::IN)]).collect();
-        match poll(&mut events, Some(&POLL_TIMEOUT)) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(error) => Err(SocketError::Receive(error.into())),
-        }
-    }
 }
 
 impl Bound {
@@ -109,7 +97,7 @@ impl Bound {
     fn answer_all(
         &mut self,
         reflector: &mut Reflector,
-        clock: &mut impl SystemClock,
+        clock: &mut dyn SystemClock,
         ports: &[u16],
         answer: &mut Vec<u8>,
         observer: &mut impl PacketObserver,

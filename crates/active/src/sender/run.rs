@@ -12,12 +12,10 @@ use wirestamp_clock::{Span, Time, Utc};
 
 use super::session::mark;
 use super::{Session, TestConfig, TestReport};
-use crate::socket::{SendParameters, SocketError, StampedSocket};
+use crate::socket::{POLL_TIMEOUT, SendParameters, SocketError, StampedSocket, wait};
 use crate::system_clock::{KernelClock, SystemClock};
 use crate::{PacketObserver, TestPacket, on_wire};
 
-/// Max wait for packets, so that timeouts are processed.
-const POLL_TIMEOUT: Duration = Duration::from_millis(100);
 /// Max packets waiting for transmit stamps.
 const MAX_WAITING: usize = 4096;
 /// Max wait for a transmit stamp.
@@ -108,7 +106,7 @@ impl Sender {
             }
             self.receive(&mut observer)?;
             if left > 0 {
-                self.wait(due.saturating_duration_since(Instant::now()), Some(stop))?;
+                wait([&self.socket], Some(stop), due.saturating_duration_since(Instant::now()))?;
             }
         }
         self.last_answers(&mut observer)?;
@@ -129,7 +127,7 @@ impl Sender {
             if self.session.is_complete() {
                 return Ok(());
             } else if !is_over {
-                self.wait(left, None)?;
+                wait([&self.socket], None, left)?;
             } else if closings == MAX_CLOSING_PACKETS || !self.session.needs_closing() {
                 return Ok(());
             } else {
@@ -236,17 +234,5 @@ impl Sender {
         let timeout = Timespec::try_from(POLL_TIMEOUT).unwrap_or_default();
         let mut event = [PollFd::new(&self.socket, PollFlags::OUT)];
         poll(&mut event, Some(&timeout)).is_ok() && event[0].revents().contains(PollFlags::OUT)
-    }
-
-    /// Waits for a packet, a stamp or a stop request, at most for `timeout`.
-    fn wait(&self, timeout: Duration, stop: Option<&Stop>) -> Result<(), SocketError> {
-        let timeout = Timespec::try_from(timeout.min(POLL_TIMEOUT)).unwrap_or_default();
-        let socket = PollFd::new(&self.socket, PollFlags::IN);
-        let stop = stop.map(|stop| PollFd::new(stop, PollFlags::IN));
-        let mut events: Vec<_> = [Some(socket), stop].into_iter().flatten().collect();
-        match poll(&mut events, Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(error) => Err(SocketError::Receive(error.into())),
-        }
     }
 }

@@ -5,13 +5,16 @@ mod control_data;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::socket::{
     ControlMessage, MsgFlags, SockaddrStorage, TimestampingFlag, recvmsg, sendmsg, setsockopt,
     sockopt,
 };
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt as option};
+use wirestamp_capture::Stop;
 use wirestamp_clock::{Time, Utc};
 
 use self::control_data::ControlData;
@@ -20,6 +23,8 @@ use self::control_data::ControlData;
 const BUFFER: usize = 64 << 20;
 /// Buffer for control messages of a packet.
 const CONTROL: usize = 512;
+/// Max wait for packets, so that timeouts are processed and observers notified without packets.
+pub(crate) const POLL_TIMEOUT: Duration = Duration::from_millis(100);
 /// Max size of a datagram.
 const MAX_DATAGRAM: usize = 65_535;
 
@@ -129,17 +134,12 @@ impl StampedSocket {
                 Ok(number)
             }
             Err(error) => {
-                // The kernel does not report whether it had numbered the packet.
-                self.restart_numbers()?;
+                // The kernel does not report whether it had numbered the packet: makes it number from 0 again.
+                self.next = 0;
+                stamp(&self.socket, true)?;
                 Err(error.into())
             }
         }
-    }
-
-    /// Makes the kernel number packets from 0 again.
-    fn restart_numbers(&mut self) -> io::Result<()> {
-        self.next = 0;
-        stamp(&self.socket, true)
     }
 
     /// Reads the next packet; none if no packet waits.
@@ -179,6 +179,21 @@ impl StampedSocket {
                 return Some(left);
             }
         }
+    }
+}
+
+/// Waits for a packet or a stamp on a socket, or for a stop request; at most for `timeout` and [`POLL_TIMEOUT`].
+pub(crate) fn wait<'a>(
+    sockets: impl IntoIterator<Item = &'a StampedSocket>,
+    stop: Option<&Stop>,
+    timeout: Duration,
+) -> Result<(), SocketError> {
+    let timeout = Timespec::try_from(timeout.min(POLL_TIMEOUT)).unwrap_or_default();
+    let sockets = sockets.into_iter().map(|socket| PollFd::new(socket, PollFlags::IN));
+    let stop = stop.map(|stop| PollFd::new(stop, PollFlags::IN));
+    match poll(&mut sockets.chain(stop).collect::<Vec<_>>(), Some(&timeout)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(SocketError::Receive(error.into())),
     }
 }
 

@@ -15,7 +15,7 @@
 //! | `media.rs`, `stream.rs`, `header.rs` | RTP streams of a flow; one stream; fields of its packets |
 //! | `numbers.rs`, `impairment.rs` | lost, late and duplicate packets by sequence numbers |
 //! | `missed/`, `gaps.rs`, `gap.rs`, `gap_losses.rs`, `rhythm.rs` | assigns missing packets to the capture or the network |
-//! | `uncertainty.rs`, `unnumbered.rs` | bounds of that assignment; packets without sequence numbers |
+//! | `uncertainty.rs` | bounds of that assignment; packets without sequence numbers |
 //! | `iperf3.rs` | tests of iperf3 |
 //! | `playout.rs` | packets that arrive too late for the de-jitter buffer |
 //! | `series.rs` | impairment over time |
@@ -46,7 +46,6 @@ mod stream;
 mod table;
 mod tcp;
 mod uncertainty;
-mod unnumbered;
 mod video;
 mod volume;
 

@@ -8,7 +8,7 @@ use wirestamp_packet::FlowKey;
 
 use super::media::Media;
 use super::tcp::Direction;
-use super::unnumbered::UnnumberedPackets;
+use super::uncertainty::UnnumberedPackets;
 use super::volume::Volume;
 
 /// Protocol numbers (IANA "Assigned Internet Protocol Numbers").

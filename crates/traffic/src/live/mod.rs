@@ -17,7 +17,6 @@ mod endpoint;
 mod error;
 mod interface;
 mod libbpf;
-mod limits;
 mod pace;
 mod program;
 mod template;

@@ -3,7 +3,7 @@
 use wirestamp_clock::Span;
 
 use super::LiveError;
-use super::limits::{MAX_BURST, MAX_RATE};
+use super::error::{MAX_BURST, MAX_RATE};
 
 /// Frames that the kernel hands to the driver together: its default batch size
 /// (`Documentation/bpf/bpf_prog_run.rst`).

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use etherparse::PacketBuilder;
 
-use super::limits::MAX_FRAME_BYTES;
+use super::error::MAX_FRAME_BYTES;
 use super::{Endpoint, LiveError};
 use crate::Payload;
 use crate::mac::ETHERNET_HEADER;

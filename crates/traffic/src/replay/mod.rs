@@ -12,7 +12,7 @@ use crate::egress::Egress;
 use crate::netlink::Link;
 use crate::paced_run::PacedRun;
 use crate::transmit::{SendOptions, open_for_frames};
-use crate::{PacingClock, SendError, SentPacket, TxStamps, UnavailableStamps};
+use crate::{PacingClock, SendError, SentPacket, UnavailableStamps};
 use frame_reader::{FrameReader, RecordedFrame};
 use timing::ReplayTiming;
 
@@ -155,7 +155,8 @@ impl Replay {
             }
             let egresses = std::slice::from_mut(&mut self.egress);
             let Some(deadline) = run.wait(due.offset, egresses, &mut on_sent) else { break };
-            send(run.clock, &frame.bytes, sequence, deadline, &mut self.egress);
+            let sent = SentPacket::now(run.clock, 0, sequence, deadline);
+            self.egress.send(&frame.bytes, frame.bytes.len() as u64, sent);
         }
         self.egress.finish(&mut on_sent);
         let Egress { sent, bytes, failed, first_error, .. } = self.egress;
@@ -174,18 +175,4 @@ impl ReplayReport {
         self.cut_short += u64::from(admitted && frame.is_truncated);
         admitted
     }
-}
-
-/// Sends one frame now.
-fn send(clock: &impl PacingClock, frame: &[u8], sequence: u64, deadline: u64, egress: &mut Egress) {
-    let now = clock.now();
-    let sent = SentPacket {
-        stream: 0,
-        sequence,
-        intended: clock.utc(deadline),
-        actual: clock.utc(now),
-        pacing_error: clock.span(deadline, now),
-        stamps: TxStamps::default(),
-    };
-    egress.send(frame, u64::try_from(frame.len()).unwrap_or(u64::MAX), sent);
 }

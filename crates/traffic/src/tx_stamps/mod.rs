@@ -6,7 +6,6 @@
 
 mod pending;
 mod queue;
-mod report;
 mod support;
 
 use serde::Serialize;

@@ -70,7 +70,7 @@ impl PendingStamps {
         queue: &mut StampQueue,
         socket: BorrowedFd<'_>,
     ) -> io::Result<bool> {
-        queue.take(socket, |report| self.stamp(report.number, report.kind, report.time))
+        queue.take(socket, |number, kind, time| self.stamp(number, kind, time))
     }
 
     fn stamp(&mut self, number: u32, kind: StampKind, time: Time<Utc>) {

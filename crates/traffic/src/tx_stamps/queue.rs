@@ -3,14 +3,18 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use wirestamp_sys::control_message::TRANSMIT_STAMP_BYTES;
+use wirestamp_clock::{Time, Utc};
+use wirestamp_sys::control_message::{TRANSMIT_STAMP_BYTES, Timestamps, TransmitStamp};
 use wirestamp_sys::socket::{enlarge_receive_buffer, receive_message, set_option};
 
-use super::report::Report;
 use super::{StampKind, UnavailableStamps, support};
 
 /// Buffer for waiting stamps; each needs up to 1 KiB.
 const QUEUE_BYTES: usize = 64 << 20;
+
+/// `SCM_TSTAMP_SND` and `SCM_TSTAMP_SCHED` (linux/errqueue.h).
+const SENT: u32 = 0;
+const SCHEDULED: u32 = 1;
 
 /// Buffer for control messages, with the alignment required by the kernel.
 #[derive(Debug)]
@@ -39,11 +43,12 @@ impl StampQueue {
         Ok(Self { control: ControlBuffer([0; TRANSMIT_STAMP_BYTES]), unavailable })
     }
 
-    /// Reads the next stamp; false if the queue is empty.
+    /// Reads the next message, and calls `record` with the number of the packet (among those of its socket, from 0 on and
+    /// modulo 2^32) and its stamp, if the message has one. False if the queue is empty.
     pub(super) fn take(
         &mut self,
         socket: BorrowedFd<'_>,
-        mut use_it: impl FnMut(Report),
+        record: impl FnOnce(u32, StampKind, Time<Utc>),
     ) -> io::Result<bool> {
         let control = &mut self.control.0;
         let length = match receive_message(&socket, &mut [], control, libc::MSG_ERRQUEUE) {
@@ -52,7 +57,11 @@ impl StampQueue {
             Err(error) => return Err(error),
         };
         let control = self.control.0.get(..length).unwrap_or(&self.control.0);
-        Report::read(control).into_iter().for_each(&mut use_it);
+        if let Some(TransmitStamp { packet, event, times }) = TransmitStamp::find(control)
+            && let Some((kind, nanos)) = kind(event, times)
+        {
+            record(packet, kind, Time::from_nanos(nanos));
+        }
         Ok(true)
     }
 }
@@ -74,5 +83,30 @@ const fn flag(kind: StampKind) -> libc::c_uint {
         StampKind::Sched => libc::SOF_TIMESTAMPING_TX_SCHED,
         StampKind::Software => libc::SOF_TIMESTAMPING_TX_SOFTWARE,
         StampKind::Hardware => libc::SOF_TIMESTAMPING_TX_HARDWARE,
+    }
+}
+
+/// The kind of a stamp, and its time in nanoseconds.
+fn kind(event: u32, times: Timestamps) -> Option<(StampKind, i64)> {
+    match (event, times.software, times.hardware) {
+        (SCHEDULED, Some(time), _) => Some((StampKind::Sched, time)),
+        (SENT, Some(time), _) => Some((StampKind::Software, time)),
+        (SENT, None, Some(time)) => Some((StampKind::Hardware, time)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn event_and_clock_decide_the_kind_of_a_stamp() {
+        let times = |software, hardware| Timestamps { software, hardware };
+        assert_eq!(kind(SCHEDULED, times(Some(5), None)), Some((StampKind::Sched, 5)));
+        assert_eq!(kind(SENT, times(Some(5), None)), Some((StampKind::Software, 5)));
+        assert_eq!(kind(SENT, times(None, Some(6))), Some((StampKind::Hardware, 6)));
+        assert_eq!(kind(SENT, times(None, None)), None);
+        assert_eq!(kind(7, times(Some(5), None)), None);
     }
 }

@@ -2,8 +2,7 @@
 
 use super::interval::LossInterval;
 use crate::flow::gap::Gap;
-use crate::flow::uncertainty::Uncertainty;
-use crate::flow::unnumbered::UnnumberedPackets;
+use crate::flow::uncertainty::{Uncertainty, UnnumberedPackets};
 
 /// Packets lost by the capture in one or several intervals.
 #[derive(Clone, Copy, Debug, Default)]

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use super::bounds::IntervalTotal;
 use super::interval::LossInterval;
 use crate::flow::gap::Gap;
-use crate::flow::unnumbered::UnnumberedPackets;
+use crate::flow::uncertainty::UnnumberedPackets;
 
 /// Shifts packets while an interval gains by it that lost more packets than were left for it. At most one pass per
 /// interval bounds the time; the rest stays uncertain.

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use self::interval::LossInterval;
 use super::gap::Gap;
-use super::unnumbered::UnnumberedPackets;
+use super::uncertainty::UnnumberedPackets;
 use crate::CaptureLoss;
 
 /// Max loss intervals kept.
