@@ -20,7 +20,8 @@ use crate::Observation;
 /// losses of the sample than are its own, never for fewer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sampling {
-    share: f64,
+    /// Share of packets selected, 0 to 1.
+    pub share: f64,
     /// Number of hash values that select a packet: the lowest ones.
     values: u64,
 }
@@ -51,12 +52,6 @@ impl Sampling {
         )]
         let values = (share * 2f64.powi(32)).round() as u64;
         Ok(Self { share, values })
-    }
-
-    /// Share of packets selected, 0 to 1.
-    #[must_use]
-    pub fn part(&self) -> f64 {
-        self.share
     }
 
     /// Whether the packet is selected.

@@ -145,7 +145,7 @@ impl Arguments {
 
     /// The share of the packets that is measured, 0 to 1.
     pub(super) fn share(&self) -> f64 {
-        self.sample.as_ref().map_or(1.0, Sampling::part)
+        self.sample.as_ref().map_or(1.0, |it| it.share)
     }
 
     /// The initial state of a point.

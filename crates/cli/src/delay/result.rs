@@ -48,7 +48,7 @@ impl DelayResult {
             .collect();
         let rest = json!({
             "clock_error_reason": self.clocks.reason(),
-            "sample_share": self.sampling.as_ref().map_or(1.0, Sampling::part),
+            "sample_share": self.sampling.as_ref().map_or(1.0, |it| it.share),
             "not_sampled": self.points.each_ref().map(|point_state| point_state.not_chosen),
             "unidentified": self.unidentified(),
             "lost_beyond_capture": self.lost_outside_capture,

@@ -166,7 +166,7 @@ impl Correlator {
             && (self.finished || oldest + self.config.timeout < passed)
             && let Some((time, departed)) = self.departures.pop()
         {
-            if self.departures.left().is_multiple_of(READ_AHEAD as u64) {
+            if self.departures.queue.front_number().is_multiple_of(READ_AHEAD as u64) {
                 self.departures.read_ahead_to_pop(READ_AHEAD);
             }
             match departed {

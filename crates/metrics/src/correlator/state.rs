@@ -118,9 +118,9 @@ impl Correlator {
     /// Free memory in bytes.
     pub(super) fn free(&self) -> usize {
         let suspects = self.suspects_at_a.suspects() + self.suspects_at_b.suspects();
-        let taken = self.departures.len() * DEPARTURE
-            + self.departures.shared() * Departures::SHARED_BYTES_EACH
-            + self.departures.flows() * Flows::BYTES_EACH
+        let taken = self.departures.queue.len() * DEPARTURE
+            + self.departures.shared.len() * Departures::SHARED_BYTES_EACH
+            + self.departures.flows.len() * Flows::BYTES_EACH
             + self.waiting.len() * ARRIVAL
             + suspects * SUSPECT;
         self.config.memory.saturating_sub(taken)
@@ -128,7 +128,7 @@ impl Correlator {
 
     /// Whether a departure must be evicted before one more packet is added.
     pub(super) fn is_full(&self) -> bool {
-        self.departures.len() > 0 && self.free() < ARRIVAL
+        self.departures.queue.len() > 0 && self.free() < ARRIVAL
     }
 
     pub(super) fn evict_departure(&mut self, sink: &mut impl FnMut(Outcome)) {

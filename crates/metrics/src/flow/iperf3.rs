@@ -73,7 +73,8 @@ pub(super) struct Test {
     numbers: Numbers,
     /// Arrival time of the datagram with the highest count.
     highest: Time<Utc>,
-    gaps: Gaps,
+    /// Gaps that the capture may have caused.
+    pub(super) gaps: Gaps,
     capture_lost: u64,
     /// Uncertainty of the losses.
     uncertainty: ImpairmentUncertainty,
@@ -193,11 +194,6 @@ impl Test {
         } else {
             self.lost = self.lost.saturating_sub(1);
         }
-    }
-
-    /// Gaps that the capture may have caused.
-    pub(super) fn gaps(&mut self) -> impl Iterator<Item = &mut Gap> {
-        self.gaps.iter_mut()
     }
 
     /// Applies the latest assignment of losses.

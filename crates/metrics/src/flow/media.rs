@@ -53,7 +53,8 @@ impl Media {
     pub(super) fn gaps(&mut self) -> impl Iterator<Item = &mut Gap> {
         let Self { streams, test, .. } = self;
         let tests = test.test_mut().into_iter();
-        streams.iter_mut().flat_map(Stream::gaps).chain(tests.flat_map(iperf3::Test::gaps))
+        let streams = streams.iter_mut().flat_map(|stream| stream.gaps.iter_mut());
+        streams.chain(tests.flat_map(|test| test.gaps.iter_mut()))
     }
 
     /// Applies the latest assignment of losses.

@@ -184,14 +184,8 @@ impl FlowMonitor {
 
     /// Number of flows kept.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub fn flow_count(&self) -> usize {
         self.table.flows.len()
-    }
-
-    /// Whether no packet was observed.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Packets of all flows.

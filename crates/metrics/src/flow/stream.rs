@@ -52,7 +52,8 @@ pub(super) struct Stream {
     payload: Payload,
     numbers: Numbers,
     pacing: Pacing,
-    gaps: Gaps,
+    /// Gaps that the capture may have caused.
+    pub(super) gaps: Gaps,
     playout: Playout,
     first_arrival: Time<Utc>,
 }
@@ -193,11 +194,6 @@ impl Stream {
             }
             ArrivalKind::Early { .. } | ArrivalKind::Duplicate | ArrivalKind::Stray => {}
         }
-    }
-
-    /// Gaps that the capture may have caused.
-    pub(super) fn gaps(&mut self) -> impl Iterator<Item = &mut Gap> {
-        self.gaps.iter_mut()
     }
 
     /// Applies the latest assignment of losses.

@@ -1,5 +1,6 @@
 //! JSON form of a quality.
 
+use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::accumulator::Quality;
@@ -40,38 +41,10 @@ struct DuplicationRow {
 
 #[derive(Serialize)]
 struct SequenceRow<'a> {
-    reordering: ReorderingRow<'a>,
-    loss_pattern: LossRow,
+    reordering: &'a Reordering,
+    loss_pattern: LossPattern,
     gap_a_ns: &'a Distribution,
     gap_b_ns: &'a Distribution,
-}
-
-/// RFC 4737.
-#[derive(Serialize)]
-struct ReorderingRow<'a> {
-    ratio: Option<f64>,
-    extent: Option<CountSummary>,
-    late_ns: &'a Distribution,
-    byte_offset: Option<CountSummary>,
-    n_reordered: [u64; MAX_N],
-    discontinuities: u64,
-    gap: Option<CountSummary>,
-    gap_ns: &'a Distribution,
-    free_run: Option<CountSummary>,
-    free_run_average: Option<f64>,
-    free_run_variation: Option<f64>,
-    forgotten: u64,
-}
-
-/// RFC 3357.
-#[derive(Serialize)]
-struct LossRow {
-    ratio: Option<f64>,
-    distance: Option<CountSummary>,
-    periods: u64,
-    period_length: Option<CountSummary>,
-    between_periods: Option<CountSummary>,
-    burst_ratio: Option<f64>,
 }
 
 impl Serialize for Quality {
@@ -108,41 +81,44 @@ fn duplication(quality: &Quality) -> DuplicationRow {
 
 fn sequence_metrics_row(sequence_metrics: &SequenceMetrics) -> SequenceRow<'_> {
     SequenceRow {
-        reordering: reordering(&sequence_metrics.reordering),
-        loss_pattern: loss(&sequence_metrics.loss_pattern()),
+        reordering: &sequence_metrics.reordering,
+        loss_pattern: sequence_metrics.loss_pattern(),
         gap_a_ns: &sequence_metrics.train.at_a,
         gap_b_ns: &sequence_metrics.train.at_b,
     }
 }
 
-fn reordering(found: &Reordering) -> ReorderingRow<'_> {
-    let mut n = 0;
-    ReorderingRow {
-        ratio: found.ratio(),
-        extent: found.extents.summary(),
-        late_ns: &found.late_times,
-        byte_offset: found.byte_offsets.summary(),
-        n_reordered: [(); MAX_N].map(|()| {
-            n += 1;
-            found.n_reordered(n)
-        }),
-        discontinuities: found.discontinuities.count,
-        gap: found.discontinuities.gaps.summary(),
-        gap_ns: &found.discontinuities.gap_times,
-        free_run: found.free_runs.lengths.summary(),
-        free_run_average: found.free_runs.average(),
-        free_run_variation: found.free_runs.variation(),
-        forgotten: found.counts.forgotten,
+/// RFC 4737.
+impl Serialize for Reordering {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let n_reordered: [u64; MAX_N] = std::array::from_fn(|n| self.n_reordered(n + 1));
+        let mut row = serializer.serialize_map(None)?;
+        row.serialize_entry("ratio", &self.ratio())?;
+        row.serialize_entry("extent", &self.extents.summary())?;
+        row.serialize_entry("late_ns", &self.late_times)?;
+        row.serialize_entry("byte_offset", &self.byte_offsets.summary())?;
+        row.serialize_entry("n_reordered", &n_reordered)?;
+        row.serialize_entry("discontinuities", &self.discontinuities.count)?;
+        row.serialize_entry("gap", &self.discontinuities.gaps.summary())?;
+        row.serialize_entry("gap_ns", &self.discontinuities.gap_times)?;
+        row.serialize_entry("free_run", &self.free_runs.lengths.summary())?;
+        row.serialize_entry("free_run_average", &self.free_runs.average())?;
+        row.serialize_entry("free_run_variation", &self.free_runs.variation())?;
+        row.serialize_entry("forgotten", &self.counts.forgotten)?;
+        row.end()
     }
 }
 
-fn loss(found: &LossPattern) -> LossRow {
-    LossRow {
-        ratio: found.loss_ratio(),
-        distance: found.distances.summary(),
-        periods: found.periods,
-        period_length: found.period_lengths().summary(),
-        between_periods: found.inter_period_lengths.summary(),
-        burst_ratio: found.burst_ratio(),
+/// RFC 3357.
+impl Serialize for LossPattern {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut row = serializer.serialize_map(None)?;
+        row.serialize_entry("ratio", &self.loss_ratio())?;
+        row.serialize_entry("distance", &self.distances.summary())?;
+        row.serialize_entry("periods", &self.periods)?;
+        row.serialize_entry("period_length", &self.period_lengths().summary())?;
+        row.serialize_entry("between_periods", &self.inter_period_lengths.summary())?;
+        row.serialize_entry("burst_ratio", &self.burst_ratio())?;
+        row.end()
     }
 }

@@ -1,7 +1,7 @@
 //! An RTP stream.
 
+use super::Packet;
 use super::jitter::Jitter;
-use super::packet::Packet;
 use super::sequence::{Sequence, Step};
 use super::skew::Skew;
 use super::wireshark::Analysis;

@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 
 use wirestamp_clock::Span;
 
+use super::Packet;
 use super::jitter::nominal_nanos;
-use super::packet::Packet;
 use crate::numeric::{count_to_f64, nanos_to_f64};
 
 /// Payload types of comfort noise: RFC 3551 table 4, and its drafts.

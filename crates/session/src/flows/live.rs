@@ -41,7 +41,7 @@ impl SharedFlows {
             let mut flows = self.lock();
             reports.extend(flows.monitor.some_flows(reported, AT_ONCE));
             reported += AT_ONCE;
-            if reported >= flows.monitor.len() {
+            if reported >= flows.monitor.flow_count() {
                 return reports;
             }
         }

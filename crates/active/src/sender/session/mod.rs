@@ -346,12 +346,6 @@ impl Session {
         self.is_closed || sent == answered && !self.waiting.is_waiting()
     }
 
-    /// Packet counts so far.
-    #[must_use]
-    pub fn counts(&self) -> TwoWayCounts {
-        self.test.counts()
-    }
-
     /// Ends the session and returns the result.
     #[must_use]
     pub fn finish(mut self) -> TestReport {

@@ -45,7 +45,7 @@ pub(super) struct Departures {
     /// Last departure of each identity.
     pub(super) index: Table<Link>,
     /// Identities that several departures have or had.
-    shared: BTreeMap<PacketId, IdenticalDepartures>,
+    pub(super) shared: BTreeMap<PacketId, IdenticalDepartures>,
     /// Number after the last matched departure.
     pub(super) expected: u64,
     pub(super) flows: Flows,
@@ -71,24 +71,6 @@ impl Departures {
             expected: 0,
             flows: Flows::new(max_flows, seed),
         }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.queue.len()
-    }
-
-    /// Departures removed so far.
-    pub(super) fn left(&self) -> u64 {
-        self.queue.front_number()
-    }
-
-    /// Number of shared identities.
-    pub(super) fn shared(&self) -> usize {
-        self.shared.len()
-    }
-
-    pub(super) fn flows(&self) -> usize {
-        self.flows.len()
     }
 
     /// Departure time of the oldest.
