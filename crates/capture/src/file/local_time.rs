@@ -1,12 +1,12 @@
 //! Times in file names: strftime(3) in the local time zone, as in tcpdump.
-#![expect(unsafe_code, reason = "localtime_r(3) and strftime(3)")]
 
-use std::ffi::{CString, OsString};
+use std::fmt::Display;
 use std::io;
-use std::mem;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
+use jiff::fmt::strtime;
+use jiff::tz::TimeZone;
 use wirestamp_clock::{Time, Utc};
 
 /// Max length of a path (PATH_MAX of linux/limits.h).
@@ -15,31 +15,20 @@ const MAX_PATH: usize = 4096;
 /// Replaces the conversions in `path`, such as %H, by the parts of `time`.
 ///
 /// # Errors
-/// The result is too long for a path, or empty, or the time is out of range.
+/// A conversion is unknown, the path is not UTF-8, or the result is empty or too long for a path.
 pub(super) fn format(path: &Path, time: Time<Utc>) -> io::Result<PathBuf> {
-    let path = CString::new(path.as_os_str().as_bytes())?;
-    let seconds: libc::time_t = time.as_nanos().div_euclid(1_000_000_000);
-    // SAFETY: `tm` is plain data, for which all zeroes is a valid value: numbers, and a pointer to
-    // the zone's name that may be null.
-    let mut parts: libc::tm = unsafe { mem::zeroed() };
-    // SAFETY: both point to values of the right type that outlive the call.
-    if unsafe { libc::localtime_r(&raw const seconds, &raw mut parts) }.is_null() {
-        return Err(io::Error::last_os_error());
-    }
-    let mut name = vec![0_u8; MAX_PATH];
-    // SAFETY: there is room for that many bytes, the format ends in a zero, and the parts were filled in; the zone's
-    // name that they point to belongs to the C library.
-    let length = unsafe {
-        libc::strftime(name.as_mut_ptr().cast(), name.len(), path.as_ptr(), &raw const parts)
+    let invalid = |why: &dyn Display| {
+        let text = format!("cannot put the time into the name {}: {why}", path.display());
+        io::Error::new(io::ErrorKind::InvalidFilename, text)
     };
-    name.truncate(length);
-    if name.is_empty() {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidFilename,
-            "the name with that time is empty or too long",
-        ));
+    let pattern = path.to_str().ok_or_else(|| invalid(&"it is not UTF-8"))?;
+    let time = Timestamp::from_nanosecond(time.as_nanos().into()).map_err(|why| invalid(&why))?;
+    let time = time.to_zoned(TimeZone::system());
+    let name = strtime::format(pattern, &time).map_err(|why| invalid(&why))?;
+    if !(1..=MAX_PATH).contains(&name.len()) {
+        return Err(invalid(&"the result is empty or too long"));
     }
-    Ok(OsString::from_vec(name).into())
+    Ok(name.into())
 }
 
 #[cfg(test)]
