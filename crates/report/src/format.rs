@@ -1,6 +1,4 @@
-//! Numbers as people read them, and text as HTML wants it.
-
-use std::fmt::{self, Display, Write};
+//! Text form of numbers in reports.
 
 pub use wirestamp_metrics::numeric::{count_to_f64 as real, nanos_to_f64 as approximate};
 
@@ -114,25 +112,6 @@ fn grouped(digits: &str) -> String {
     out
 }
 
-/// Text that displays with everything escaped that means something to HTML, fit for an element's
-/// content and for a quoted attribute. Control characters, which HTML forbids, are replaced.
-pub struct Escaped<'a>(pub &'a str);
-
-impl Display for Escaped<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.chars().try_for_each(|character| match character {
-            '&' => f.write_str("&amp;"),
-            '<' => f.write_str("&lt;"),
-            '>' => f.write_str("&gt;"),
-            '"' => f.write_str("&quot;"),
-            '\'' => f.write_str("&#39;"),
-            '\n' | '\t' => f.write_char(character),
-            _ if character.is_control() => f.write_char(char::REPLACEMENT_CHARACTER),
-            _ => f.write_char(character),
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,16 +181,5 @@ mod tests {
         for (part, whole, text) in cases {
             assert_eq!(plain(&percent(part, whole)), text, "{part}/{whole}");
         }
-    }
-
-    #[test]
-    fn markup_in_text_stays_text() {
-        let hostile = "<script>alert('x')</script> & \"quoted\" \u{0}\u{1b}[31m";
-        let escaped = Escaped(hostile).to_string();
-        assert_eq!(
-            escaped,
-            "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt; &amp; &quot;quoted&quot; \
-             \u{fffd}\u{fffd}[31m"
-        );
     }
 }

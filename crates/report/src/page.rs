@@ -1,9 +1,9 @@
 //! The page around the streams: what it opens with, and what it ends with.
 
-use super::format::{
-    Escaped, NOTHING, approximate, count, duration, length, nanos, percent, plural,
-};
-use super::sheet::{Heading, document, pairs, table, terms};
+use maud::{Markup, html};
+
+use super::format::{NOTHING, approximate, count, duration, length, nanos, percent, plural};
+use super::sheet::{Heading, absent, document, list, pairs, section, table, terms};
 use super::stream;
 use wirestamp_metrics::Summary;
 
@@ -49,29 +49,27 @@ const DEFINITIONS: [(&str, &str, &str); 6] = [
 
 /// The report as a complete HTML document.
 ///
-/// Any text in the report may be hostile: it is shown, never interpreted. Any list may be empty:
-/// its section is left out or says so.
+/// Any text in the report may be hostile; it is escaped. Any list may be empty: its section is left out or says so.
 #[must_use]
 pub fn html(report: &Report) -> String {
-    let mut main = glance(&report.streams);
-    for (index, stream) in (1..).zip(&report.streams) {
-        main += &stream::section(stream, index);
-    }
-    main += &checks(&report.checks);
-    main += &ledgers(&report.ledgers);
-    main += &pairs("machine", "Machine and clock", &report.machine, "");
-    main += &files(report);
-    main += &terms("definitions", "What the words mean", &DEFINITIONS);
-    let Report { title, generated_at, summary, checks, .. } = report;
-    document(&Heading { title, generated_at, summary }, &outcome(checks), &main)
+    let Report { title, generated_at, summary, streams, checks, ledgers: all, .. } = report;
+    let main = html! {
+        (glance(streams))
+        @for (index, stream) in (1..).zip(streams) { (stream::section(stream, index)) }
+        (checked(checks))
+        (ledgers(all))
+        (pairs("machine", "Machine and clock", &report.machine))
+        (files(report))
+        (terms("definitions", "Definitions", &DEFINITIONS))
+    };
+    document(&Heading { title, generated_at, summary }, outcome(checks), main)
 }
 
-/// One line that says how many checks hold; nothing if there are none.
-fn outcome(checks: &[Check]) -> String {
+/// Number of checks that hold, in a line; empty if there are no checks.
+fn outcome(checks: &[Check]) -> Markup {
     let all = length(checks);
-    let failed: Vec<_> = checks.iter().filter(|check| !check.holds).collect();
-    let (class, text) = match length(&failed) {
-        _ if all == 0 => return String::new(),
+    let failed = all - length(&checks.iter().filter(|check| check.holds).collect::<Vec<_>>());
+    let (class, text) = match failed {
         0 => ("pass", format!("{} against the truth: all hold.", plural(all, "check", "checks"))),
         failed => (
             "fail",
@@ -83,13 +81,13 @@ fn outcome(checks: &[Check]) -> String {
             ),
         ),
     };
-    format!("<p class=\"outcome {class}\">{text} <a href=\"#checks\">See which</a></p>\n")
+    html! {
+        @if all > 0 { p class={ "outcome " (class) } { (text) " " a href="#checks" { "See which" } } }
+    }
 }
 
-/// One row for each stream.
-fn glance(streams: &[Stream]) -> String {
-    let rows: Vec<_> =
-        (1..).zip(streams).map(|(index, stream)| glance_row(stream, index)).collect();
+/// Table with a row for each stream.
+fn glance(streams: &[Stream]) -> Markup {
     let heads = [
         "Stream",
         "Sent",
@@ -101,100 +99,98 @@ fn glance(streams: &[Stream]) -> String {
         "99\u{202f}% IPDV",
         "Clock error",
     ];
-    let body = if rows.is_empty() {
-        "<p class=\"empty\">No stream was measured.</p>\n".to_owned()
-    } else {
-        table("glance", "What each stream met", &heads, &rows)
+    let rows: Vec<_> = (1..).zip(streams).map(|(index, stream)| row(stream, index)).collect();
+    let body = html! {
+        @if rows.is_empty() { (absent("No stream was measured.")) }
+        @else { (table("glance", "Each stream", &heads, &rows)) }
     };
-    format!("<section id=\"glance\">\n<h2>At a glance</h2>\n{body}</section>\n")
+    section("glance", "Overview", body)
 }
 
-fn glance_row(stream: &Stream, index: usize) -> Vec<String> {
-    let most = |numbers: Option<Summary>| {
+fn row(stream: &Stream, index: usize) -> Vec<Markup> {
+    let p99 = |numbers: Option<Summary>| {
         numbers.map_or(NOTHING.to_owned(), |numbers| duration(approximate(numbers.p99)))
     };
     let mean = stream.delay.map_or(NOTHING.to_owned(), |numbers| duration(numbers.mean));
-    let lost = match stream.lost {
-        0 => "0".to_owned(),
-        lost => format!("{} ({})", count(lost), percent(lost, stream.sent)),
-    };
     let error = stream.clock_error_ns.map_or("unknown".to_owned(), |ns| format!("± {}", nanos(ns)));
-    vec![
-        format!("<a href=\"#stream-{index}\">{}</a>", Escaped(&stream.name)),
+    let name = html! { a href={ "#stream-" (index) } { (stream.name) } };
+    let cells = [
         count(stream.sent),
-        lost,
+        lost(stream.lost, stream.sent),
         count(stream.reordered),
         count(stream.duplicated),
         mean,
-        most(stream.delay),
-        most(stream.variation),
+        p99(stream.delay),
+        p99(stream.variation),
         error,
-    ]
+    ];
+    std::iter::once(name).chain(cells.map(|cell| html! { (cell) })).collect()
+}
+
+/// Lost packets, and their share if there are some.
+pub(super) fn lost(lost: u64, sent: u64) -> String {
+    match lost {
+        0 => "0".to_owned(),
+        lost => format!("{} ({})", count(lost), percent(lost, sent)),
+    }
 }
 
 /// Every check with its two values and whether they agree.
-fn checks(checks: &[Check]) -> String {
+fn checked(checks: &[Check]) -> Markup {
     let cells = |check: &Check| {
         let Check { what, truth, measured, within_percent, holds, how } = check;
-        let (class, word) =
-            if *holds { ("pass", "✓ holds") } else { ("fail", "✗ does not hold") };
-        let within = within_percent.map_or(String::new(), |most| format!(" within {most} %"));
-        let mut cells: Vec<_> =
-            [what, measured, truth].into_iter().map(|text| Escaped(text).to_string()).collect();
-        cells.push(format!("<span class=\"mark {class}\">{word}{within}</span>"));
-        cells.push(Escaped(how).to_string());
-        cells
+        let mark = html! {
+            @if *holds { span."mark pass" { "✓ holds" (within(*within_percent)) } }
+            @else { span."mark fail" { "✗ does not hold" (within(*within_percent)) } }
+        };
+        let [what, measured, truth, how] =
+            [what, measured, truth, how].map(|text| html! { (text) });
+        vec![what, measured, truth, mark, how]
     };
     let rows: Vec<_> = checks.iter().map(cells).collect();
     let heads = ["What", "Measured", "Known", "Result", "How it is known"];
-    let body = if rows.is_empty() {
-        "<p class=\"empty\">Nothing was checked.</p>\n".to_owned()
-    } else {
-        table("checks", "Measured against known values", &heads, &rows)
+    let body = html! {
+        @if rows.is_empty() { (absent("Nothing was checked.")) }
+        @else { (table("checks", "Measured against known values", &heads, &rows)) }
     };
-    format!("<section id=\"checks\">\n<h2>Is this true?</h2>\n{body}</section>\n")
+    section("checks", "Comparison with the truth", body)
 }
 
-/// Every ledger; nothing if there are none.
-pub(super) fn ledgers(ledgers: &[Ledger]) -> String {
-    let one = |ledger: &Ledger| {
-        let row = |(what, packets): &(String, u64)| {
-            format!(
-                "<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n",
-                Escaped(what),
-                count(*packets)
-            )
-        };
-        let rows: String = ledger.rows.iter().map(row).collect();
-        let (class, word) = if ledger.balanced {
-            ("pass", "✓ balances: every packet is accounted for")
-        } else {
-            ("fail", "✗ does not balance: packets are unaccounted for")
-        };
-        format!(
-            "<div class=\"ledger\">\n<table class=\"ledger\">\n<caption>{}</caption>\n<tbody>\n\
-             {rows}</tbody>\n</table>\n<p class=\"mark {class}\">{word}</p>\n</div>\n",
-            Escaped(&ledger.point)
-        )
-    };
-    if ledgers.is_empty() {
-        return String::new();
-    }
-    let all: String = ledgers.iter().map(one).collect();
-    format!(
-        "<section id=\"ledgers\">\n<h2>Where every packet went</h2>\n<div class=\"columns\">\n\
-         {all}</div>\n</section>\n"
-    )
+fn within(percent: Option<f64>) -> String {
+    percent.map_or(String::new(), |percent| format!(" within {percent} %"))
 }
 
-/// The files, and the commands to look at them.
-fn files(report: &Report) -> String {
-    let commands: String =
-        report.commands.iter().map(|line| format!("{}\n", Escaped(line))).collect();
-    let commands = if commands.is_empty() {
-        String::new()
-    } else {
-        format!("<p>To look at them:</p>\n<pre><code>{commands}</code></pre>\n")
+/// Every ledger; empty if there are none.
+pub(super) fn ledgers(ledgers: &[Ledger]) -> Markup {
+    let all = html! {
+        div.columns {
+            @for Ledger { point, rows, balanced } in ledgers {
+                div.ledger {
+                    table.ledger {
+                        caption { (point) }
+                        tbody {
+                            @for (what, packets) in rows {
+                                tr { th scope="row" { (what) } td { (count(*packets)) } }
+                            }
+                        }
+                    }
+                    @if *balanced { p."mark pass" { "✓ balances: every packet is accounted for" } }
+                    @else { p."mark fail" { "✗ does not balance: packets are unaccounted for" } }
+                }
+            }
+        }
     };
-    pairs("files", "Files", &report.files, &commands)
+    html! { @if !ledgers.is_empty() { (section("ledgers", "Packets by outcome", all)) } }
+}
+
+/// The files, and the commands to read them.
+fn files(report: &Report) -> Markup {
+    let body = html! {
+        (list(&report.files))
+        @if !report.commands.is_empty() {
+            p { "To read them:" }
+            pre { code { @for line in &report.commands { (line) "\n" } } }
+        }
+    };
+    html! { @if !body.0.is_empty() { (section("files", "Files", body)) } }
 }

@@ -1,8 +1,10 @@
 //! The section of one stream: its verdict, its distributions, its three figures.
 
+use maud::{Markup, html};
+
 use super::figures;
-use super::format::{Escaped, NOTHING, approximate, count, micros, percent};
-use super::sheet::{figure, key, on_every_screen, table};
+use super::format::{NOTHING, approximate, count, micros, percent};
+use super::sheet::{absent, figure, key, on_every_screen, table};
 use wirestamp_metrics::Summary;
 
 use super::report::Stream;
@@ -11,29 +13,7 @@ use super::report::Stream;
 const HALF: (u32, u32) = (490, 290);
 
 /// The section of the stream that is `index`th in the report.
-pub(super) fn section(stream: &Stream, index: usize) -> String {
-    let description = match stream.description.as_str() {
-        "" => String::new(),
-        text => format!("<p class=\"pattern\">{}</p>\n", Escaped(text)),
-    };
-    let verdict = match stream.verdict.as_str() {
-        "" => String::new(),
-        text => format!("<p class=\"verdict\">{}</p>\n", Escaped(text)),
-    };
-    format!(
-        "<section id=\"stream-{index}\" class=\"stream\">\n<h2>{}</h2>\n{description}{verdict}\
-         {}{}<div class=\"columns\">\n{}{}</div>\n{}</section>\n",
-        Escaped(&stream.name),
-        counts(stream),
-        over_time(stream, index),
-        delay_histogram(stream, index),
-        interarrival(stream, index),
-        distributions(stream),
-    )
-}
-
-/// Packet counts in one line.
-fn counts(stream: &Stream) -> String {
+pub(super) fn section(stream: &Stream, index: usize) -> Markup {
     let Stream { sent, received, lost, duplicated, reordered, .. } = *stream;
     let rest = [
         ("received", received),
@@ -41,37 +21,48 @@ fn counts(stream: &Stream) -> String {
         ("duplicated", duplicated),
         ("reordered", reordered),
     ];
-    shares(sent, &rest)
+    html! {
+        section.stream id={ "stream-" (index) } {
+            h2 { (stream.name) }
+            @if !stream.description.is_empty() { p.pattern { (stream.description) } }
+            @if !stream.verdict.is_empty() { p.verdict { (stream.verdict) } }
+            (shares(sent, &rest))
+            (over_time(stream, index))
+            div.columns { (delay_histogram(stream, index)) (interarrival(stream, index)) }
+            (distributions(stream))
+        }
+    }
 }
 
 /// Packets sent, and the count and share of each outcome, in one line.
-pub(super) fn shares(sent: u64, rest: &[(&str, u64)]) -> String {
-    let share = |part| match part {
-        0 => String::new(),
-        _ => format!(" <small>{}</small>", percent(part, sent)),
-    };
-    let entry = |name: &str, value: u64, share: &str| {
-        format!("<div><dt>{name}</dt><dd>{}{share}</dd></div>", count(value))
-    };
-    let entries: String =
-        rest.iter().map(|(name, value)| entry(name, *value, &share(*value))).collect();
-    format!("<dl class=\"counts\">{}{entries}</dl>\n", entry("sent", sent, ""))
+pub(super) fn shares(sent: u64, rest: &[(&str, u64)]) -> Markup {
+    html! {
+        dl.counts {
+            div { dt { "sent" } dd { (count(sent)) } }
+            @for (name, value) in rest {
+                div {
+                    dt { (name) }
+                    dd { (count(*value)) @if *value > 0 { " " small { (percent(*value, sent)) } } }
+                }
+            }
+        }
+    }
 }
 
-fn over_time(stream: &Stream, index: usize) -> String {
+fn over_time(stream: &Stream, index: usize) -> Markup {
     let drawn = |size, id: &str| figures::delay_over_time(stream, id, size);
-    on_every_screen("Delay over time", "", &format!("stream-{index}-time"), drawn)
+    on_every_screen("Delay over time", &Markup::default(), &format!("stream-{index}-time"), drawn)
         .unwrap_or_else(|| absent("No packet was received, so there is no delay to show."))
 }
 
-fn delay_histogram(stream: &Stream, index: usize) -> String {
+fn delay_histogram(stream: &Stream, index: usize) -> Markup {
     figures::delay_histogram(stream, &format!("stream-{index}-delays"), HALF).map_or_else(
         || absent("No packet was received, so there is no histogram of delays."),
-        |drawn| figure("How often each delay occurred", "", &drawn),
+        |drawn| figure("How often each delay occurred", &Markup::default(), &drawn),
     )
 }
 
-fn interarrival(stream: &Stream, index: usize) -> String {
+fn interarrival(stream: &Stream, index: usize) -> Markup {
     let Some(drawn) = figures::interarrival(stream, &format!("stream-{index}-gaps"), HALF) else {
         return absent("Fewer than two packets arrived, so there is no time between arrivals.");
     };
@@ -79,14 +70,10 @@ fn interarrival(stream: &Stream, index: usize) -> String {
     figure("Time between one arrival and the next", &key(names, 0), &drawn)
 }
 
-fn absent(why: &str) -> String {
-    format!("<p class=\"empty\">{why}</p>\n")
-}
-
 /// The distributions of delay and its variation in figures; nothing if there is neither.
-fn distributions(stream: &Stream) -> String {
+fn distributions(stream: &Stream) -> Markup {
     if stream.delay.is_none() && stream.variation.is_none() {
-        return String::new();
+        return Markup::default();
     }
     summaries(&[
         ("One-way delay (µs)", stream.delay.as_ref()),
@@ -95,18 +82,18 @@ fn distributions(stream: &Stream) -> String {
 }
 
 /// Distributions in figures, all in one unit so that they compare.
-pub(super) fn summaries(rows: &[(&str, Option<&Summary>)]) -> String {
+pub(super) fn summaries(rows: &[(&str, Option<&Summary>)]) -> Markup {
     let heads = [
         "",
         "Count",
-        "Least",
+        "Min",
         "Mean",
         "Deviation",
         "Median",
         "90\u{202f}%",
         "99\u{202f}%",
         "99.9\u{202f}%",
-        "Most",
+        "Max",
     ];
     let row = |(name, numbers): &(&str, Option<&Summary>)| {
         let values = numbers.map_or_else(

@@ -6,7 +6,8 @@
 //! all studies, `experiment::effects_table`. To convert a study, replace each `row` closure and its array of heads by
 //! columns, and leave captions and heads as they are: reports must not change.
 
-use super::format::Escaped;
+use maud::{Markup, html};
+
 use super::sheet::table;
 
 /// Column of a table: head with unit, and text of a row's cell.
@@ -42,15 +43,10 @@ impl Table {
         Self::new(caption, &heads, rows.into_iter().map(cells).collect())
     }
 
-    /// The table in a page, below what it shows.
-    pub fn html(&self) -> String {
-        let escaped = |row: &Vec<String>| row.iter().map(|c| Escaped(c).to_string()).collect();
-        let rows: Vec<Vec<String>> = self.rows.iter().map(escaped).collect();
-        let heads: Vec<_> = self.heads.iter().map(|head| Escaped(head).to_string()).collect();
-        let heads: Vec<_> = heads.iter().map(String::as_str).collect();
-        let caption = Escaped(&self.caption).to_string();
-        let table = table("costs", &caption, &heads, &rows);
-        format!("<h3>{caption}</h3>\n{table}")
+    /// The table below its caption.
+    pub fn html(&self) -> Markup {
+        let Self { caption, heads, rows } = self;
+        html! { h3 { (caption) } (table("costs", caption, heads, rows)) }
     }
 }
 

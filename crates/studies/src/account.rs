@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
+use maud::{Markup, html};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -12,8 +13,10 @@ use crate::experiment::{Claim, Runs, Verdict};
 use wirestamp_report::Circumstances;
 use wirestamp_report::Table;
 use wirestamp_report::figures::{FIRST_SERIES, Figure};
-use wirestamp_report::format::{Escaped, count, plural};
-use wirestamp_report::sheet::{Heading, document, key, on_every_screen, pairs, section, terms};
+use wirestamp_report::format::{count, plural};
+use wirestamp_report::sheet::{
+    Heading, absent, document, key, on_every_screen, pairs, section, terms,
+};
 
 /// Result of a study. Serialises as the document of `wirestamp study NAME --json`.
 #[derive(Clone, Debug, Serialize)]
@@ -110,11 +113,20 @@ pub enum Part {
     Table(Table),
     /// A remark in whole sentences, which the terminal shows too.
     Remark(String),
-    /// A figure, as HTML.
-    Figure(String),
+    /// A figure.
+    Figure(Markup),
 }
 
 impl Part {
+    fn html(&self) -> Markup {
+        match self {
+            Self::Table(table) if table.rows.is_empty() => Markup::default(),
+            Self::Table(table) => table.html(),
+            Self::Remark(text) => html! { p.pattern { (text) } },
+            Self::Figure(figure) => figure.clone(),
+        }
+    }
+
     /// A figure that `draw` makes of a size and an identity, with the names of its series in the order of
     /// their colours from [`FIRST_SERIES`] on; a remark if there is nothing to draw.
     pub(crate) fn figure<'a>(
@@ -125,39 +137,45 @@ impl Part {
     ) -> Self {
         let key = key(names.into_iter(), FIRST_SERIES);
         let drawn = on_every_screen(heading, &key, id, draw);
-        let nothing =
-            || format!("<h3>{heading}</h3>\n<p class=\"empty\">Nothing was measured.</p>\n");
+        let nothing = || html! { h3 { (heading) } (absent("Nothing was measured.")) };
         Self::Figure(drawn.unwrap_or_else(nothing))
     }
 }
 
-/// The page. All of its text may be hostile but what is said to be HTML.
+/// The page. Any text may be hostile; it is escaped.
 pub(crate) fn html(account: &Account) -> String {
     let generated_at = format!("{} UTC", account.making.circumstances.date);
     let summary = summary(account);
     let heading = Heading { title: account.title, generated_at: &generated_at, summary: &summary };
-    let claims = claims(&account.claims);
-    let mut sections = section("findings", "What the paper finds, and the data here", &claims);
-    sections.extend(account.sections.iter().map(of_section));
     let deviations: Vec<_> = deviations(account.deviations).collect();
     let deviations: Vec<_> = deviations.iter().map(|(it, text)| (*it, "", text.as_str())).collect();
-    sections += &terms("deviations", "Where this departs from the paper", &deviations);
-    sections += &pairs("machine", "Machine and run", &machine(account), "");
-    document(&heading, "", &sections)
+    let sections = html! {
+        (section("findings", "Claims of the paper, and the data here", claims(&account.claims)))
+        @for Section { id, heading, parts } in &account.sections {
+            (section(id, heading, html! { @for part in parts { (part.html()) } }))
+        }
+        (terms("deviations", "Departures from the paper", &deviations))
+        (pairs("machine", "Machine and run", &machine(account)))
+    };
+    document(&heading, Markup::default(), sections)
 }
 
 /// The verdict on each claim of a paper, a sentence each.
-pub(crate) fn claims(claims: &[Claim]) -> String {
-    let of_claim = |Claim { verdict, sentence, .. }: &Claim| {
-        let (class, mark) = match verdict {
-            Verdict::Confirmed => ("pass", "✓"),
-            Verdict::Contradicted => ("fail", "✗"),
-            Verdict::Open => ("open", "?"),
-        };
-        format!("<li><span class=\"mark {class}\">{mark}</span> {}</li>\n", Escaped(sentence))
-    };
-    let claims: String = claims.iter().map(of_claim).collect();
-    format!("<ul class=\"claims\">\n{claims}</ul>\n")
+pub(crate) fn claims(claims: &[Claim]) -> Markup {
+    html! {
+        ul.claims {
+            @for Claim { verdict, sentence, .. } in claims {
+                li {
+                    @match verdict {
+                        Verdict::Confirmed => span."mark pass" { "✓" },
+                        Verdict::Contradicted => span."mark fail" { "✗" },
+                        Verdict::Open => span."mark open" { "?" },
+                    }
+                    " " (sentence)
+                }
+            }
+        }
+    }
 }
 
 /// Summary sentences.
@@ -173,20 +191,6 @@ fn summary(account: &Account) -> Vec<String> {
 fn deviations(markdown: &str) -> impl Iterator<Item = (&str, String)> {
     let entries = markdown.split("## ").filter_map(|entry| entry.split_once("\n\n"));
     entries.map(|(subject, text)| (subject, text.trim_end().replace('\n', " ")))
-}
-
-fn of_section(Section { id, heading, parts }: &Section) -> String {
-    let body: String = parts.iter().map(of_part).collect();
-    section(id, &Escaped(heading).to_string(), &body)
-}
-
-fn of_part(part: &Part) -> String {
-    match part {
-        Part::Table(table) if table.rows.is_empty() => String::new(),
-        Part::Table(table) => table.html(),
-        Part::Remark(text) => format!("<p class=\"pattern\">{}</p>\n", Escaped(text)),
-        Part::Figure(html) => html.clone(),
-    }
 }
 
 fn machine(account: &Account) -> Vec<(String, String)> {

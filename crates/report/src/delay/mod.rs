@@ -1,15 +1,16 @@
 //! The report of a measurement between two points.
 
-mod section;
+mod subject;
 mod words;
 
+use maud::{Markup, html};
 use wirestamp_metrics::emodel::Rating;
 use wirestamp_metrics::{CallOverTime, Quality};
 
-use super::format::{Escaped, NOTHING, approximate, count, duration, nanos, percent, plural};
-use super::page::ledgers;
+use super::format::{NOTHING, approximate, count, duration, nanos, plural};
+use super::page::{ledgers, lost};
 use super::report::Ledger;
-use super::sheet::{Heading, document, pairs, table, terms};
+use super::sheet::{Heading, absent, document, pairs, section, table, terms};
 use crate::layers;
 
 pub use words::verdict;
@@ -119,78 +120,60 @@ const DEFINITIONS: [(&str, &str, &str); 10] = [
 ];
 
 impl DelayReport<'_> {
-    /// The report as a complete HTML document. Any text in it may be hostile: it is shown, never
-    /// interpreted.
+    /// The report as a complete HTML document. Any text in it may be hostile; it is escaped.
     #[must_use]
     pub fn html(&self) -> String {
-        let mut main = self.glance();
-        for (index, subject) in (1..).zip(self.subjects.iter().take(self.sections)) {
-            main += &section::section(subject, index, self);
-        }
-        if let Some(layers) = &self.layers {
-            main += &layers::section(layers, "Behind B, inside this host");
-        }
-        main += &pairs("trust", "How far to believe this", &self.trust, "");
-        main += &ledgers(&self.ledgers);
-        main += &pairs("machine", "Machine and command", &self.machine, "");
-        main += &terms("definitions", "What the words mean", &DEFINITIONS);
+        let main = html! {
+            (self.glance())
+            @for (index, subject) in (1..).zip(self.subjects.iter().take(self.sections)) {
+                (subject::section(subject, index, self))
+            }
+            @if let Some(layers) = &self.layers {
+                (layers::section(layers, "Layers of this host, behind B"))
+            }
+            (pairs("trust", "Accuracy", &self.trust))
+            (ledgers(&self.ledgers))
+            (pairs("machine", "Machine and command", &self.machine))
+            (terms("definitions", "Definitions", &DEFINITIONS))
+        };
         let Self { title, generated_at, summary, .. } = self;
-        document(&Heading { title, generated_at, summary }, "", &main)
+        document(&Heading { title, generated_at, summary }, Markup::default(), main)
     }
 
-    /// One row for each subject.
-    fn glance(&self) -> String {
+    /// Table with a row for each subject.
+    fn glance(&self) -> Markup {
         let mut heads = vec!["Flow", "Sent", "Lost", "Reordered", "Duplicated"];
         heads.extend(if self.relative { ["Mean PDV", "99\u{202f}% PDV"] } else { DELAYS });
         heads.extend(["99\u{202f}% IPDV", "Clock error"]);
-        let is_rated = self.subjects.iter().any(|subject| subject.call.is_some());
-        if is_rated {
+        if self.subjects.iter().any(|subject| subject.call.is_some()) {
             heads.push("MOS");
         }
-        let rows: Vec<_> = (1..)
-            .zip(&self.subjects)
-            .map(|(index, subject)| {
-                let mut row = self.row(subject, index);
-                row.truncate(heads.len());
-                row
-            })
-            .collect();
-        let body = if rows.is_empty() {
-            "<p class=\"empty\">No packet was seen.</p>\n".to_owned()
-        } else {
-            table("glance", "What each flow met", &heads, &rows)
+        let rows = (1..).zip(&self.subjects).map(|(index, subject)| self.row(subject, index));
+        let rows: Vec<_> = rows.collect();
+        let more = u64::try_from(self.subjects.len().saturating_sub(self.sections)).unwrap_or(0);
+        let body = html! {
+            @if rows.is_empty() { (absent("No packet was seen.")) }
+            @else { (table("glance", "Each flow", &heads, &rows)) }
+            @if more > 0 {
+                p.pattern { (plural(more, "flow has", "flows have")) " no section below." }
+            }
         };
-        let unshown = self.subjects.len().saturating_sub(self.sections);
-        let note = match u64::try_from(unshown) {
-            Ok(0) | Err(_) => String::new(),
-            Ok(more) => format!(
-                "<p class=\"pattern\">{} not shown one by one below.</p>\n",
-                plural(more, "flow is", "flows are")
-            ),
-        };
-        format!("<section id=\"glance\">\n<h2>At a glance</h2>\n{body}{note}</section>\n")
+        section("glance", "Overview", body)
     }
 
-    fn row(&self, subject: &Subject<'_>, index: usize) -> Vec<String> {
+    fn row(&self, subject: &Subject<'_>, index: usize) -> Vec<Markup> {
         let Subject { name, quality, clock_error_ns, call, .. } = subject;
         let counts = quality.counts();
         let delay = quality.delay().summary();
         let delay = if self.relative { delay.map(|it| it.above_minimum()) } else { delay };
         let none = || NOTHING.to_owned();
-        let name = Escaped(name);
-        let name = if index <= self.sections {
-            format!("<a href=\"#subject-{index}\">{name}</a>")
-        } else {
-            name.to_string()
+        let name = html! {
+            @if index <= self.sections { a href={ "#subject-" (index) } { (name) } }
+            @else { (name) }
         };
-        let lost = match counts.lost {
-            0 => "0".to_owned(),
-            lost => format!("{} ({})", count(lost), percent(lost, counts.sent)),
-        };
-        vec![
-            name,
+        let cells = [
             count(counts.sent),
-            lost,
+            lost(counts.lost, counts.sent),
             count(counts.reordered),
             count(counts.duplicated),
             delay.map_or_else(none, |delay| duration(delay.mean)),
@@ -198,7 +181,8 @@ impl DelayReport<'_> {
             quality.variation().summary().map_or_else(none, |it| duration(approximate(it.p99))),
             clock_error_ns.map_or_else(|| "unknown".into(), |ns| format!("± {}", nanos(ns))),
             call.as_ref().map_or_else(none, |call| format!("{:.2}", call.rating.mos())),
-        ]
+        ];
+        std::iter::once(name).chain(cells.map(|cell| html! { (cell) })).collect()
     }
 }
 

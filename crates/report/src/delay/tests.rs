@@ -73,7 +73,7 @@ fn the_page_says_what_was_measured_and_interprets_nothing() {
         "50 in 50 runs, the longest of 1 packet",
         "As a phone call",
         "Round &lt;b&gt;trip",
-        "1 flow is not shown one by one",
+        "1 flow has no section below",
         "Red ticks",
         "RFC 5481",
     ] {

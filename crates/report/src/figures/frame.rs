@@ -1,10 +1,10 @@
 //! Frame that all figures share: size, colours, text and axes.
 
+use maud::{Markup, PreEscaped, html};
 use plotters::chart::ChartContext;
 use plotters::prelude::*;
 
 use crate::axis::Axis;
-use crate::format::Escaped;
 
 /// Text and axes.
 pub const INK: RGBColor = RGBColor(0x33, 0x3d, 0x4a);
@@ -31,7 +31,7 @@ const LETTERS: f64 = 15.5;
 #[derive(Debug)]
 pub struct Figure {
     /// The `svg` element.
-    pub svg: String,
+    pub svg: Markup,
     /// What to know to read it, in whole sentences; plain text.
     pub caption: String,
 }
@@ -63,22 +63,24 @@ impl Frame<'_> {
         let drawn = draw(&mut drawing, self.size, x, y, data);
         // Drawing into memory does not fail; if it ever does, the page says so.
         let svg = match (drawn, drawing.split_once('>')) {
-            (Ok(()), Some((_, body))) => self.element(body),
-            _ => "<p class=\"empty\">This figure could not be drawn.</p>".to_owned(),
+            (Ok(()), Some((_, body))) => self.element(body.trim_end().trim_end_matches("</svg>")),
+            _ => html! { p.empty { "This figure could not be drawn." } },
         };
         Figure { svg, caption: self.caption }
     }
 
     /// The `svg` element around `body`, scaled by the page, with a title and a description for
     /// those who do not see it.
-    fn element(&self, body: &str) -> String {
-        let Self { id, size: (width, height), .. } = self;
-        let (title, caption) = (Escaped(&self.title), Escaped(&self.caption));
-        format!(
-            "<svg viewBox=\"0 0 {width} {height}\" role=\"img\" \
-             aria-labelledby=\"{id}-title {id}-text\">\n<title id=\"{id}-title\">{title}</title>\n\
-             <desc id=\"{id}-text\">{caption}</desc>{body}"
-        )
+    fn element(&self, body: &str) -> Markup {
+        let Self { id, size: (width, height), title, caption } = self;
+        html! {
+            svg viewBox={ "0 0 " (width) " " (height) } role="img"
+                aria-labelledby={ (id) "-title " (id) "-text" } {
+                title id={ (id) "-title" } { (title) }
+                desc id={ (id) "-text" } { (caption) }
+                (PreEscaped(body))
+            }
+        }
     }
 }
 

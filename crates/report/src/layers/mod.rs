@@ -5,11 +5,12 @@
 mod figure;
 mod points;
 
+use maud::{Markup, html};
 use wirestamp_capture::layers::Direction;
 use wirestamp_metrics::Summary;
 
 use crate::circumstances::Circumstances;
-use crate::format::{Escaped, NOTHING, count, duration, nanos};
+use crate::format::{NOTHING, count, duration, nanos};
 use crate::sheet::{Heading, document, on_every_screen, pairs, table, terms};
 
 /// What the page says.
@@ -53,22 +54,24 @@ pub fn html(findings: &LayersResult) -> String {
         generated_at: &generated_at,
         summary: &summary(findings),
     };
-    let mut sections = section(findings, "The layers");
-    sections += &pairs("machine", "Machine and run", &machine(findings), "");
-    document(&heading, "", &sections)
+    let machine = pairs("machine", "Machine and run", &machine(findings));
+    document(&heading, Markup::default(), html! { (section(findings, "The layers")) (machine) })
 }
 
 /// The figure and the tables, for a page about more than these.
-pub(crate) fn section(findings: &LayersResult, heading: &str) -> String {
+pub(crate) fn section(findings: &LayersResult, heading: &str) -> Markup {
     let draw = |size, id: &str| figure::spread(&findings.layers, size, id);
-    let figure = on_every_screen("Times in each layer", "", "spread", draw).unwrap_or_default();
-    let times = times(&findings.layers);
+    let figure = on_every_screen("Times in each layer", &Markup::default(), "spread", draw);
     let ends: Vec<_> = findings.ends.iter().map(|(end, n)| (end.clone(), count(*n))).collect();
-    let ends = pairs("ends", "Packet outcomes", &ends, "");
-    let points = terms("points", "The points", points::of(findings.direction));
-    format!(
-        "<section id=\"layers\">\n<h2>{heading}</h2>\n{figure}{times}</section>\n{ends}{points}"
-    )
+    html! {
+        section id="layers" {
+            h2 { (heading) }
+            @if let Some(figure) = figure { (figure) }
+            (times(&findings.layers))
+        }
+        (pairs("ends", "Packet outcomes", &ends))
+        (terms("points", "The points", points::of(findings.direction)))
+    }
 }
 
 /// What was found, in sentences.
@@ -93,10 +96,10 @@ fn summary(findings: &LayersResult) -> Vec<String> {
 }
 
 /// The figures of each layer.
-fn times(layers: &[Layer]) -> String {
+fn times(layers: &[Layer]) -> Markup {
     let heads = ["", "packets", "shortest", "mean", "median", "90 %", "99 %", "longest", "share"];
     let row = |layer: &Layer| {
-        let mut row = vec![Escaped(&layer.name).to_string()];
+        let mut row = vec![layer.name.clone()];
         match layer.delay {
             Some(delay) => {
                 row.extend([count(delay.count), nanos(delay.min), duration(delay.mean)]);

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
+use maud::{DOCTYPE, PreEscaped, html};
 use serde::Serialize;
 use wirestamp_report::Circumstances;
-use wirestamp_report::format::Escaped;
 
 use crate::busy::busy_cores;
 use crate::host_memory;
@@ -129,21 +129,28 @@ const STYLE: &str = "body { font: 16px/1.5 sans-serif; max-width: 66rem; margin:
     .fails::before { content: \"does not hold: \"; color: #d53e00; font-weight: bold; }";
 
 fn html(results: &Results) -> String {
-    let verdict = |Verdict { holds, text }: &Verdict| {
-        let class = if *holds { "holds" } else { "fails" };
-        format!("<li class=\"{class}\">{}</li>\n", Escaped(text))
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { "Capture tools side by side" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                h1 { "Capture tools side by side" }
+                ul {
+                    @for Verdict { holds, text } in &results.verdicts {
+                        li class=(if *holds { "holds" } else { "fails" }) { (text) }
+                    }
+                }
+                @for Figure { svg, caption } in &results.figures {
+                    figure { (PreEscaped(svg)) figcaption { (caption) } }
+                }
+                pre { (results.said) }
+            }
+        }
     };
-    let figure = |Figure { svg, caption }: &Figure| {
-        format!("<figure>\n{svg}\n<figcaption>{}</figcaption>\n</figure>\n", Escaped(caption))
-    };
-    let verdicts: String = results.verdicts.iter().map(verdict).collect();
-    let figures: String = results.figures.iter().map(figure).collect();
-    format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>Capture tools side by side</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
-         <h1>Capture tools side by side</h1>\n<ul>\n{verdicts}</ul>\n{figures}\
-         <pre>{}</pre>\n</body>\n</html>\n",
-        Escaped(&results.said)
-    )
+    page.into_string()
 }

@@ -111,7 +111,7 @@ fn any_blocks_make_a_page_beside_the_papers_numbers() {
     for shape in shapes {
         let page = page(&runs(2, shape));
         assert!(!page.contains("NaN") && !page.contains("<b>left out"));
-        for text in ["±40.0", "±16.0", "ring:kernel", "Where this departs from the paper"] {
+        for text in ["±40.0", "±16.0", "ring:kernel", "Departures from the paper"] {
             assert!(page.contains(text), "{text}");
         }
         assert!(page.len() < 600_000, "{} bytes", page.len());

@@ -1,10 +1,12 @@
 //! The page that leads to the reports of all studies.
 
+use maud::{Markup, html};
+
 use super::Outcome;
-use crate::account::{Account, claims};
+use crate::account::claims;
 use crate::experiment::Verdict;
-use wirestamp_report::format::{Escaped, length, plural};
-use wirestamp_report::sheet::{Heading, document, pairs, section};
+use wirestamp_report::format::{length, plural};
+use wirestamp_report::sheet::{Heading, absent, document, pairs, section};
 
 /// The page: a card for each study. All text may be hostile.
 pub(super) fn html(outcomes: &[Outcome]) -> String {
@@ -16,7 +18,6 @@ pub(super) fn html(outcomes: &[Outcome]) -> String {
         generated_at: &generated_at,
         summary: &[summary(outcomes)],
     };
-    let mut cards: String = outcomes.iter().map(card).collect();
     let rows = [
         ("Command", here.command),
         ("Version", here.version),
@@ -24,8 +25,11 @@ pub(super) fn html(outcomes: &[Outcome]) -> String {
         ("Processor", here.processor),
     ];
     let rows = rows.map(|(name, value)| (name.to_owned(), value));
-    cards += &pairs("machine", "Machine and last run", &rows, "");
-    document(&heading, "", &cards)
+    let sections = html! {
+        @for outcome in outcomes { (card(outcome)) }
+        (pairs("machine", "Machine and last run", &rows))
+    };
+    document(&heading, Markup::default(), sections)
 }
 
 /// How many findings of the papers are so here.
@@ -44,28 +48,21 @@ fn summary(outcomes: &[Outcome]) -> String {
     )
 }
 
-fn card(outcome: &Outcome) -> String {
+fn card(outcome: &Outcome) -> Markup {
     let Outcome { study, paper, .. } = outcome;
-    let paper = format!("<p class=\"pattern\">{}</p>\n", Escaped(paper));
-    match (outcome.account(), outcome.error()) {
-        (Some(account), _) => {
-            let heading = format!("<a href=\"{study}.html\">{}</a>", Escaped(account.title));
-            section(study, &heading, &(paper + &findings(account)))
-        }
-        (None, error) => {
-            let error = Escaped(error.unwrap_or_default());
-            let why = format!("<p class=\"mark fail\">Could not be run: {error}</p>\n");
-            section(study, &Escaped(study).to_string(), &(paper + &why))
-        }
-    }
-}
-
-/// A sentence for each claim of the paper.
-fn findings(account: &Account) -> String {
-    let interrupted = if account.making.interrupted {
-        "<p class=\"empty\">It was interrupted; this is of the part that was done.</p>\n"
-    } else {
-        ""
+    let Some(account) = outcome.account() else {
+        let body = html! {
+            p.pattern { (paper) }
+            p."mark fail" { "Cannot be run: " (outcome.error().unwrap_or_default()) }
+        };
+        return section(study, study, body);
     };
-    format!("{interrupted}{}", claims(&account.claims))
+    let body = html! {
+        p.pattern { (paper) }
+        @if account.making.interrupted {
+            (absent("The study was interrupted; these are the results of the completed part."))
+        }
+        (claims(&account.claims))
+    };
+    section(study, html! { a href={ (study) ".html" } { (account.title) } }, body)
 }

@@ -95,13 +95,13 @@ fn the_page_has_a_card_for_each_with_every_verdict_and_takes_no_text_for_markup(
     let page = fs::read_to_string(index).unwrap();
     for text in [
         "<a href=\"rains.html\">Does it rain</a>",
-        "Could not be run: cannot rain: no &lt;cloud&gt;",
+        "Cannot be run: cannot rain: no &lt;cloud&gt;",
         "A &lt;paper&gt;",
         "✓</span> The paper finds that it rains: confirmed here; &lt;b&gt;.",
         "✗</span> The paper finds that it snows: contradicted here",
         "?</span> The paper finds that it hails: not decided here",
         "3 studies on this machine. Of 6 findings of the papers 2 are confirmed",
-        "It was interrupted",
+        "The study was interrupted",
     ] {
         assert!(page.contains(text), "{text}");
     }

@@ -105,7 +105,7 @@ fn any_blocks_make_a_page_beside_the_papers_numbers() {
         let runs = runs(shape);
         let page = account::html(&super::account::account(&runs, &found(&runs)).unwrap());
         assert!(!page.contains("NaN") && !page.contains("<b>left out"));
-        for text in ["88 ns", "±16.0", "ring:kernel", "Where this departs from the paper"] {
+        for text in ["88 ns", "±16.0", "ring:kernel", "Departures from the paper"] {
             assert!(page.contains(text), "{text}");
         }
     }

@@ -29,6 +29,6 @@ fn losses_are_compared_with_dumpcap() {
     assert_eq!(found["claims"].as_array().unwrap().len(), 2);
     let page = fs::read_to_string(found["report"].as_str().unwrap()).unwrap();
     assert_eq!(page.matches("<svg ").count(), 8);
-    assert!(page.contains("Where this departs from the paper"));
+    assert!(page.contains("Departures from the paper"));
     assert!(folder.path().join("loss/001-ring-raw-64-0ns-idle.csv").exists());
 }

@@ -41,7 +41,7 @@ fn stamp_overhead_is_compared_with_the_paper() {
     let page = fs::read_to_string(found["report"].as_str().unwrap()).unwrap();
     // Two figures of each pattern, for two sizes of screen.
     assert_eq!(page.matches("<svg ").count(), 8);
-    for text in ["195.2762", "8.197374", "Where this departs from the paper"] {
+    for text in ["195.2762", "8.197374", "Departures from the paper"] {
         assert!(page.contains(text), "{text}");
     }
     let raw = fs::read_to_string(folder.path().join("overhead/001-raw-call.csv")).unwrap();

@@ -38,7 +38,7 @@ fn delay_and_loss_are_compared_with_the_paper() {
     let page = fs::read_to_string(found["report"].as_str().unwrap()).unwrap();
     // 3 figures of section 3.3, 2 for each of two loads, and 2 of 3.6, for two sizes of screen.
     assert_eq!(page.matches("<svg ").count(), 18);
-    for text in ["387", "982", "Where this departs from the paper"] {
+    for text in ["387", "982", "Departures from the paper"] {
         assert!(page.contains(text), "{text}");
     }
     let raw = folder.path().join("passive-delay-frames/001-98-bytes-40-percent-1-task.csv");

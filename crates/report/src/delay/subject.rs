@@ -1,18 +1,18 @@
 //! The section of one flow: its verdict, its figures, and what its packets tell by their order.
 
+use maud::{Markup, html};
 use wirestamp_metrics::{Distribution, Quality};
 
 use super::{Call, DelayReport, Subject, words};
 use crate::figures;
-use crate::format::Escaped;
-use crate::sheet::{figure, on_every_screen};
+use crate::sheet::{absent, figure, list, on_every_screen};
 use crate::stream::{shares, summaries};
 
 /// The size of a figure in pixels that takes half of the page.
 const HALF: (u32, u32) = (490, 290);
 
 /// The section of the subject that is `index`th in the report.
-pub(super) fn section(subject: &Subject<'_>, index: usize, report: &DelayReport<'_>) -> String {
+pub(super) fn section(subject: &Subject<'_>, index: usize, report: &DelayReport<'_>) -> Markup {
     let DelayReport { relative, sampled, .. } = *report;
     let Subject { name, quality, call, more, .. } = subject;
     let counts = quality.counts();
@@ -39,24 +39,21 @@ pub(super) fn section(subject: &Subject<'_>, index: usize, report: &DelayReport<
         statements.push(("As a phone call".to_owned(), text));
     }
     statements.extend_from_slice(more);
-    let rows: String = statements
-        .iter()
-        .map(|(what, text)| format!("<dt>{}</dt><dd>{}</dd>\n", Escaped(what), Escaped(text)))
-        .collect();
-    format!(
-        "<section id=\"subject-{index}\" class=\"stream\">\n<h2>{}</h2>\n\
-         <p class=\"verdict\">{}</p>\n{counts}{}{}<div class=\"columns\">\n{}</div>\n{}\
-         <dl class=\"pairs\">\n{rows}</dl>\n</section>\n",
-        Escaped(name),
-        Escaped(&words::verdict(quality, relative)),
-        over_time(quality, index, relative),
-        opinion(call.as_ref(), index),
-        histograms(quality, index, relative),
-        distributions(quality, relative),
-    )
+    html! {
+        section.stream id={ "subject-" (index) } {
+            h2 { (name) }
+            p.verdict { (words::verdict(quality, relative)) }
+            (counts)
+            (over_time(quality, index, relative))
+            (rating_over_time(call.as_ref(), index))
+            div.columns { (histograms(quality, index, relative)) }
+            (distributions(quality, relative))
+            (list(&statements))
+        }
+    }
 }
 
-fn over_time(quality: &Quality, index: usize, relative: bool) -> String {
+fn over_time(quality: &Quality, index: usize, relative: bool) -> Markup {
     let floor = if relative { quality.delay().summary().map_or(0, |delay| delay.min) } else { 0 };
     let (heading, what) = if relative {
         ("Delay above the least, over time", "delay above the least")
@@ -66,20 +63,21 @@ fn over_time(quality: &Quality, index: usize, relative: bool) -> String {
     let drawn = |size, id: &str| {
         figures::delay_series(&quality.sequence_metrics()?.series, what, floor, id, size)
     };
-    on_every_screen(heading, "", &format!("subject-{index}-time"), drawn)
+    on_every_screen(heading, &Markup::default(), &format!("subject-{index}-time"), drawn)
         .unwrap_or_else(|| absent("No packet arrived, so there is no delay to show."))
 }
 
-/// How the call was at each time; nothing if it is no call, or a short one.
-fn opinion(call: Option<&Call>, index: usize) -> String {
+/// MOS over time; empty without a call, or with a short one.
+fn rating_over_time(call: Option<&Call>, index: usize) -> Markup {
     let over_time = call.and_then(|call| call.over_time.as_ref());
     let drawn = |size, id: &str| figures::mos_over_time(over_time?, id, size);
     let heading = "As a phone call, over time";
-    on_every_screen(heading, "", &format!("subject-{index}-opinion"), drawn).unwrap_or_default()
+    on_every_screen(heading, &Markup::default(), &format!("subject-{index}-opinion"), drawn)
+        .unwrap_or_default()
 }
 
 /// How often each delay and each variation occurred.
-fn histograms(quality: &Quality, index: usize, relative: bool) -> String {
+fn histograms(quality: &Quality, index: usize, relative: bool) -> Markup {
     let delay = if relative { "delay above the least" } else { "one-way delay" };
     let figures = [
         (format!("How often each {delay} occurred"), delay, quality.delay()),
@@ -88,12 +86,12 @@ fn histograms(quality: &Quality, index: usize, relative: bool) -> String {
     let draw = |(number, (heading, what, values)): (usize, (String, &str, &Distribution))| {
         let id = format!("subject-{index}-histogram-{number}");
         let drawn = figures::of_distribution(values, what, &id, HALF)?;
-        Some(figure(&heading, "", &drawn))
+        Some(figure(&heading, &Markup::default(), &drawn))
     };
-    figures.into_iter().enumerate().filter_map(draw).collect()
+    html! { @for figure in figures.into_iter().enumerate().filter_map(draw) { (figure) } }
 }
 
-fn distributions(quality: &Quality, relative: bool) -> String {
+fn distributions(quality: &Quality, relative: bool) -> Markup {
     let (delay, variation) = (quality.delay().summary(), quality.variation().summary());
     let above = delay.map(|delay| delay.above_minimum());
     let mut rows = vec![
@@ -105,8 +103,4 @@ fn distributions(quality: &Quality, relative: bool) -> String {
         rows.remove(0);
     }
     summaries(&rows)
-}
-
-fn absent(why: &str) -> String {
-    format!("<p class=\"empty\">{why}</p>\n")
 }
