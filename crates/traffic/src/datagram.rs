@@ -44,15 +44,8 @@ impl Datagram {
         payload_bytes: usize,
     ) -> Option<Self> {
         let payload = blank(payload_bytes);
-        let [from, to] = addresses.address;
-        let builder = PacketBuilder::ethernet2(addresses.mac[0].0, addresses.mac[1].0)
-            .ip(ip_header(from.ip(), to.ip(), dscp)?)
-            .udp(from.port(), to.port());
-        let mut bytes = vec![0; builder.size(payload.len())];
+        let (bytes, fixed_sum) = frame(addresses, dscp, &payload)?;
         let payload_at = bytes.len() - payload.len();
-        builder.write_to_slice(&mut bytes, &payload).ok()?;
-        let checksum = payload_at - CHECKSUM_BEFORE_PAYLOAD;
-        let fixed_sum = !u16::from_be_bytes([bytes[checksum], bytes[checksum + 1]]);
         Some(Self { bytes, payload_at, fixed_sum: Some(fixed_sum) })
     }
 
@@ -67,6 +60,25 @@ impl Datagram {
         }
         &self.bytes
     }
+}
+
+/// A frame with this payload, and the ones' complement sum of the data that the UDP checksum covers. None if the
+/// addresses differ in IP version or the packet is too long for IP.
+pub(crate) fn frame(
+    addresses: &FrameAddresses,
+    dscp: u8,
+    payload: &[u8],
+) -> Option<(Vec<u8>, u16)> {
+    let [from, to] = addresses.address;
+    let builder = PacketBuilder::ethernet2(addresses.mac[0].0, addresses.mac[1].0)
+        .ip(ip_header(from.ip(), to.ip(), dscp)?)
+        .udp(from.port(), to.port());
+    let mut bytes = vec![0; builder.size(payload.len())];
+    builder.write_to_slice(&mut bytes, payload).ok()?;
+    let checksum = bytes.len() - payload.len() - CHECKSUM_BEFORE_PAYLOAD;
+    // A checksum is the complement of the sum (RFC 1071).
+    let sum = !u16::from_be_bytes([bytes[checksum], bytes[checksum + 1]]);
+    Some((bytes, sum))
 }
 
 /// A payload whose changing fields are zero and add nothing to a checksum.

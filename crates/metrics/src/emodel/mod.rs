@@ -9,18 +9,14 @@
 //! | file | computes |
 //! |---|---|
 //! | `parameters.rs` | input parameters, table 2 |
-//! | `noise.rs` | basic signal-to-noise ratio Ro, section 7.2 |
-//! | `simultaneous.rs` | simultaneous impairment Is, section 7.3 |
-//! | `delay.rs` | delay impairment Id, section 7.4 |
+//! | `impairments.rs` | signal-to-noise ratio Ro, simultaneous impairment Is, delay impairment Id: sections 7.2 to 7.4 |
 //! | `codec.rs` | codecs and their impairment, ITU-T G.113 Appendix I |
 //! | `rating.rs` | R-factor, effective equipment impairment Ie-eff (section 7.5), MOS (Annex B) |
 
 mod codec;
-mod delay;
-mod noise;
+mod impairments;
 mod parameters;
 mod rating;
-mod simultaneous;
 
 #[cfg(test)]
 mod tests;

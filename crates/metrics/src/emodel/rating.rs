@@ -2,19 +2,19 @@
 
 use serde::Serialize;
 
+use super::impairments::{delay_impairment, signal_to_noise, simultaneous_impairment, total_noise};
 use super::parameters::Parameters;
-use super::{delay, noise, simultaneous};
 
 impl Parameters {
     /// Rating of the call. NaN if a parameter is NaN.
     #[must_use]
     pub fn rating(&self) -> Rating {
-        let noise = noise::sum(self);
-        let basic = noise::signal_to_noise(self, noise);
+        let noise = total_noise(self);
+        let basic = signal_to_noise(self, noise);
         Rating {
             basic,
-            simultaneous: simultaneous::impairment(self, basic, noise),
-            delay: delay::impairment(self, basic, noise),
+            simultaneous: simultaneous_impairment(self, basic, noise),
+            delay: delay_impairment(self, basic, noise),
             equipment: equipment_impairment(self),
             advantage: self.advantage,
         }

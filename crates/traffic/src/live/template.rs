@@ -1,17 +1,13 @@
 //! The frame that the kernel duplicates: Ethernet, IP, UDP and test payload, with zeroes where the
 //! program writes.
 
-use std::net::IpAddr;
-
-use etherparse::PacketBuilder;
+use std::net::SocketAddr;
 
 use super::error::MAX_FRAME_BYTES;
 use super::{Endpoint, LiveError};
 use crate::Payload;
+use crate::datagram::{FrameAddresses, frame};
 use crate::mac::ETHERNET_HEADER;
-
-/// TTL and hop limit: the default of Linux (`IPDEFTTL`).
-const HOPS: u8 = 64;
 
 const UDP: usize = 8;
 
@@ -49,14 +45,9 @@ impl Template {
         if self.flows == 0 || from.port().checked_add(self.flows - 1).is_none() {
             return Err(LiveError::Flows { flows: self.flows, port: from.port() });
         }
-        let link = PacketBuilder::ethernet2(self.source.mac.0, self.destination.mac.0);
-        let (ip, ip_header, over) = match (from.ip(), to.ip()) {
-            (IpAddr::V4(from), IpAddr::V4(to)) => {
-                (link.ipv4(from.octets(), to.octets(), HOPS), 20, "IPv4")
-            }
-            (IpAddr::V6(from), IpAddr::V6(to)) => {
-                (link.ipv6(from.octets(), to.octets(), HOPS), 40, "IPv6")
-            }
+        let (ip_header, over) = match (from.is_ipv4(), to.is_ipv4()) {
+            (true, true) => (20, "IPv4"),
+            (false, false) => (40, "IPv6"),
             _ => return Err(LiveError::Versions { from, to }),
         };
         let headers = ETHERNET_HEADER + ip_header + UDP;
@@ -70,20 +61,17 @@ impl Template {
         let Some(payload) = payload.filter(|_| self.frame_bytes <= MAX_FRAME_BYTES) else {
             return Err(size);
         };
-        let mut bytes = vec![0; usize::from(self.frame_bytes)];
         // The program also writes the source port.
-        let udp = ip.udp(0, to.port());
-        if udp.write_to_slice(&mut bytes, &payload).is_err() {
-            return Err(size);
-        }
-        let udp_at = ETHERNET_HEADER + ip_header;
-        let checksum = u16::from_be_bytes([bytes[udp_at + 6], bytes[udp_at + 7]]);
+        let addresses = FrameAddresses {
+            mac: [self.source.mac, self.destination.mac],
+            address: [SocketAddr::new(from.ip(), 0), to],
+        };
+        let Some((bytes, fixed_sum)) = frame(&addresses, 0, &payload) else { return Err(size) };
         Ok(FrameImage {
             bytes,
-            udp_at: u32::try_from(udp_at).unwrap_or(u32::MAX),
+            udp_at: u32::try_from(ETHERNET_HEADER + ip_header).unwrap_or(u32::MAX),
             short_payload: payload.len() < Payload::MIN_BYTES,
-            // A checksum is the complement of the sum (RFC 1071).
-            fixed_sum: !checksum,
+            fixed_sum,
         })
     }
 }

@@ -33,7 +33,7 @@ impl Errors {
         let (mut errors, mut intervals, mut sizes) =
             (Distribution::new(), Distribution::new(), Distribution::new());
         while let Some(packet) = reader.next_packet()? {
-            let payload = packet.bytes.get(PAYLOAD_AT..).and_then(|bytes| Payload::decode(bytes));
+            let payload = packet.bytes.get(PAYLOAD_AT..).and_then(Payload::decode);
             let Some(Payload { sequence, .. }) = payload else { continue };
             captured += 1;
             let Some(sent) = departures.of(sequence) else { continue };
