@@ -116,7 +116,7 @@ fn a_killed_process_takes_its_bed_with_it() {
 }
 
 #[test]
-fn a_killed_run_takes_the_command_and_its_children_with_it() {
+fn killed_run_ends_its_command_and_children() {
     if !is_root() {
         return;
     }
@@ -125,7 +125,7 @@ fn a_killed_run_takes_the_command_and_its_children_with_it() {
         let _ = run(&lab(), "test", OsStr::new("sh"), &["-c", script]);
         return;
     }
-    let mut victim = victim("a_killed_run_takes_the_command_and_its_children_with_it");
+    let mut victim = victim("killed_run_ends_its_command_and_children");
     let mut lines = BufReader::new(victim.stdout.take().unwrap());
     after_mark(&mut lines, "started:");
     victim.kill().unwrap();
@@ -136,7 +136,7 @@ fn a_killed_run_takes_the_command_and_its_children_with_it() {
 }
 
 #[test]
-fn an_interrupt_from_the_terminal_is_the_commands_to_handle() {
+fn command_handles_the_terminals_interrupt() {
     if !is_root() {
         return;
     }
@@ -146,7 +146,7 @@ fn an_interrupt_from_the_terminal_is_the_commands_to_handle() {
         println!("\nended: {:?}", status.code());
         return;
     }
-    let mut victim = victim("an_interrupt_from_the_terminal_is_the_commands_to_handle");
+    let mut victim = victim("command_handles_the_terminals_interrupt");
     let mut lines = BufReader::new(victim.stdout.take().unwrap());
     after_mark(&mut lines, "started:");
     let group = rustix::process::Pid::from_child(&victim);

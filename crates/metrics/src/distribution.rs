@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn the_keys_are_those_of_the_contract_and_null_without_values() {
+    fn empty_distribution_has_null_keys() {
         let json = |distribution: &Distribution| {
             serde_json::to_string(distribution).expect("a distribution can be serialised")
         };

@@ -82,14 +82,14 @@ pub(crate) fn bucket_of<const BITS: u32>(value: u64) -> usize {
 }
 
 /// Min value of a bucket; for the index after the last, the max of all.
-pub(crate) fn least_of<const BITS: u32>(bucket: usize) -> u64 {
+pub(crate) fn min_of<const BITS: u32>(bucket: usize) -> u64 {
     let shift = shift_of::<BITS>(bucket);
-    let least = (bucket - (shift << BITS)) as u64;
-    if shift > 63 - BITS as usize { u64::MAX } else { least << shift }
+    let min = (bucket - (shift << BITS)) as u64;
+    if shift > 63 - BITS as usize { u64::MAX } else { min << shift }
 }
 
 pub(crate) fn middle_of<const BITS: u32>(bucket: usize) -> u64 {
-    least_of::<BITS>(bucket) + ((1 << shift_of::<BITS>(bucket)) >> 1)
+    min_of::<BITS>(bucket) + ((1 << shift_of::<BITS>(bucket)) >> 1)
 }
 
 /// Number of values of a bucket, as the logarithm to base 2.
@@ -122,13 +122,13 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_value_has_the_last_bucket_of_its_power() {
+    fn largest_value_has_the_last_bucket() {
         assert_eq!((bucket_of(u64::MAX) + 1) % (1 << BITS), 0);
         assert!(middle_of(bucket_of(u64::MAX)) > u64::MAX - (1 << 53));
     }
 
     #[test]
-    fn only_powers_of_two_between_the_values_take_memory() {
+    fn memory_covers_only_powers_between_the_values() {
         let mut histogram = Histogram::<BITS>::default();
         for value in [1 << 30, (1 << 30) + 5, 1 << 28, 1 << 31] {
             histogram.record(value);
@@ -160,7 +160,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_middle_is_within_a_2048th_of_any_value(bits in 0..64u32, value: u64) {
+        fn middle_is_within_a_2048th_of_any_value(bits in 0..64u32, value: u64) {
             let value = value >> bits;
             prop_assert!(middle_of(bucket_of(value)).abs_diff(value) <= value / 2048);
         }

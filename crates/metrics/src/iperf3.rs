@@ -62,7 +62,7 @@ impl Stream {
 }
 
 /// The clock as a 32-bit timestamp, which wraps after 71 minutes: neighbours may be half as far apart.
-#[expect(clippy::cast_possible_truncation, reason = "the low 32 bits are what is wanted")]
+#[expect(clippy::cast_possible_truncation, reason = "takes the low 32 bits")]
 const fn wrapped(micros: u64) -> u32 {
     micros as u32
 }
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_16_ms_late_adds_a_millisecond_of_jitter() {
+    fn datagram_16_ms_late_adds_1_ms_of_jitter() {
         let mut stream = Stream::default();
         let start = 0xffff_ff00; // the low 32 bits wrap on the way
         for (count, at) in [(1, 0), (2, 36)] {
@@ -125,7 +125,7 @@ mod tests {
     proptest! {
         /// iperf3's own arithmetic: seconds as floating point numbers, from the first datagram on.
         #[test]
-        fn the_jitter_is_what_iperf3_computes(
+        fn jitter_matches_iperf3(
             delays in prop::collection::vec(0_u64..50_000, 1..200),
         ) {
             let mut stream = Stream::default();

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_statistics_of_the_example_are_those_of_the_rfc() {
+    fn statistics_match_the_example_of_the_rfc() {
         let pattern = pattern(example());
         assert_eq!((pattern.lost, pattern.periods), (5, 4));
         let lengths = pattern.period_lengths().summary().expect("periods");
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn merged_streams_have_the_periods_of_both_and_none_across() {
+    fn merged_streams_have_the_periods_of_both() {
         let mut merged = pattern([false, true]);
         merged.merge(&pattern([true, true, false, true]));
         assert_eq!((merged.lost, merged.periods), (4, 3));

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_has_the_extremes_and_the_mean_of_its_packets() {
+    fn slot_has_min_mean_and_max() {
         let mut series = Series::default();
         for delay in [5, 1, 9] {
             series.record(at(7), Span::from_nanos(delay));

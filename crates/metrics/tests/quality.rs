@@ -71,7 +71,7 @@ fn flows_beyond_the_limit_are_counted_together() {
 }
 
 #[test]
-fn delays_and_their_variation_are_taken_within_the_flow() {
+fn delay_variation_stays_within_a_flow() {
     let table = table(MANY);
     let millis = |nanos: i64| nanos / 1_000_000;
     let first = of_flow(&table, 0).expect("the flow is in the table");
@@ -101,7 +101,7 @@ fn throughput_counts_the_bits_after_the_first_packet() {
 }
 
 #[test]
-fn a_quality_is_serialised_with_the_keys_of_the_contract() {
+fn quality_has_the_keys_of_the_contract() {
     let json = serde_json::to_value(table(MANY).total()).expect("a quality can be serialised");
     for (key, value) in
         [("sent", 6), ("received", 7), ("matched", 5), ("lost", 1), ("duplicated", 1)]

@@ -52,10 +52,12 @@ pub enum PatternError {
     #[error("a burst of 0 packets sends nothing; use 1 or more")]
     EmptyBurst,
     /// A burst would overlap the next one.
-    #[error("a burst lasts {lasts} ns, longer than the interval of {interval} ns between bursts")]
+    #[error(
+        "a burst lasts {duration} ns, longer than the interval of {interval} ns between bursts"
+    )]
     BurstTooLong {
         /// Time from the first to the last packet of the burst, in nanoseconds.
-        lasts: i64,
+        duration: i64,
         /// Time from burst to burst, in nanoseconds.
         interval: i64,
     },
@@ -86,10 +88,10 @@ impl Pattern {
     pub fn with_burst(mut self, packets: u32, spacing: Span) -> Result<Self, PatternError> {
         not_negative(spacing)?;
         let gaps = packets.checked_sub(1).ok_or(PatternError::EmptyBurst)?;
-        let lasts = spacing.as_nanos().saturating_mul(gaps.into());
+        let duration = spacing.as_nanos().saturating_mul(gaps.into());
         let interval = self.interval.as_nanos();
-        if lasts > interval {
-            return Err(PatternError::BurstTooLong { lasts, interval });
+        if duration > interval {
+            return Err(PatternError::BurstTooLong { duration, interval });
         }
         self.burst = packets;
         self.spacing = spacing;
@@ -232,7 +234,7 @@ mod tests {
         assert_eq!(pattern.clone().with_burst(0, Span::ZERO), Err(PatternError::EmptyBurst));
         assert!(matches!(
             pattern.with_burst(3, Span::from_nanos(501)),
-            Err(PatternError::BurstTooLong { lasts: 1002, interval: 1000 })
+            Err(PatternError::BurstTooLong { duration: 1002, interval: 1000 })
         ));
     }
 

@@ -79,7 +79,7 @@ fn answer_one(extension: &Extension<'_>, by: &AnswerData, class: &mut u8, answer
             }
         }),
         ClassOfService::KIND => answered(extension.value, |asked: ClassOfService| {
-            *class = asked.wanted << 2;
+            *class = asked.requested << 2;
             ClassOfService {
                 received: by.class >> 2,
                 congestion: by.class & 3,

@@ -83,7 +83,7 @@ fn extensions_are_answered_rejected_or_returned() {
     let mut asked = packet(Mode::Open, 1, 0);
     FollowUp::default().ask(&mut asked);
     TimestampInformation::default().ask(&mut asked);
-    ClassOfService { wanted: 10, ..ClassOfService::default() }.ask(&mut asked);
+    ClassOfService { requested: 10, ..ClassOfService::default() }.ask(&mut asked);
     let plain = |kind, value| Extension {
         flags: ExtensionFlags { unrecognised: true, ..ExtensionFlags::default() },
         kind,
@@ -105,7 +105,7 @@ fn extensions_are_answered_rejected_or_returned() {
     let how = TimestampInformation::answered(&answers[1]).unwrap();
     assert_eq!((how.received_by, how.received_how, how.sent_how), (1, 2, 3));
     let class = ClassOfService::answered(&answers[2]).unwrap();
-    assert_eq!((class.wanted, class.received, class.congestion), (10, 46, 1));
+    assert_eq!((class.requested, class.received, class.congestion), (10, 46, 1));
     assert_eq!((answers[3].flags, answers[3].value), (ExtensionFlags::default(), &[7; 9][..]));
     assert_eq!((answers[4].flags.malformed, answers[4].value), (true, &[1, 2][..]));
     assert_eq!((answers[5].flags.unrecognised, answers[5].value), (true, &b"what?"[..]));

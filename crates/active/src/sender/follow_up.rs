@@ -80,3 +80,26 @@ impl FollowUpQueue {
         self.waiting.front().map_or(Span::ZERO, |oldest| now - oldest.answer.back.utc)
     }
 }
+
+/// Whether the reflector sends follow-ups. One that supports the extension but has no stamp returns zeros,
+/// as every reflector does in its first answer.
+#[derive(Debug, Default)]
+pub(super) struct FollowUpSupport {
+    has_stamps: bool,
+    received: u32,
+}
+
+/// Number of follow-ups without a stamp after which none is expected any more.
+const MAX_EMPTY_FOLLOW_UPS: u32 = 16;
+
+impl FollowUpSupport {
+    pub(super) fn record(&mut self, has_stamp: bool) {
+        self.has_stamps |= has_stamp;
+        self.received = self.received.saturating_add(1);
+    }
+
+    /// Whether follow-ups with stamps are expected.
+    pub(super) const fn is_expected(&self) -> bool {
+        self.has_stamps || (self.received > 0 && self.received < MAX_EMPTY_FOLLOW_UPS)
+    }
+}

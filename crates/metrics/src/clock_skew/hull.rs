@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn the_edge_over_a_time_is_that_around_it() {
+    fn edge_over_a_time_surrounds_it() {
         let hull = hull(&[(0, 0), (10, -10), (20, 0)]);
         assert_eq!(hull.edge(10), Some(((10, -10), (20, 0))));
         assert_eq!(hull.edge(-5), Some(((0, 0), (10, -10))));

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::Distribution;
-use crate::histogram::{bucket_of, least_of, middle_of};
+use crate::histogram::{bucket_of, middle_of, min_of};
 use crate::numeric::nearest_rank;
 
 /// Buckets per power of two: 2^6.
@@ -99,11 +99,11 @@ impl CompactHistogram {
     pub fn buckets(&self) -> impl Iterator<Item = Bucket> {
         self.counts.iter().map(|(place, count)| {
             let bucket = bucket(*place);
-            let [least, beyond] = [bucket, bucket + 1].map(least_of::<BITS>);
+            let [min, beyond] = [bucket, bucket + 1].map(min_of::<BITS>);
             let [from, until] = if *place < 0 {
-                [beyond, least].map(|it| 1_i64.saturating_sub_unsigned(it))
+                [beyond, min].map(|it| 1_i64.saturating_sub_unsigned(it))
             } else {
-                [least, beyond].map(|it| 0_i64.saturating_add_unsigned(it))
+                [min, beyond].map(|it| 0_i64.saturating_add_unsigned(it))
             };
             Bucket { from, until, count: *count }
         })

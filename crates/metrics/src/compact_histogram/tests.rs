@@ -40,7 +40,7 @@ fn range_limits_are_accepted() {
 
 /// Fifty packets with delays of 8 to 12 ms, and their variation.
 #[test]
-fn a_second_of_fifty_packets_takes_less_than_200_bytes() {
+fn fifty_packets_take_less_than_200_bytes() {
     let delays: Vec<i64> = (0..50).map(|it| 8_000_000 + it * it % 47 * 85_000).collect();
     let variations: Vec<_> = delays.windows(2).map(|two| two[1] - two[0]).collect();
     let [delays, variations] = [delays, variations].map(|it| histogram(&it).encode().len());

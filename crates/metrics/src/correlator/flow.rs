@@ -110,7 +110,7 @@ impl Flow {
 }
 
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "the lower half is what is wanted")]
+#[expect(clippy::cast_possible_truncation, reason = "takes the lower half")]
 fn lower_half(number: u64) -> u32 {
     number as u32
 }

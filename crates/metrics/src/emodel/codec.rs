@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_codec_has_a_name_that_leads_to_it() {
+    fn codec_is_parsed_from_its_name() {
         for codec in Codec::all() {
             assert_eq!(codec.to_string().parse(), Ok(codec));
         }

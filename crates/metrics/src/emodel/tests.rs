@@ -76,7 +76,7 @@ fn loss_without_codec_robustness_is_not_rated() {
 /// Cole & Rosenbluth fit two straight lines to the delay impairment of G.107 up to 400 ms: 0.024 d, and 0.11 (d -
 /// 177.3) more from 177.3 ms on. The tolerance for the curve is 3 on the scale of R.
 #[test]
-fn the_delay_impairment_follows_the_fit_in_the_literature() {
+fn delay_impairment_follows_the_published_fit() {
     for delay in (0..=400).step_by(10) {
         let found = call(Codec::G711, delay, 0.0, 1.0).delay;
         let delay = f64::from(i32::try_from(delay).expect("small"));
@@ -91,7 +91,7 @@ fn a_negative_delay_is_none() {
 }
 
 #[test]
-fn beyond_the_ranges_of_the_table_the_rating_is_an_extrapolation() {
+fn values_beyond_the_table_are_extrapolated() {
     let beyond = |delay, loss, burst| {
         Parameters::of_call(Codec::G711, Span::from_millis(delay), loss, burst)
             .expect("a robustness")

@@ -26,10 +26,10 @@ impl Encoding {
     }
 
     /// Encoding from a session description, of a medium of this kind.
-    pub(super) fn announced(kind: &str, said: &sdp::Encoding<'_>) -> Option<Self> {
-        let clock_rate = NonZeroU32::new(said.clock_rate_hz)?;
-        let video = kind == "video" || said.name.eq_ignore_ascii_case("MP2T");
-        Some(Self { name: said.name.into(), clock_rate, video })
+    pub(super) fn announced(kind: &str, encoding: &sdp::Encoding<'_>) -> Option<Self> {
+        let clock_rate = NonZeroU32::new(encoding.clock_rate_hz)?;
+        let video = kind == "video" || encoding.name.eq_ignore_ascii_case("MP2T");
+        Some(Self { name: encoding.name.into(), clock_rate, video })
     }
 
     /// Whether the packets carry no media: telephone events, whose timestamps do not advance (RFC 4733 sections 2.2.1
@@ -72,14 +72,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn voice_that_g113_knows_has_a_codec_and_events_have_no_jitter() {
+    fn voice_has_a_codec_and_events_have_no_jitter() {
         let codec = |payload_type| Encoding::fixed(payload_type).and_then(|it| it.codec());
         assert_eq!([0, 8, 18].map(codec).map(|it| it.is_some()), [true; 3]);
         assert_eq!([9, 13, 33].map(codec), [None; 3]);
-        let said = |name| sdp::Encoding { name, clock_rate_hz: 8000 };
-        let event = Encoding::announced("audio", &said("Telephone-Event")).expect("an encoding");
+        let encoding = |name| sdp::Encoding { name, clock_rate_hz: 8000 };
+        let event =
+            Encoding::announced("audio", &encoding("Telephone-Event")).expect("an encoding");
         assert!(event.is_auxiliary() && event.jitter_rate().is_none());
-        let voice = Encoding::announced("audio", &said("pcmu")).expect("an encoding");
+        let voice = Encoding::announced("audio", &encoding("pcmu")).expect("an encoding");
         assert!(!voice.is_auxiliary() && voice.codec() == Some(Codec::G711Concealing));
     }
 }

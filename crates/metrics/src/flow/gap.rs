@@ -26,9 +26,9 @@ pub(super) struct Gap {
     /// Numbers with a resolution, in order, without overlaps.
     assignments: Vec<Assignment>,
     /// By interval: uncertainty of the numbers assigned to it.
-    uncertainties: Vec<(u64, Uncertainty)>,
+    pub(super) uncertainties: Vec<(u64, Uncertainty)>,
     /// Uncertainty of several consecutive intervals together, which may be less than their sum.
-    joint_uncertainties: Vec<(Range<u64>, Uncertainty)>,
+    pub(super) joint_uncertainties: Vec<(Range<u64>, Uncertainty)>,
 }
 
 /// Resolution of a range of numbers.
@@ -121,9 +121,9 @@ impl Gap {
     /// Uncertainty over all intervals.
     fn total_uncertainty(&self) -> Uncertainty {
         let sum = |of: &dyn Fn(u64) -> bool| {
-            let uncertainties = self.uncertainties().filter(|(interval, _)| of(*interval));
+            let uncertainties = self.uncertainties.iter().filter(|(interval, _)| of(*interval));
             uncertainties
-                .fold(Uncertainty::default(), |sum, (_, uncertainty)| sum.plus(uncertainty))
+                .fold(Uncertainty::default(), |sum, (_, uncertainty)| sum.plus(*uncertainty))
         };
         let alone =
             |interval| !self.joint_uncertainties.iter().any(|(joint, _)| joint.contains(&interval));
@@ -198,11 +198,6 @@ impl Gap {
         })
     }
 
-    /// Uncertainty of the numbers assigned to each interval.
-    pub(super) fn uncertainties(&self) -> impl Iterator<Item = (u64, Uncertainty)> {
-        self.uncertainties.iter().copied()
-    }
-
     /// Unassigned numbers that were due in an interval, or within `distance` of it.
     pub(super) fn due(&self, interval: (Time<Utc>, Time<Utc>), distance: Span) -> u64 {
         self.open(&self.window(interval, distance)).map(|it| it.end - it.start).sum()
@@ -253,16 +248,6 @@ impl Gap {
             self.assign(place(places.start)..place(places.end), Resolution::CaptureLost(id));
             passed += length;
         }
-    }
-
-    /// Adds uncertainty of the numbers assigned to one interval.
-    pub(super) fn add_uncertainty(&mut self, uncertainty: Uncertainty, id: u64) {
-        self.uncertainties.push((id, uncertainty));
-    }
-
-    /// Adds joint uncertainty of several intervals.
-    pub(super) fn add_joint_uncertainty(&mut self, uncertainty: Uncertainty, ids: Range<u64>) {
-        self.joint_uncertainties.push((ids, uncertainty));
     }
 
     /// Unassigned parts of a range.

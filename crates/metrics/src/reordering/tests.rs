@@ -33,7 +33,7 @@ fn late(window: usize, arrivals: &[(u64, i64)]) -> (Reordering, Vec<Late>) {
 
 /// Table 1 of RFC 4737 section 7.1.
 #[test]
-fn packet_4_of_the_first_example_is_late_by_four_packets() {
+fn first_example_of_the_rfc_is_reproduced() {
     let (reordering, late) = late(
         MANY,
         &[
@@ -57,7 +57,7 @@ fn packet_4_of_the_first_example_is_late_by_four_packets() {
 
 /// Table 2 of RFC 4737 section 7.2: packet 6 is reordered without being 1-reordered.
 #[test]
-fn packets_5_and_6_of_the_second_example_came_after_packet_7() {
+fn second_example_of_the_rfc_is_reproduced() {
     let (reordering, late) = late(
         MANY,
         &[
@@ -79,7 +79,7 @@ fn packets_5_and_6_of_the_second_example_came_after_packet_7() {
 
 /// Table 3 of RFC 4737 section 7.3.
 #[test]
-fn packets_4_to_6_of_the_third_example_came_after_packet_10() {
+fn third_example_of_the_rfc_is_reproduced() {
     let (reordering, late) = late(
         MANY,
         &[
@@ -104,7 +104,7 @@ fn packets_4_to_6_of_the_third_example_came_after_packet_10() {
 
 /// Table 4 of RFC 4737 section 7.4, which gives extents but no times: here a packet comes every 20 ms.
 #[test]
-fn each_packet_of_the_fourth_example_is_measured_from_its_own_discontinuity() {
+fn fourth_example_of_the_rfc_is_reproduced() {
     let arrivals = (0..).zip([1, 2, 3, 6, 7, 4, 5, 8, 9, 10, 12, 13, 11, 14, 15, 16]);
     let arrivals: Vec<_> = arrivals.map(|(place, sequence)| (sequence, place * 20)).collect();
     let (reordering, late) = late(MANY, &arrivals);
@@ -119,7 +119,7 @@ fn each_packet_of_the_fourth_example_is_measured_from_its_own_discontinuity() {
 }
 
 #[test]
-fn a_gap_is_counted_in_arrivals_wherever_the_window_ends() {
+fn gap_is_counted_in_arrivals_across_the_window() {
     let arrivals = [1, 3, 2, 4, 5, 6, 8, 7].map(|sequence| (sequence, 0));
     for window in [2, 3, MANY] {
         let (reordering, _) = late(window, &arrivals);
@@ -180,7 +180,7 @@ fn packet_older_than_the_window_is_forgotten() {
 }
 
 #[test]
-fn a_window_that_just_holds_the_overtaking_packet_is_enough() {
+fn window_of_the_extent_suffices() {
     let arrivals = [(1, 0), (3, 1), (4, 2), (2, 3)];
     assert_eq!(late(2, &arrivals).1, [(2, 2, 2, 200, 2)]);
     assert_eq!(late(1, &arrivals).1, []);

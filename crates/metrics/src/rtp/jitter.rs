@@ -74,7 +74,7 @@ mod tests {
         /// Both forms of appendix A.8, of arrivals in whole units. The one without floating point loses
         /// up to one unit by rounding.
         #[test]
-        fn it_is_what_appendix_a8_computes(delays in prop::collection::vec(0u32..800, 1..100)) {
+        fn jitter_matches_appendix_a8(delays in prop::collection::vec(0u32..800, 1..100)) {
             let packets = (0..).zip(&delays).map(|(number, delay)| (number * 160, number * 160 + delay));
             let found = jitter(packets.clone().map(|(sent, at)| (sent, i64::from(at) * 125)));
             let (mut jitter, mut scaled, mut previous) = (0.0, 0u32, None::<u32>);

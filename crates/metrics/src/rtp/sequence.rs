@@ -112,7 +112,7 @@ impl Sequence {
 }
 
 /// Sequence number in the packet.
-#[expect(clippy::cast_possible_truncation, reason = "the low 16 bits are what is wanted")]
+#[expect(clippy::cast_possible_truncation, reason = "takes the low 16 bits")]
 const fn low_half(extended: u64) -> u16 {
     extended as u16
 }

@@ -70,14 +70,14 @@ mod tests {
     }
 
     #[test]
-    fn late_packets_have_a_negative_skew_and_early_ones_a_positive() {
+    fn late_packets_have_a_negative_skew() {
         let skew = skew(&[(0, 100), (160, 127), (320, 137)]);
         assert_eq!(skew.now(), Span::from_millis(3));
         assert_eq!(skew.max(), Span::from_millis(-7));
     }
 
     #[test]
-    fn packets_out_of_order_leave_no_trace_in_it() {
+    fn reordered_packets_do_not_change_the_skew() {
         let skew = skew(&[(u32::MAX, 0), (319, 40), (159, 40), (479, 60)]);
         assert_eq!(skew.now(), Span::ZERO);
         assert_eq!(skew.max(), Span::from_millis(-20));

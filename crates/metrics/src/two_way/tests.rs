@@ -88,7 +88,7 @@ fn losses_are_assigned_to_their_direction() {
 }
 
 #[test]
-fn a_reflector_that_does_not_count_leaves_the_direction_open() {
+fn reflector_that_copies_numbers_leaves_direction_unknown() {
     let found = run(&[GOOD, LOST_THERE, LOST_BACK, GOOD], Span::ZERO, false);
     assert!(!found.is_counted);
     let TwoWayCounts { lost, undecided, lost_there, lost_back, .. } = found.counts;

@@ -71,13 +71,13 @@ fn a_packet_that_never_arrives_is_lost() {
 }
 
 #[test]
-fn a_packet_later_than_the_time_out_is_lost_and_unexpected() {
+fn packet_after_the_timeout_is_lost_and_unexpected() {
     let outcomes_of = outcomes_of(&[(1, 0), (2, 10)], &[(2, 1010), (1, 1011)]);
     assert_eq!(outcomes_of, ["lost 1", "matched 2 after 1000", "unexpected 1"]);
 }
 
 #[test]
-fn packets_exactly_as_late_as_the_time_out_are_matched() {
+fn packet_exactly_at_the_timeout_is_matched() {
     let outcomes_of = outcomes_of(&[(1, 0), (2, 0), (3, 2000)], &[(2, 1000), (1, 1000), (3, 2005)]);
     assert_eq!(
         outcomes_of,
@@ -91,7 +91,7 @@ fn a_packet_seen_at_b_only_is_unexpected() {
 }
 
 #[test]
-fn a_packet_seen_twice_is_a_duplicate_and_not_reordered() {
+fn duplicate_is_not_reordered() {
     let outcomes_of = outcomes_of(&[(1, 0), (2, 10)], &[(1, 5), (2, 15), (1, 16), (1, 17)]);
     let expected = ["duplicated 1", "duplicated 1", "matched 1 after 5", "matched 2 after 5"];
     assert_eq!(outcomes_of, expected);
@@ -130,7 +130,7 @@ fn a_delay_may_be_negative_up_to_the_skew() {
 }
 
 #[test]
-fn identical_packets_are_matched_in_the_order_of_departure() {
+fn identical_packets_match_in_order_of_departure() {
     let outcomes_of = outcomes_of(&[(1, 0), (1, 10), (1, 20)], &[(1, 5), (1, 16), (1, 27)]);
     assert_eq!(
         outcomes_of,
@@ -145,7 +145,7 @@ fn identical_packets_are_matched_in_the_order_of_departure() {
 }
 
 #[test]
-fn packets_further_apart_than_the_time_out_are_not_identical() {
+fn packets_apart_by_the_timeout_are_not_identical() {
     let outcomes_of = outcomes_of(&[(1, 0), (1, 1001)], &[(1, 1006)]);
     assert_eq!(outcomes_of, ["lost 1", "matched 1 after 5"]);
 }
@@ -169,7 +169,7 @@ fn observation_at_b_waits_for_a() {
 }
 
 #[test]
-fn a_loss_is_reported_once_time_has_passed_it_at_both_points() {
+fn loss_is_reported_when_both_points_passed_it() {
     let reported = reported(&[(A, 1, 0), (A, 2, 1000), (B, 2, 1001), (A, 3, 1001)]);
     let expected: [&[&str]; 4] = [&[], &[], &["matched 2 after 1"], &["lost 1"]];
     assert_eq!(reported, expected);
@@ -242,7 +242,7 @@ fn each_pair_of_neighbours_has_one_delay_variation() {
 }
 
 #[test]
-fn delay_variation_of_a_flow_slower_than_the_time_out_is_known() {
+fn flow_slower_than_the_timeout_has_delay_variation() {
     let sent = [(1, 0), (2, 5000), (3, 10_000)];
     let received = [(1, 5), (2, 5007), (3, 10_004)];
     let merged = sent

@@ -84,7 +84,7 @@ impl Value for TimestampInformation {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassOfService {
     /// DSCP with which the reflector is requested to return the packet.
-    pub wanted: u8,
+    pub requested: u8,
     /// DSCP with which the packet reached the reflector.
     pub received: u8,
     /// ECN bits with which the packet reached the reflector.
@@ -98,10 +98,10 @@ impl Value for ClassOfService {
     const LENGTH: usize = 4;
 
     fn encode(&self) -> Vec<u8> {
-        let Self { wanted, received, congestion, refused } = *self;
-        let [wanted, received] = [wanted, received].map(|point| u16::from(point & 0x3f));
+        let Self { requested, received, congestion, refused } = *self;
+        let [requested, received] = [requested, received].map(|point| u16::from(point & 0x3f));
         let fields =
-            wanted << 10 | received << 4 | u16::from(congestion & 3) << 2 | u16::from(refused);
+            requested << 10 | received << 4 | u16::from(congestion & 3) << 2 | u16::from(refused);
         let [high, low] = fields.to_be_bytes();
         vec![high, low, 0, 0]
     }
@@ -109,7 +109,7 @@ impl Value for ClassOfService {
     fn decode(value: &[u8]) -> Option<Self> {
         let &[high, low, _, _] = value else { return None };
         Some(Self {
-            wanted: high >> 2,
+            requested: high >> 2,
             received: high << 4 & 0x30 | low >> 4,
             congestion: low >> 2 & 3,
             refused: low & 3 == 1,
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn class_of_service_has_the_standards_layout() {
-        let class = ClassOfService { wanted: 46, received: 10, congestion: 2, refused: true };
+        let class = ClassOfService { requested: 46, received: 10, congestion: 2, refused: true };
         assert_eq!(class.encode(), [46 << 2, 10 << 4 | 2 << 2 | 1, 0, 0]);
     }
 
@@ -185,8 +185,8 @@ mod tests {
             let [received_by, received_how, sent_by, sent_how] = bytes;
             round_trip(&TimestampInformation { received_by, received_how, sent_by, sent_how });
             round_trip(&FollowUp { number, left: Stamped(left), how });
-            let [wanted, received, congestion] = [bytes[0] & 63, bytes[1] & 63, bytes[2] & 3];
-            round_trip(&ClassOfService { wanted, received, congestion, refused });
+            let [requested, received, congestion] = [bytes[0] & 63, bytes[1] & 63, bytes[2] & 3];
+            round_trip(&ClassOfService { requested, received, congestion, refused });
         }
     }
 }

@@ -15,7 +15,7 @@ const WINDOW: usize = 4096;
 /// Sent packets, the oldest first.
 #[derive(Debug)]
 pub(crate) struct PendingStamps {
-    wanted: PerStampKind<bool>,
+    expected: PerStampKind<bool>,
     sent: VecDeque<SentPacket>,
     /// The kernel's number of the oldest packet.
     first: u32,
@@ -28,9 +28,9 @@ pub(crate) struct PendingStamps {
 impl PendingStamps {
     /// Waits for the kinds of stamps that `queue` requested; for none without a queue.
     pub(crate) fn new(queue: Option<&StampQueue>) -> Self {
-        let wants = |kind| queue.is_some_and(|queue| queue.unavailable.of(kind).is_none());
-        let wanted = PerStampKind::each(wants);
-        Self { wanted, sent: VecDeque::new(), first: 0, numbered: 0, counts: true }
+        let is_available = |kind| queue.is_some_and(|queue| queue.unavailable.of(kind).is_none());
+        let expected = PerStampKind::each(is_available);
+        Self { expected, sent: VecDeque::new(), first: 0, numbered: 0, counts: true }
     }
 
     /// Adds a packet that the kernel accepted.
@@ -60,7 +60,7 @@ impl PendingStamps {
     }
 
     fn has_all(&self, sent: &SentPacket) -> bool {
-        let has = |kind| !self.wanted.of(kind) || sent.stamps.of(kind).is_some();
+        let has = |kind| !self.expected.of(kind) || sent.stamps.of(kind).is_some();
         StampKind::ALL.into_iter().all(has)
     }
 
@@ -122,8 +122,8 @@ mod tests {
     use crate::TxStamps;
 
     fn pending(first: u32) -> PendingStamps {
-        let wanted = PerStampKind { sched: true, software: true, hardware: false };
-        PendingStamps { wanted, first, ..PendingStamps::new(None) }
+        let expected = PerStampKind { sched: true, software: true, hardware: false };
+        PendingStamps { expected, first, ..PendingStamps::new(None) }
     }
 
     fn sent(sequence: u64) -> SentPacket {

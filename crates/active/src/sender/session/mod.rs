@@ -11,7 +11,7 @@ use wirestamp_packet::stamp::{
     NotStamp, Reflected, Sent, Stamped, TimestampInformation, Value, extensions,
 };
 
-use super::follow_up::{AnswerContext, FollowUpQueue, WaitingAnswer};
+use super::follow_up::{AnswerContext, FollowUpQueue, FollowUpSupport, WaitingAnswer};
 use super::report::{ReflectorInfo, TestReport};
 use super::{PacketFormat, TestConfig};
 use crate::system_clock::ClockState;
@@ -138,8 +138,8 @@ impl Session {
         let begin = packet.len();
         FollowUp::default().ask(packet);
         TimestampInformation::default().ask(packet);
-        if let Some(wanted) = self.format.dscp {
-            ClassOfService { wanted, ..ClassOfService::default() }.ask(packet);
+        if let Some(requested) = self.format.dscp {
+            ClassOfService { requested, ..ClassOfService::default() }.ask(packet);
         }
         let code = self.format.key.as_ref().map_or(0, |_| Extension::HEAD + Key::CODE_LENGTH);
         let flags = ExtensionFlags { unrecognised: true, ..ExtensionFlags::default() };
@@ -165,8 +165,8 @@ impl Session {
     /// Sets the kernel's transmit stamp of a packet.
     pub fn left(&mut self, sequence: u64, at: Time<Utc>) {
         // A stamp before the packet's own time belongs to a previous packet with the same kernel number.
-        let is_of_it = self.test.sent_at(sequence).is_some_and(|made| made.utc <= at);
-        if is_of_it && self.test.restamp(sequence, self.stamp(at)) {
+        let is_own = self.test.sent_at(sequence).is_some_and(|made| made.utc <= at);
+        if is_own && self.test.restamp(sequence, self.stamp(at)) {
             self.stamped_by_kernel += 1;
         }
     }
@@ -381,29 +381,6 @@ pub(super) fn mark(made: Time<Utc>) -> Stamped {
 fn stamp(at: Time<Utc>, error: Span) -> Stamp {
     let value = u64::try_from(at.as_nanos()).unwrap_or(0);
     Stamp { raw: RawStamp { domain: Domain::Realtime, value }, utc: at, error }
-}
-
-/// Whether the reflector sends follow-ups. One that supports the extension but has no stamp returns zeros,
-/// as every reflector does in its first answer.
-#[derive(Debug, Default)]
-struct FollowUpSupport {
-    has_stamps: bool,
-    received: u32,
-}
-
-/// Number of follow-ups without a stamp after which none is expected any more.
-const MAX_EMPTY_FOLLOW_UPS: u32 = 16;
-
-impl FollowUpSupport {
-    fn record(&mut self, has_stamp: bool) {
-        self.has_stamps |= has_stamp;
-        self.received = self.received.saturating_add(1);
-    }
-
-    /// Whether follow-ups with stamps are expected.
-    const fn is_expected(&self) -> bool {
-        self.has_stamps || (self.received > 0 && self.received < MAX_EMPTY_FOLLOW_UPS)
-    }
 }
 
 #[cfg(test)]

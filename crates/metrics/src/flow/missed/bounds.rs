@@ -61,7 +61,8 @@ pub(super) fn bound_one(
         let (min, max) = total.bounds(own);
         let is_known = min == max && (max == 0 || max == own);
         if !is_known {
-            gap.add_uncertainty(Uncertainty::of(gap.missed_in(&(id..id + 1)), min, max), id);
+            let uncertainty = Uncertainty::of(gap.missed_in(&(id..id + 1)), min, max);
+            gap.uncertainties.push((id, uncertainty));
         }
     }
 }
@@ -96,7 +97,8 @@ fn bound_group(joint: &[(u64, LossInterval)], gaps: &mut [&mut Gap], others: &[U
         let own = own(gap);
         if own > 0 {
             let (min, max) = total.bounds(own);
-            gap.add_joint_uncertainty(Uncertainty::of(gap.missed_in(&ids), min, max), ids.clone());
+            let uncertainty = Uncertainty::of(gap.missed_in(&ids), min, max);
+            gap.joint_uncertainties.push((ids.clone(), uncertainty));
         }
     }
 }

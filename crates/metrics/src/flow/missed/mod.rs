@@ -93,8 +93,8 @@ impl CaptureLosses {
                 interval.packets = interval.packets.saturating_sub(packets);
             }
         }
-        for (id, uncertainty) in gap.uncertainties() {
-            if let Some(interval) = self.interval(id) {
+        for (id, uncertainty) in &gap.uncertainties {
+            if let Some(interval) = self.interval(*id) {
                 interval.uncertainty = interval.uncertainty.plus(uncertainty.complement());
             }
         }
