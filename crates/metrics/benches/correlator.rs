@@ -84,14 +84,13 @@ fn run(traffic: Traffic, config: Config, warm_up: u64, packets: u64) -> Run {
             run.observations += u64::try_from(seen.len()).expect("some thousand");
         }
         let start = cpu_time();
-        for (point, observation) in &seen {
-            correlator.observe(*point, *observation, &mut |outcome| match outcome {
-                Outcome::Matched { .. } => run.matched += 1,
-                Outcome::Lost { .. } => run.lost += 1,
-                Outcome::Undetermined { .. } => run.undetermined += 1,
-                _ => {}
-            });
-        }
+        let mut count = |outcome| match outcome {
+            Outcome::Matched { .. } => run.matched += 1,
+            Outcome::Lost { .. } => run.lost += 1,
+            Outcome::Undetermined { .. } => run.undetermined += 1,
+            _ => {}
+        };
+        correlator.observe_all(&seen, |it| *it, &mut count);
         if first >= warm_up {
             run.time += cpu_time().saturating_sub(start);
         }

@@ -57,6 +57,23 @@ impl Flows {
         self.list.get_mut(number.0.into())
     }
 
+    /// Hash of a key, for [`Self::touch`] and [`Self::likely`].
+    pub(super) fn hash(&self, key: &FlowKey) -> u64 {
+        hash(key, self.seed)
+    }
+
+    /// Reads the memory where a search for this hash begins ([`Table::touch`]).
+    #[inline]
+    pub(super) fn touch(&self, hash: u64) -> u32 {
+        self.numbers.touch(hash)
+    }
+
+    /// Flow that most likely has this hash ([`Table::likely`]).
+    #[inline]
+    pub(super) fn likely(&self, hash: u64) -> Option<FlowNumber> {
+        self.numbers.likely(hash)
+    }
+
     /// Number of the flow with this key, added if new. `None` if no flow can be added: not allowed by `may_grow`, or
     /// the max is reached and all have departures.
     pub(super) fn enter(&mut self, key: &FlowKey, may_grow: bool) -> Option<FlowNumber> {

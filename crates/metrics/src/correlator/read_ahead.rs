@@ -14,6 +14,7 @@ use super::departures::Departures;
 use super::flow::FlowNumber;
 use super::queue::Link;
 use super::table::Value;
+use crate::Observation;
 
 /// Observations prefetched at once: more than a core can have reads in flight (some tens of cache lines), and few
 /// enough for the L1 cache.
@@ -23,6 +24,18 @@ pub(super) const READ_AHEAD: usize = 64;
 const CACHED_FLOWS: usize = 2000;
 
 impl Departures {
+    /// Prefetches for [`Departures::flow`] and [`Departures::push`].
+    pub(super) fn read_ahead_to_push(&self, sent: impl Iterator<Item = Observation> + Clone) {
+        read(sent.clone().map(|seen| self.index.touch(seen.id.0)));
+        if self.flows.len() <= CACHED_FLOWS {
+            return;
+        }
+        let hashes = StepValues::new(0, sent.map(|seen| self.flows.hash(&seen.flow)));
+        read(hashes.iter().map(|hash| self.flows.touch(hash)));
+        let known = hashes.iter().filter_map(|hash| self.flows.likely(hash));
+        self.read_flows(&StepValues::new(FlowNumber::FREE, known));
+    }
+
     /// Prefetches for matching these identities: the next expected departures, and by the index those elsewhere.
     pub(super) fn read_ahead_to_match(&self, ids: impl Iterator<Item = PacketId> + Clone) {
         let expected = self.expected..;
@@ -53,9 +66,12 @@ impl Departures {
 
     fn read_flows_of(&self, flows: impl Iterator<Item = FlowNumber>) {
         if self.flows.len() > CACHED_FLOWS {
-            let flows = StepValues::new(FlowNumber::FREE, flows);
-            read(flows.iter().filter_map(|flow| Some(self.flows.get(flow)?.touch())));
+            self.read_flows(&StepValues::new(FlowNumber::FREE, flows));
         }
+    }
+
+    fn read_flows(&self, flows: &StepValues<FlowNumber>) {
+        read(flows.iter().filter_map(|flow| Some(self.flows.get(flow)?.touch())));
     }
 }
 
