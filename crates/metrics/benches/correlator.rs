@@ -90,7 +90,7 @@ fn run(traffic: Traffic, config: Config, warm_up: u64, packets: u64) -> Run {
             Outcome::Undetermined { .. } => run.undetermined += 1,
             _ => {}
         };
-        correlator.observe_all(&seen, |it| *it, &mut count);
+        correlator.observe_all(&seen, |it| (it.0, &it.1), &mut count);
         if first >= warm_up {
             run.time += cpu_time().saturating_sub(start);
         }

@@ -83,7 +83,7 @@ impl Correlator {
     pub fn observe_all<T>(
         &mut self,
         seen: &[T],
-        read: impl Fn(&T) -> (Point, Observation),
+        read: impl for<'a> Fn(&'a T) -> (Point, &'a Observation),
         sink: &mut impl FnMut(Outcome),
     ) {
         for seen in seen.chunks(READ_AHEAD) {
@@ -93,7 +93,7 @@ impl Correlator {
                 self.departures.read_ahead_to_match(of(Point::B).map(|seen| seen.id));
             }
             for (point, observation) in seen.iter().map(&read) {
-                self.observe(point, observation, sink);
+                self.observe(point, *observation, sink);
             }
         }
     }

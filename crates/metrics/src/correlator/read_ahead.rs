@@ -25,7 +25,10 @@ const CACHED_FLOWS: usize = 2000;
 
 impl Departures {
     /// Prefetches for [`Departures::flow`] and [`Departures::push`].
-    pub(super) fn read_ahead_to_push(&self, sent: impl Iterator<Item = Observation> + Clone) {
+    pub(super) fn read_ahead_to_push<'a>(
+        &self,
+        sent: impl Iterator<Item = &'a Observation> + Clone,
+    ) {
         read(sent.clone().map(|seen| self.index.touch(seen.id.0)));
         if self.flows.len() <= CACHED_FLOWS {
             return;

@@ -170,7 +170,7 @@ impl Pair {
     fn observe(&mut self, point: Point, observations: &[Observation]) {
         let Self { timing, correlator, windows, coverage, .. } = self;
         let mut record = recorder(windows, coverage, &timing.matching);
-        correlator.observe_all(observations, |it| (point, *it), &mut record);
+        correlator.observe_all(observations, |it| (point, it), &mut record);
     }
 
     /// Ends a batch: the point is complete up to its time.
