@@ -6,7 +6,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize};
 
 use crate::plain::Plain;
 
@@ -21,7 +21,7 @@ pub enum Access {
 
 /// A mapping of memory, unmapped on drop.
 ///
-/// Its safe methods only load and store atomically, so that neither the kernel nor another thread
+/// Its safe methods only load and store words, atomic or volatile, so that neither the kernel nor another thread
 /// can make them misbehave. Who makes a slice of the memory behind [`Mapping::at`] has to know that
 /// nothing writes there meanwhile.
 #[derive(Debug)]
@@ -133,26 +133,14 @@ impl Mapping {
     #[must_use]
     pub fn load<T: Plain>(&self, offset: usize) -> T {
         let from = self.at(offset, size_of::<T>());
-        let mut value = MaybeUninit::<T>::uninit();
-        let to = value.as_mut_ptr().cast::<u8>();
-        // SAFETY: both are valid for the size of `T`, the pieces are aligned in the mapping, which
-        // is accessed by atomics; any bits are a valid `T`.
+        // SAFETY: inside the mapping; both `T` and the place are aligned for the word.
         unsafe {
-            match piece::<T>(from) {
-                8 => (0..size_of::<T>() / 8).for_each(|nth| {
-                    let piece = AtomicU64::from_ptr(from.as_ptr().cast::<u64>().add(nth));
-                    to.cast::<u64>().add(nth).write_unaligned(piece.load(Ordering::Relaxed));
-                }),
-                4 => (0..size_of::<T>() / 4).for_each(|nth| {
-                    let piece = AtomicU32::from_ptr(from.as_ptr().cast::<u32>().add(nth));
-                    to.cast::<u32>().add(nth).write_unaligned(piece.load(Ordering::Relaxed));
-                }),
-                _ => (0..size_of::<T>()).for_each(|nth| {
-                    let piece = AtomicU8::from_ptr(from.as_ptr().add(nth));
-                    to.add(nth).write(piece.load(Ordering::Relaxed));
-                }),
+            match word_bytes::<T>(from) {
+                8.. => read::<T, u64>(from.cast()),
+                4 => read::<T, u32>(from.cast()),
+                2 => read::<T, u16>(from.cast()),
+                _ => read::<T, u8>(from),
             }
-            value.assume_init()
         }
     }
 
@@ -164,24 +152,51 @@ impl Mapping {
     #[inline]
     pub fn store<T: Plain>(&self, offset: usize, value: T) {
         let to = self.at(offset, size_of::<T>());
-        let from = (&raw const value).cast::<u8>();
-        // SAFETY: as for a load; a `T` has no padding, so that all of its bytes are initialised.
+        // SAFETY: as for a load.
         unsafe {
-            match piece::<T>(to) {
-                8 => (0..size_of::<T>() / 8).for_each(|nth| {
-                    let piece = AtomicU64::from_ptr(to.as_ptr().cast::<u64>().add(nth));
-                    piece.store(from.cast::<u64>().add(nth).read_unaligned(), Ordering::Relaxed);
-                }),
-                4 => (0..size_of::<T>() / 4).for_each(|nth| {
-                    let piece = AtomicU32::from_ptr(to.as_ptr().cast::<u32>().add(nth));
-                    piece.store(from.cast::<u32>().add(nth).read_unaligned(), Ordering::Relaxed);
-                }),
-                _ => (0..size_of::<T>()).for_each(|nth| {
-                    let piece = AtomicU8::from_ptr(to.as_ptr().add(nth));
-                    piece.store(from.add(nth).read(), Ordering::Relaxed);
-                }),
+            match word_bytes::<T>(to) {
+                8.. => write::<T, u64>(to.cast(), value),
+                4 => write::<T, u32>(to.cast(), value),
+                2 => write::<T, u16>(to.cast(), value),
+                _ => write::<T, u8>(to, value),
             }
         }
+    }
+}
+
+/// Size of the words in which a `T` at this place is copied: the alignment of `T`, a constant, so that a loaded value
+/// can stay in registers; 1 at an unaligned place.
+#[inline]
+fn word_bytes<T>(place: NonNull<u8>) -> usize {
+    if place.cast::<T>().is_aligned() { align_of::<T>() } else { 1 }
+}
+
+/// Reads a `T` from a mapping. Volatile, because the kernel shares the memory.
+///
+/// # Safety
+/// `from` is valid for the size of `T`, and both are aligned for words `W`.
+#[inline]
+unsafe fn read<T: Plain, W>(from: NonNull<W>) -> T {
+    let mut value = MaybeUninit::<T>::uninit();
+    let to = value.as_mut_ptr().cast::<W>();
+    for nth in 0..size_of::<T>() / size_of::<W>() {
+        // SAFETY: inside of both.
+        unsafe { to.add(nth).write(from.add(nth).read_volatile()) };
+    }
+    // SAFETY: all of it was written, and any bits are a valid `T`.
+    unsafe { value.assume_init() }
+}
+
+/// Writes a `T` to a mapping.
+///
+/// # Safety
+/// As of [`read`].
+#[inline]
+unsafe fn write<T: Plain, W>(to: NonNull<W>, value: T) {
+    let from = (&raw const value).cast::<W>();
+    for nth in 0..size_of::<T>() / size_of::<W>() {
+        // SAFETY: inside of both; a `T` has no padding, so that all of its bytes are initialised.
+        unsafe { to.add(nth).write_volatile(from.add(nth).read()) };
     }
 }
 
@@ -196,18 +211,6 @@ impl Mapping {
         let to = self.at(offset, bytes.len());
         // SAFETY: inside the mapping, which is borrowed exclusively and is not where `bytes` are.
         unsafe { to.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
-    }
-}
-
-/// The largest size of pieces in which a `T` at this place can be accessed.
-#[inline]
-fn piece<T>(place: NonNull<u8>) -> usize {
-    if size_of::<T>().is_multiple_of(8) && place.cast::<u64>().is_aligned() {
-        8
-    } else if size_of::<T>().is_multiple_of(4) && place.cast::<u32>().is_aligned() {
-        4
-    } else {
-        1
     }
 }
 

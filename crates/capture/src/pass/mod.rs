@@ -95,6 +95,7 @@ impl Pass {
 
 /// The frame of a record, stamped as in `stamped_by`. The program wrote the record's head before it submitted the
 /// record.
+#[inline]
 fn frame(record: Record<'_>, stamped_by: StampedBy) -> Frame {
     let Record { memory, offset, ticket } = record;
     let value: u64 = memory.load(offset);
