@@ -122,7 +122,9 @@ pub(crate) fn use_and_release(
     work: impl FnOnce(&Frame, &[u8]),
 ) {
     work(&frame, frame.bytes());
-    memory.release(frame.ticket);
+    if frame.ticket != Ticket::Later {
+        memory.release(frame.ticket);
+    }
 }
 
 const ADDRESS_BYTES: u32 = 12; // two MAC addresses stand before a VLAN tag

@@ -1,6 +1,6 @@
 //! Where inside of one host the time of packets went, as a page or a part of one.
 //!
-//! [`html`] only writes down and draws what it is handed, which `wirestamp layers` has measured.
+//! [`html()`] renders what `wirestamp layers` has measured.
 
 mod figure;
 mod points;
