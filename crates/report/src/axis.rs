@@ -14,13 +14,13 @@ const MOST_TICKS: usize = 40;
 /// An axis of a figure, in the unit it is labelled with.
 #[derive(Clone, Debug)]
 pub struct Axis {
-    /// What the axis shows, with its unit.
+    /// Quantity and unit of the axis.
     pub label: String,
     /// From the first value shown to the last; never empty.
     pub range: Range<f64>,
     /// The values that carry a label, each with it.
     pub ticks: Vec<(f64, String)>,
-    /// What one of the axis's units is in the unit of the data.
+    /// Length of one axis unit in the unit of the data.
     pub scale: f64,
 }
 

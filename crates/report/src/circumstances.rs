@@ -1,4 +1,4 @@
-//! What a measurement was made on, as it stands above the results.
+//! Machine, version and command of a measurement.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub struct Circumstances {
     pub kernel: String,
     /// The model of the processor and the number of its cores that this process may use.
     pub processor: String,
-    /// What the kernel keeps time by.
+    /// Clock source of the kernel.
     pub clocksource: String,
     /// The command line, with the program's name without its path.
     pub command: String,

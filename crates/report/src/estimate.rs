@@ -17,7 +17,7 @@ pub struct Estimate {
     pub ci95: Option<f64>,
 }
 
-/// What an interval says of a sign.
+/// Sign of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sign {

@@ -10,9 +10,9 @@ pub struct Report {
     pub title: String,
     /// When the run was made, as people write it.
     pub generated_at: String,
-    /// What was found, in whole sentences; they become the opening paragraph.
+    /// Result in whole sentences: the opening paragraph.
     pub summary: Vec<String>,
-    /// What the run was made on: pairs of what and which (kernel, processor, clock).
+    /// Environment of the run: pairs of name and value (kernel, processor, clock).
     pub machine: Vec<(String, String)>,
     /// The streams of packets, in the order of their sections.
     pub streams: Vec<Stream>,
@@ -29,11 +29,11 @@ pub struct Report {
 /// A stream of packets between two observation points.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Stream {
-    /// What the stream is, for example "Phone call (G.729)".
+    /// Name of the stream, for example "Phone call (G.729)".
     pub name: String,
     /// Its pattern, for example "140-byte frames every 20 ms".
     pub description: String,
-    /// What the network did to it, in a sentence.
+    /// Verdict in a sentence.
     pub verdict: String,
     /// Packets seen at the first point.
     pub sent: u64,
@@ -64,7 +64,7 @@ pub struct Stream {
 /// A measured value beside one known or measured in another way.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Check {
-    /// What is compared, for example "lost packets".
+    /// Compared quantity, for example "lost packets".
     pub what: String,
     /// The value known or measured independently.
     pub truth: String,

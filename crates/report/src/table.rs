@@ -16,7 +16,7 @@ pub type Column<'a, T> = (&'a str, &'a dyn Fn(&T) -> String);
 /// A table of text. Numbers are written as in the report ([`crate::format`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// What it shows.
+    /// Caption.
     pub caption: String,
     /// The heads of its columns, with units.
     pub heads: Vec<String>,

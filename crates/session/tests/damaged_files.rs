@@ -27,7 +27,7 @@ fn classic(count: u32) -> Vec<u8> {
     file
 }
 
-/// What comes of comparing `a` with `b`: the outcomes, or a sentence.
+/// Result of comparing `a` with `b`: the outcomes, or an error.
 fn compared(a: &Path, b: &Path, partial: bool) -> Result<Quality, String> {
     let open = |path| Reader::open(path).map_err(|error| error.to_string());
     let mut quality = Quality::of_flow();

@@ -90,7 +90,7 @@ fn iperf3(netns: &Netns, arguments: &[&str]) -> io::Result<Child> {
     command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn()
 }
 
-/// What iperf3 reports at its end.
+/// Final report of iperf3.
 fn report(mut iperf3: Child) -> io::Result<Value> {
     let mut said = String::new();
     iperf3.stdout.take().map_or(Ok(0), |mut stdout| stdout.read_to_string(&mut said))?;

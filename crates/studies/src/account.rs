@@ -1,4 +1,4 @@
-//! What came of a study, in the parts that a page, a terminal and a program show.
+//! Result of a study: the parts that page, terminal and JSON document show.
 //!
 //! A study fills in an [`Account`]; how it looks is the same for all of them.
 
@@ -40,7 +40,7 @@ pub struct Account {
     /// Departures from the paper's experiment in Markdown: a heading of level 2 for each, and a paragraph.
     #[serde(skip)]
     pub deviations: &'static str,
-    /// What else to know of the machines, here and in the paper: what, and which.
+    /// Further facts on the machines, here and in the paper: name and value.
     #[serde(skip)]
     pub machine: Vec<(String, String)>,
     /// The report file, if a folder is set.

@@ -36,7 +36,7 @@ pub fn receive_queues(socket: &impl AsFd, interface: &str) -> io::Result<u32> {
     Ok(words[5].saturating_add(words[8]))
 }
 
-/// What can stamp packets of an interface (struct `ethtool_ts_info`, `ethtool -T`).
+/// Stamping abilities of an interface (struct `ethtool_ts_info`, `ethtool -T`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timestamping {
     /// `SOF_TIMESTAMPING_*`.

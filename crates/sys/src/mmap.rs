@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize};
 
 use crate::plain::Plain;
 
-/// What a mapping of a file may be used for.
+/// Access to a mapping of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Loads only; a store ends the process.

@@ -128,7 +128,7 @@ impl Contender {
         command
     }
 
-    /// What its sender has printed at its end.
+    /// Final output of its sender.
     pub(crate) fn reported(self, printed: &str) -> anyhow::Result<ReportedDelays> {
         let of = |document: &Value, path: &str, mean: &str, median: &str, unit: f64| {
             let figure = |name| document.pointer(&format!("{path}{name}"))?.as_f64();

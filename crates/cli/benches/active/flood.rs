@@ -43,7 +43,7 @@ fn stamp(contender: Contender) -> (Vec<u8>, usize) {
     (packet, 0)
 }
 
-/// What irtt's packets begin with (its `packet.go`).
+/// First bytes of irtt's packets (its `packet.go`).
 const MAGIC: [u8; 3] = [0x14, 0xa7, 0x5b];
 /// Which of them open a session.
 const OPEN: u8 = 1;

@@ -15,7 +15,7 @@ use crate::extent::Extent;
 use crate::flood::flood;
 use crate::spread::{Spread, real};
 
-/// What senders are asked for: half a million packets a second.
+/// Requested rate: half a million packets per second.
 const INTERVAL: Duration = Duration::from_micros(2);
 /// Before a measurement, until all runs as it will.
 const WARM_UP: Duration = Duration::from_millis(500);
@@ -107,7 +107,7 @@ fn during(bed: &Bed, extent: &Extent, tool: &Tool) -> anyhow::Result<[Reading; 2
     Ok([from, Reading::take(bed, tool)?])
 }
 
-/// What counters say at a time.
+/// Counters at a time.
 #[derive(Clone, Copy)]
 struct Reading {
     at: Instant,

@@ -1,4 +1,4 @@
-//! What really happened to each packet, by a capture at each end of each way.
+//! Truth of each packet, from a capture at each end of each direction.
 
 use std::path::Path;
 use std::time::Duration;

@@ -86,7 +86,7 @@ impl<'a> Run<'a> {
     /// Captures at both taps, with notes. Stamps are taken in the softIRQ, which no scheduler delays; where
     /// XDP is not available, threads take raw stamps.
     ///
-    /// What a capture by XDP notes is about TCP, which the demo does not send.
+    /// Remarks of an XDP capture concern TCP, which the demo does not send.
     fn captures(&self) -> anyhow::Result<([Capture; 2], Vec<String>)> {
         let refused = match self.open(&xdp_stamps) {
             Ok(captures) => return Ok((captures, Vec::new())),

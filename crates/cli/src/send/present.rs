@@ -28,7 +28,7 @@ pub(super) struct Document {
     pub(super) clock_error_ns: i64,
 }
 
-/// What was sent.
+/// Summary of the sender.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum Traffic {

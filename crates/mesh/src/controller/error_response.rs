@@ -21,7 +21,7 @@ pub(super) struct ApiError(pub(super) StatusCode, pub(super) String);
 #[derive(Serialize, ToSchema)]
 #[schema(as = Refused)]
 pub(super) struct ErrorBody {
-    /// What happened and what to do next, in one connection.
+    /// Error and next step, in one text.
     error: String,
 }
 

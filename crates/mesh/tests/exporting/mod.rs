@@ -1,4 +1,4 @@
-//! What a collector makes of two probes' batches is exported, and other programs understand it.
+//! Results of a collector are exported in forms that other programs read.
 
 mod flows;
 
@@ -60,7 +60,7 @@ impl Receiver {
     }
 }
 
-/// What is exported of all packets.
+/// Exported results of all packets.
 fn exported() -> Vec<Vec<u8>> {
     let (folder, mesh) = mesh();
     let mut receiver = Receiver::of(&mesh);
@@ -95,7 +95,7 @@ fn write_capture(messages: &[Vec<u8>], path: &Path) {
     fs::write(path, file).unwrap();
 }
 
-/// What tshark says of messages, and it complains of nothing.
+/// Output of tshark for messages, without warnings.
 fn dissected(messages: &[Vec<u8>]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("exported.pcap");

@@ -25,7 +25,7 @@ pub struct DelayReport<'a> {
     pub title: String,
     /// When the measurement ended, as people write it.
     pub generated_at: String,
-    /// What was found, in whole sentences; they become the opening paragraph.
+    /// Result in whole sentences: the opening paragraph.
     pub summary: Vec<String>,
     /// Rows of the table, each with a section of its own as far as `sections` goes.
     pub subjects: Vec<Subject<'a>>,
@@ -50,13 +50,13 @@ pub struct DelayReport<'a> {
 pub struct Subject<'a> {
     /// What it is.
     pub name: String,
-    /// What the network did to it.
+    /// Delay, loss and other metrics.
     pub quality: &'a Quality,
     /// The bound of the clocks' error in nanoseconds; none if it is not known.
     pub clock_error_ns: Option<i64>,
-    /// What it would be as a phone call.
+    /// Rating as a phone call.
     pub call: Option<Call>,
-    /// What else is known of it: pairs of what and a statement.
+    /// Further statements: pairs of subject and text.
     pub more: Vec<(String, String)>,
 }
 

@@ -1,10 +1,10 @@
-//! What the network did, in words.
+//! Verdict on a flow, in sentences.
 
 use wirestamp_metrics::{Quality, SequenceMetrics, Summary};
 
 use crate::format::{approximate, count, duration, nanos, percent, plural};
 
-/// What ITU-T Y.1541 (12/2011) table 1 allows a network of class 0, for voice and video between people:
+/// Limits of ITU-T Y.1541 (12/2011) table 1 for a network of class 0, for voice and video between people:
 /// a mean delay of 100 ms,
 const MOST_DELAY_NS: f64 = 100e6;
 /// a variation, as the 99.9th percentile above the least delay, of 50 ms,
@@ -12,7 +12,7 @@ const MOST_VARIATION_NS: i64 = 50_000_000;
 /// and a loss of one packet in a thousand.
 const SENT_FOR_A_LOSS: u64 = 1000;
 
-/// What the network did to a flow, and what of it hurts, in sentences. With `relative`, the one-way delay
+/// Verdict on a flow, and the limits it exceeds, in sentences. With `relative`, the one-way delay
 /// is not known.
 #[must_use]
 pub fn verdict(quality: &Quality, relative: bool) -> String {
@@ -42,7 +42,7 @@ pub fn verdict(quality: &Quality, relative: bool) -> String {
     )
 }
 
-/// What exceeds what class 0 of ITU-T Y.1541 allows.
+/// Limits of class 0 of ITU-T Y.1541 that are exceeded.
 fn hurts(quality: &Quality, delay: &Summary, relative: bool) -> String {
     let counts = quality.counts();
     let mut harm = Vec::new();

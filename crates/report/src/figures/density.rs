@@ -14,17 +14,17 @@ const BINS: f64 = 800.0;
 
 /// Series of durations in nanoseconds.
 pub struct Density<'a> {
-    /// What they are of.
+    /// Quantity.
     pub what: &'a str,
     /// The figure, for those who do not see it.
     pub title: String,
-    /// What the values are of, in the plural.
+    /// Unit of the counted things, in the plural.
     pub unit: &'a str,
     /// At least one, in the order of the colours.
     pub series: Vec<&'a [f64]>,
     /// The values that are on the axis.
     pub shown: Range<f64>,
-    /// What values are known to: no bin is narrower.
+    /// Resolution of the values: no bin is narrower.
     pub step: f64,
 }
 
@@ -98,7 +98,7 @@ pub fn middle(series: &[f64], below: usize, above: usize) -> Option<Range<f64>> 
     Some(*sorted.get(out(below).min(last))?..*sorted.get(last)?)
 }
 
-/// What spans both ranges.
+/// Smallest range that contains both.
 pub fn spanning(a: Range<f64>, b: Range<f64>) -> Range<f64> {
     a.start.min(b.start)..a.end.max(b.end)
 }

@@ -31,7 +31,7 @@ pub(crate) fn of_distribution(
     id: &str,
     size: (u32, u32),
 ) -> Option<Figure> {
-    /// What shares a bucket of a distribution is within 0.1 %.
+    /// Values in one bucket of a distribution differ by at most 0.1 %.
     const RESOLUTION: f64 = 1e-3;
     let histogram = Histogram::of_counted(&[values.buckets()], RESOLUTION)?;
     let Summary { p50, p99, .. } = values.summary()?;

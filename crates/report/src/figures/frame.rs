@@ -32,7 +32,7 @@ const LETTERS: f64 = 15.5;
 pub struct Figure {
     /// The `svg` element.
     pub svg: Markup,
-    /// What to know to read it, in whole sentences; plain text.
+    /// Caption in whole sentences; plain text.
     pub caption: String,
 }
 

@@ -6,7 +6,7 @@ use super::frame::{Drawn, FIRST_SERIES, Figure, Frame, SERIES};
 use crate::axis::Axis;
 use crate::estimate::Estimate;
 
-/// What one line goes through: a value of the abscissa, and what was found there.
+/// Points of a line: value of the abscissa, and the estimate there.
 pub type Line = Vec<(f64, Estimate)>;
 
 /// Draws the lines in the order of the colours, with a stroke across each point from one end of its

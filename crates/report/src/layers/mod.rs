@@ -13,7 +13,7 @@ use crate::circumstances::Circumstances;
 use crate::format::{NOTHING, count, duration, nanos};
 use crate::sheet::{Heading, document, on_every_screen, pairs, table, terms};
 
-/// What the page says.
+/// Contents of the page.
 #[derive(Clone, Debug, Default)]
 pub struct LayersResult {
     /// The interface whose packets were followed.
@@ -74,7 +74,7 @@ pub(crate) fn section(findings: &LayersResult, heading: &str) -> Markup {
     }
 }
 
-/// What was found, in sentences.
+/// Result in sentences.
 fn summary(findings: &LayersResult) -> Vec<String> {
     let [layers @ .., whole] = &findings.layers[..] else { return findings.remarks.clone() };
     let most =

@@ -1,4 +1,4 @@
-//! What the points are, in words.
+//! Descriptions of the points.
 
 use wirestamp_capture::layers::Direction;
 

@@ -1,4 +1,4 @@
-//! What the correlator said of each packet.
+//! The correlator's outcome of each packet.
 
 use std::collections::HashMap;
 
@@ -67,7 +67,7 @@ impl Found {
         (self.packets.len(), self.matched_again)
     }
 
-    /// What was found of the packet with this stamp at tap A.
+    /// Outcome of the packet with this stamp at tap A.
     pub(crate) fn at(&self, stamp: Time<Utc>) -> Option<&Packet> {
         self.packets.get(&u64::try_from(stamp.as_nanos()).ok()?)
     }

@@ -35,7 +35,7 @@ const TIMEOUT: Span = Span::from_secs(10);
 /// How long nothing may move before the test counts as failed.
 const FAILED_AFTER: Duration = Duration::from_secs(30);
 
-/// What everybody who took part has to say.
+/// Records of all participants.
 pub(crate) struct Run {
     sent: SendReport,
     pub(crate) stage: StageReport,

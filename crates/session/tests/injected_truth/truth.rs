@@ -1,4 +1,4 @@
-//! What happened to each packet, by the stage's and the reference capture's records.
+//! Truth of each packet, from the records of the stage and the reference capture.
 
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::{Counts, Distribution};
@@ -7,7 +7,7 @@ use wirestamp_stage::{ImpairmentPlan, ReferenceReport, SendTimes, StageReport, S
 use crate::found::{Found, Matched};
 use crate::run::PACKETS;
 
-/// What happened to a packet behind the stage.
+/// Fate of a packet behind the stage.
 #[derive(Clone, Copy, Debug, Default)]
 struct Arrival {
     /// The stamp of its first copy at tap B.
@@ -18,7 +18,7 @@ struct Arrival {
     reordered: bool,
 }
 
-/// What happened to all of them.
+/// Fates of all packets.
 pub(crate) struct Truth<'a> {
     packets: &'a [StagedPacket],
     arrivals: Vec<Arrival>,

@@ -23,7 +23,7 @@ const MEDIUM: usize = 512 << 10;
 /// Number of bursts, and packets in each: more than the smallest ring or queue of any method holds.
 const BURSTS: (usize, usize) = (3, 8000);
 
-/// What was measured, live and from the files.
+/// Results, live and from the files.
 struct Measured {
     live: Counts,
     files: Counts,
@@ -96,7 +96,7 @@ fn measure(
     Some(Measured { live, files, taps, undated, strays, seen, lost, streams })
 }
 
-/// What A captured and the network did not lose.
+/// Packets captured at A and not lost by the network.
 fn without_drops(a: &Path, lost: &[bool]) -> Flows {
     let mut flows = Flows::new(FlowConfig::default());
     let mut reader = Reader::open(a).unwrap();

@@ -12,7 +12,7 @@ use crate::arguments::Arguments;
 use crate::contenders::Programs;
 use crate::results::Results;
 
-/// What every part works with.
+/// Programs, test bed and results of all parts.
 pub(crate) struct Bench {
     pub(crate) bed: Bed,
     pub(crate) clock: ClockService,

@@ -86,7 +86,7 @@ impl Contender {
         command
     }
 
-    /// What it prints when it captures.
+    /// Its output once it captures.
     pub(crate) const fn announcement(self) -> &'static str {
         match self {
             Self::Tcpdump => "listening on",

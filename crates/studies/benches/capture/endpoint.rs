@@ -1,4 +1,4 @@
-//! What a capture costs an endpoint: a TCP transfer to the interface with `xdp-pass`, with
+//! Cost of a capture for an endpoint: a TCP transfer to the interface with `xdp-pass`, with
 //! `tc-pass` and with neither.
 //!
 //! A veth hands over super-packets of many segments, and no longer does when an XDP program is
@@ -28,7 +28,7 @@ use crate::statistics::Spread;
 /// Passes nothing that is sent here: a type for experiments (IEEE 802, table of EtherTypes).
 const NOTHING: &str = "ether proto 0x88b5";
 
-/// What a transfer must keep of its rate.
+/// Min share of its rate that a transfer must keep.
 const MIN_RATE_RATIO: f64 = 0.95;
 
 /// A link between the sender and the interface.
@@ -58,7 +58,7 @@ const LINKS: [Link; 3] = [
     },
 ];
 
-/// What is there beside a transfer.
+/// Load beside a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Beside {
@@ -72,7 +72,7 @@ enum Beside {
 impl Beside {
     const ALL: [Self; 4] = [Self::Nothing, Self::XdpProgram, Self::XdpPass, Self::TcPass];
 
-    /// What is run, and its filter.
+    /// Command and its filter.
     fn capture(self) -> Option<(Method, &'static [&'static str])> {
         match self {
             Self::Nothing => None,

@@ -18,7 +18,7 @@ pub(crate) struct Running {
 /// A capture that ended well.
 pub(crate) struct Finished {
     file: Captured,
-    /// What it printed, line by line.
+    /// Its output, line by line.
     said: Vec<String>,
 }
 
@@ -62,7 +62,7 @@ impl Finished {
         packets_in(&self.file.0)
     }
 
-    /// What `wirestamp` printed as JSON.
+    /// JSON output of `wirestamp`.
     pub(crate) fn json(&self) -> anyhow::Result<Value> {
         let from = self.said.iter().position(|line| line == "{").unwrap_or(0);
         let to =

@@ -1,4 +1,4 @@
-//! What a run prints, and the files it leaves: tables, figures, verdicts, and the page with all of
+//! Output and files of a run: tables, figures, verdicts, and the page with all of
 //! them.
 
 use std::fs;

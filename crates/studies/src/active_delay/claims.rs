@@ -1,4 +1,4 @@
-//! What the report finds and what this project claims, and what the data here say of both.
+//! Claims of the report and of this project, and their verdicts here.
 
 use super::measured::Measured;
 use super::paper::PUBLISHED;
@@ -29,7 +29,7 @@ fn all(runs: &Runs<Measured>) -> impl Iterator<Item = &Measured> {
     runs.runs.iter().flat_map(|(_, samples)| samples)
 }
 
-/// What `of` says of the runs of each cell, where it is a number.
+/// `of` for the runs of each cell, where it is a number.
 fn each_cell(runs: &Runs<Measured>, of: impl Fn(&Measured) -> f64) -> Vec<Option<Estimate>> {
     let of_cell = |index| {
         let of_runs = runs.of_cell(index).flatten().map(&of).filter(|value| value.is_finite());

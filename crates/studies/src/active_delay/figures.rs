@@ -14,7 +14,7 @@ pub(super) const DELAYS: [(&str, &str); 3] =
 /// A line of a figure: the number of a test, and a difference in nanoseconds, whatever its sign.
 type Line = Vec<(f64, f64)>;
 
-/// What is drawn: the tests with frames as long as the paper's.
+/// Tests with frames as long as the paper's.
 fn drawn(findings: &ActiveDelayResult) -> impl Iterator<Item = &CellFindings> {
     findings.cells.iter().filter(|cell| cell.frame == FRAME)
 }

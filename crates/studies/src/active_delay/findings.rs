@@ -1,4 +1,4 @@
-//! What is found in the runs.
+//! Results computed from the runs.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use wirestamp_report::format::length;
 pub(super) struct ActiveDelayResult {
     /// Every cell.
     pub(super) cells: Vec<CellFindings>,
-    /// What frame size and rate do to the difference of the mean delays, with its sign.
+    /// Effects of frame size and rate on the difference of the mean delays, with its sign.
     pub(super) effects_on_mean_difference: Vec<Effect>,
     /// The report's numbers.
     pub(super) published: [Published; 7],

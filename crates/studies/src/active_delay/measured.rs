@@ -1,4 +1,4 @@
-//! What a run brings: what both measurements say of the same packets.
+//! Raw result of a run: both measurements of the same packets.
 
 use std::collections::BTreeMap;
 
@@ -158,7 +158,7 @@ impl Active {
     }
 }
 
-/// What the captures saw. A packet's number is its place among those at tap A.
+/// Observations of the captures. A packet's number is its place among those at tap A.
 #[derive(Debug, Default)]
 pub(super) struct Passive {
     at_a: Vec<u64>,

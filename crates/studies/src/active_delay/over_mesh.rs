@@ -43,7 +43,7 @@ pub(super) fn run(
         .map_or_else(Measured::default, |[active, passive]| Measured::of_tasks(&active, &passive)))
 }
 
-/// What both tasks say of the same packets: those of as many seconds, in nanoseconds, of which both know all.
+/// Results of both tasks for the same packets: the seconds that both know completely, in nanoseconds.
 ///
 /// A packet belongs to the second in which it leaves, and on the way from the sender to tap A that may become
 /// the next one. So the stretch begins or ends a second further in where one does so at its edge.

@@ -12,7 +12,7 @@ use super::{bed, over_mesh};
 use crate::experiment::{Cell, Design, Factor, Study};
 use crate::mesh::{ReusedMesh, StartMesh};
 
-/// What a run takes beside the time in which it sends: the lab is built, the queue let out, and where packets
+/// Duration of a run without sending: building the lab, emptying the queue, and where packets
 /// were lost, a time-out passes.
 const AROUND: Duration = Duration::from_millis(1_500);
 

@@ -1,4 +1,4 @@
-//! What a paper finds, and what the data here say of it.
+//! Claims of a paper, and their verdicts.
 
 use serde::Serialize;
 
@@ -7,11 +7,11 @@ use wirestamp_report::estimate::{Estimate, Sign};
 /// Something that a paper finds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Claim {
-    /// What it finds, as it follows "The paper finds that".
+    /// The claim, as it follows "The paper finds that".
     pub claim: String,
     /// Whether it is so here.
     pub verdict: Verdict,
-    /// What speaks for it under each condition that it was looked at: above nothing where it is so. The
+    /// Lead under each condition: positive where the claim holds. The
     /// unit is that of the study.
     pub lead: Vec<Option<Estimate>>,
     /// All that in a sentence.
@@ -43,7 +43,7 @@ impl Claim {
     }
 }
 
-/// What data say of a claim.
+/// Verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -56,7 +56,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// What the signs of all conditions say together.
+    /// Verdict from the signs of all conditions.
     #[must_use]
     pub fn of(signs: &[Sign]) -> Self {
         if signs.contains(&Sign::Below) {

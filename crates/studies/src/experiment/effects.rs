@@ -1,4 +1,4 @@
-//! What each level of a factor does to a response, and what pairs of levels do beyond that.
+//! Effects of levels on a response, and interactions of pairs of levels.
 //!
 //! Formulas for balanced designs with replications: Jain, "The Art of Computer Systems Performance
 //! Analysis" (1991), chapters 21 and 22. The variance of an error is what runs of one cell differ by.
@@ -10,7 +10,7 @@ use wirestamp_report::estimate::{self, Estimate};
 use super::design::{Cell, Design};
 use wirestamp_report::format::{length, optional, real};
 
-/// What some levels do to the response.
+/// Effect of levels on the response.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Effect {
     /// The levels, each with the name of its factor: one for a main effect, two for an interaction.

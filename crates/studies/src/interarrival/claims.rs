@@ -1,4 +1,4 @@
-//! What the paper finds, and what the data here say of it.
+//! Claims of the paper, and their verdicts here.
 
 use super::correlation::Correlation;
 use super::findings::InterarrivalResult;

@@ -1,4 +1,4 @@
-//! What is found in the raw results.
+//! Results computed from the raw data.
 
 use serde::Serialize;
 
@@ -22,7 +22,7 @@ pub(super) struct InterarrivalResult {
     pub(super) captures: Vec<Stamps>,
     /// How the overhead of a stamp goes with the time between arrivals.
     pub(super) correlation: Vec<Correlation>,
-    /// What source and pattern do to the natural logarithm of the deviation of the errors of a run.
+    /// Effects of source and pattern on the natural logarithm of the deviation of the errors of a run.
     pub(super) effects_on_log_deviation: Vec<Effect>,
     /// Sources that this machine refused, with the reason.
     pub(super) refused: Vec<(String, String)>,
@@ -109,7 +109,7 @@ fn captures(runs: &Runs<Row>, size: OverheadScale) -> Vec<Stamps> {
     cells.iter().enumerate().flat_map(of_cell).collect()
 }
 
-/// What sources and patterns do to the deviation of the errors, among the sources that there are.
+/// Effects of sources and patterns on the deviation of the errors, for the available sources.
 fn effects_of_sources(runs: &Runs<Row>) -> Vec<Effect> {
     let cells = runs.design.cells().len();
     let of_source = |source: usize| {

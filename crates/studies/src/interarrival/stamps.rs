@@ -34,10 +34,10 @@ pub(super) fn passages(run: &[Stamped], clock: Clock) -> impl Iterator<Item = Pa
     })
 }
 
-/// What the stamps of one source make of a pattern. Times are in nanoseconds.
+/// Results of one source with a pattern. Times are in nanoseconds.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Stamps {
-    /// What stamped, or the sender itself.
+    /// Source of the stamps, or the sender itself.
     pub(super) source: String,
     /// The traffic.
     pub(super) pattern: Traffic,

@@ -10,12 +10,12 @@ use wirestamp_report::estimate::{coefficient, micros_with_confidence};
 use wirestamp_report::format::{count, duration, micros, optional, plural};
 
 impl InterarrivalResult {
-    /// What stamps in user space make of both patterns.
+    /// Results of stamps in user space with both patterns.
     pub(super) fn stamps_in_user_space(&self) -> Table {
         of_stamps("Times between arrivals, stamped in user space (µs)", &self.user_space)
     }
 
-    /// What captures make of both patterns.
+    /// Results of captures with both patterns.
     pub(super) fn stamps_of_captures(&self) -> Table {
         of_stamps("Times between arrivals, captured at the end of a cable (µs)", &self.captures)
     }
@@ -36,7 +36,7 @@ impl InterarrivalResult {
         )
     }
 
-    /// What source and pattern do to the deviation of the errors.
+    /// Effects of source and pattern on the deviation of the errors.
     pub(super) fn effects(&self) -> Table {
         factors("the deviation of the errors", &self.effects_on_log_deviation)
     }

@@ -8,7 +8,7 @@ use super::{claims, tables};
 use crate::account::{Account, Making, Part, Section, members};
 use wirestamp_report::figures::Figure;
 
-/// What the trials and the findings in them come to.
+/// Account of the trials and their results.
 pub(super) fn account(measured: &LimitRateRuns) -> anyhow::Result<Account> {
     let findings = LimitRateResult::of(measured);
     let mut sections = vec![model(&findings)];

@@ -1,4 +1,4 @@
-//! What the report concludes, and what the data here say of it.
+//! Conclusions of the report, and their verdicts here.
 
 use super::findings::LimitRateRuns;
 use super::model::Line;

@@ -11,7 +11,7 @@ use crate::experiment::Estimate;
 use wirestamp_report::axis::Axis;
 use wirestamp_report::figures::{FIRST_SERIES, Figure, Frame, Line, SERIES, lines, ticks};
 
-/// What a figure of a series shows.
+/// Quantity of a figure of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shown {
     Loss,

@@ -1,4 +1,4 @@
-//! What is found in the trials.
+//! Results computed from the trials.
 
 use serde::Serialize;
 

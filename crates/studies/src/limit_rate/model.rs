@@ -35,7 +35,7 @@ pub(super) fn area(loss_percent: f64) -> Area {
 pub(super) struct Model {
     /// CPU load without traffic, in percent of a core.
     pub(super) idle_percent: f64,
-    /// What a frame a second adds.
+    /// Slope: CPU load per frame per second.
     pub(super) percent_per_pps: f64,
     /// The share of the variance of the load that the line explains, 0 to 1.
     pub(super) explained: f64,

@@ -1,4 +1,4 @@
-//! What the report measured, in its numbers and its words.
+//! Results of the report.
 
 use serde::Serialize;
 

@@ -22,7 +22,7 @@ const TRIALS: u32 = 10;
 /// Below this part of what the sender can do a search is not finer any more.
 const FINEST: f64 = 1.0 / 8.0;
 
-/// What a search found, in frames a second.
+/// Result of a search, in frames per second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) enum Saturation {
     /// The highest rate that passed. 0 if none did.
@@ -67,7 +67,7 @@ pub(super) fn search<E>(
     Ok(trials)
 }
 
-/// What the trials of a search tell; none of no trials.
+/// Saturation point from the trials of a search; `None` without trials.
 pub(super) fn saturation(trials: &[Trial]) -> Option<Saturation> {
     let (first, others) = trials.split_first()?;
     if passes(first) {
@@ -89,7 +89,7 @@ pub(super) struct Searches<'a> {
 }
 
 impl LimitRateScale {
-    /// What is searched for.
+    /// Searched settings.
     pub(super) fn searched(self) -> Design {
         let parts: Vec<_> = self.parts().iter().map(|&part| Level::Part(part).name()).collect();
         Design {
@@ -111,7 +111,7 @@ impl LimitRateScale {
         self.base().lasts / 2
     }
 
-    /// What a search is made with, but for the rate.
+    /// Settings of a search, without the rate.
     pub(super) fn of_search(self, cell: &Cell) -> Setting {
         let level = |factor: usize| cell.0.get(factor).copied().unwrap_or(0);
         Setting {

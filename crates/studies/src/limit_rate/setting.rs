@@ -1,4 +1,4 @@
-//! What a trial is made with, and what of it can be varied.
+//! Settings of a trial, and their levels.
 
 use std::net::Ipv6Addr;
 use std::time::Duration;
@@ -121,7 +121,7 @@ pub(super) fn rate_of(gap_micros: u16, frame_bytes: u16) -> u64 {
 }
 
 impl Setting {
-    /// What is sent.
+    /// Traffic.
     pub(super) fn load(self) -> anyhow::Result<Load> {
         let pace = self.rate.map_or(Ok(Pace::full_speed()), Pace::rate)?;
         let nanos = i64::try_from(self.lasts.as_nanos()).unwrap_or(i64::MAX);

@@ -8,15 +8,15 @@ use super::setting::{Level, Setting};
 /// A series: two factors, every level of the one with every level of the other.
 #[derive(Clone, Debug)]
 pub(super) struct Sweep {
-    /// What it is about, and what its raw results are called by behind `limit-rate-`.
+    /// Subject, and name of its raw results after `limit-rate-`.
     pub(super) name: &'static str,
     /// The heading of its figures, and those of the report that they can be laid beside.
     pub(super) heading: &'static str,
-    /// What the lines of its figures are, and what their abscissa is.
+    /// Factor of the lines of its figures, and of their abscissa.
     pub(super) factors: [&'static str; 2],
     pub(super) lines: Vec<Level>,
     pub(super) points: Vec<Level>,
-    /// What is not varied.
+    /// Constant settings.
     pub(super) base: Setting,
     pub(super) repetitions: u32,
 }

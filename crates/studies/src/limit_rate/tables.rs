@@ -110,7 +110,7 @@ fn alone(mean: f64) -> Estimate {
     Estimate { mean, ci95: None }
 }
 
-/// What all trials together leave without an account.
+/// Frames of all trials that no counter explains.
 pub(super) fn accounts(findings: &LimitRateResult) -> String {
     let cells = || findings.series.iter().flat_map(|series| &series.cells);
     let sum = |of: fn(&CellResult) -> u64| cells().map(of).sum::<u64>();

@@ -7,7 +7,7 @@ use crate::account;
 use crate::experiment::{Design, RunId, Runs, Verdict};
 use wirestamp_report::format::real;
 
-/// What a sender of a million frames a second at the most and a probe make of a setting: frames a second
+/// Result of a setting with a sender of at most a million frames a second, and a probe: frames a second
 /// that the probe has, and its CPU load in percent.
 type Of = fn(Setting, u32) -> (u64, u64);
 

@@ -14,13 +14,13 @@ use crate::experiment::{Cell, Design, Factor, Study};
 use crate::tester::{self, Bed, CAPTURE_CORE, Spinner, capture_during};
 use wirestamp_report::format::{approximate, real};
 
-/// What a trial takes beside the time that it sends for: half of what it waits for more packets.
+/// Duration of a trial without sending: half of the wait for more packets.
 const AROUND: Duration = Duration::from_millis(150);
 
 /// The sender keeps a rate that it misses by less than this share of it.
 const MIN_RATE_RATIO: f64 = 0.95;
 
-/// What a trial brought.
+/// Raw result of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Trial {
     /// Frames a second that were asked for; none for as many as there can be.
@@ -134,7 +134,7 @@ impl Sweep {
         }
     }
 
-    /// What a cell's trial is made with.
+    /// Settings of a cell's trial.
     fn of(&self, cell: &Cell) -> Option<Setting> {
         let level = |factor: usize, levels: &[Level]| levels.get(*cell.0.get(factor)?).copied();
         Some(self.setting(level(0, &self.lines)?, level(1, &self.points)?))

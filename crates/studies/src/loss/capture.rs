@@ -44,7 +44,7 @@ impl Capturing {
         Ok(Self { has_dumpcap: is_there("dumpcap") && is_there("capinfos"), folder })
     }
 
-    /// What a way to capture is called.
+    /// Name of a way to capture.
     pub(super) fn name(&self, method: Method) -> &'static str {
         match method {
             Method::Raw => "ring-raw",

@@ -1,4 +1,4 @@
-//! What is found in the rounds.
+//! Results computed from the rounds.
 
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ pub(super) struct LossStudyResult {
     pub(super) buffer_mib: u16,
     /// Every way under every condition.
     pub(super) cells: Vec<CellFindings>,
-    /// What the ways and the conditions do to the loss of a round.
+    /// Effects of ways to capture and conditions on the loss of a round.
     pub(super) effects_on_loss_percent: Vec<Effect>,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct CellFindings {
     pub(super) method: String,
     #[serde(flatten)]
     pub(super) condition: Condition,
-    /// What came of the gap: packets a second that were sent.
+    /// Packets per second that were sent.
     pub(super) packets_per_second: Option<Estimate>,
     /// The loss of a round.
     pub(super) loss_percent: Option<Estimate>,
@@ -53,7 +53,7 @@ impl LossStudyResult {
         }
     }
 
-    /// What was found of a way to capture under a condition.
+    /// Result of a way to capture under a condition.
     pub(super) fn cell(&self, condition: Condition) -> Option<&CellFindings> {
         self.cells.iter().find(|cell| cell.condition == condition)
     }

@@ -1,4 +1,4 @@
-//! What the paper did, in its numbers and its words.
+//! Set-up of the paper.
 
 pub(super) use crate::overhead::MACHINE;
 pub(crate) use crate::overhead::PAPER;

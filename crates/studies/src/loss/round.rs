@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use wirestamp_report::format::{approximate, real};
 
-/// What one round brought: how many packets.
+/// Packet counts of one round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Round {
     /// Sent, and how long that took.

@@ -20,7 +20,7 @@ const BURST_NS: u64 = 64_000;
 /// Max frames back to back: the kernel's batch size (NAPI budget).
 const MAX_BURST_FRAMES: u64 = 64;
 
-/// What is varied, and how often.
+/// Factors and repetitions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LossStudyScale {
     pub(super) repetitions: u32,

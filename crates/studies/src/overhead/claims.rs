@@ -1,4 +1,4 @@
-//! What the paper finds, and what the data here say of it.
+//! Claims of the paper, and their verdicts here.
 
 use super::findings::overheads;
 use super::packets::Stamped;
@@ -15,7 +15,7 @@ struct Measure {
     lead: fn(f64, f64) -> f64,
     /// How it is written.
     text: fn(f64) -> String,
-    /// What the paper's tables have of it.
+    /// Value in the paper's tables.
     published: Option<fn(Method, Traffic) -> Option<f64>>,
 }
 

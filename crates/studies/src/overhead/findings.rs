@@ -1,4 +1,4 @@
-//! What is found in the raw results.
+//! Results computed from the raw data.
 
 use serde::Serialize;
 
@@ -20,11 +20,11 @@ pub(super) struct OverheadResult {
     pub(super) step_ns: f64,
     /// Each method with each pattern, in user space.
     pub(super) cells: Vec<CellFindings>,
-    /// What method and pattern do to the mean overhead of a run.
+    /// Effects of method and pattern on the mean overhead of a run.
     pub(super) effects_on_mean: Vec<Effect>,
-    /// What they do to its standard deviation.
+    /// Their effects on its standard deviation.
     pub(super) effects_on_deviation: Vec<Effect>,
-    /// What a stamp adds to a program in the softIRQ.
+    /// Cost of a stamp in the softIRQ.
     pub(super) softirq: Vec<Added>,
     /// Why nothing was measured there; none if it was.
     pub(super) softirq_reason: Option<String>,
@@ -85,7 +85,7 @@ impl OverheadResult {
         }
     }
 
-    /// What was found of a method with a pattern.
+    /// Result of a method with a pattern.
     pub(super) fn cell(&self, method: Method, pattern: Traffic) -> Option<&CellFindings> {
         self.cells.iter().find(|cell| cell.method == method && cell.pattern == pattern)
     }

@@ -1,4 +1,4 @@
-//! What a stamp costs in user space, packet by packet: a stream over the loopback interface, each
+//! Cost of a stamp in user space, packet by packet: a stream over the loopback interface, each
 //! packet of which is stamped by the thread that receives it.
 
 use std::hint::black_box;
@@ -59,7 +59,7 @@ pub(crate) struct Stamped {
     pub(crate) stamp_ns: f64,
     /// From that checkpoint to the one after the stamp, in nanoseconds.
     pub(crate) between_ns: f64,
-    /// What a checkpoint alone costs, in nanoseconds: the same for all packets of a run.
+    /// Cost of a checkpoint alone, in nanoseconds: the same for all packets of a run.
     pub(crate) checkpoint_ns: f64,
 }
 
@@ -72,7 +72,7 @@ impl Stamped {
 
 /// The study, with a counter for the checkpoints and for pacing.
 pub(crate) struct Packets {
-    /// What its results are called.
+    /// Name of its results.
     name: &'static str,
     size: OverheadScale,
     clock: ClockService,
@@ -178,7 +178,7 @@ fn sender(pattern: Pattern, packets: u32, to: &UdpSocket) -> anyhow::Result<Send
     Ok(Sender::open(vec![Stream::new(1, plan, to.local_addr()?)])?)
 }
 
-/// What a checkpoint costs, in ticks: the least mean of many in a row.
+/// Cost of a checkpoint in ticks: the min mean of many in a row.
 fn checkpoint(counter: Counter) -> f64 {
     const IN_A_ROW: u32 = 1000;
     let mean = |_| {
@@ -192,7 +192,7 @@ fn checkpoint(counter: Counter) -> f64 {
     (0..50).map(mean).fold(f64::INFINITY, f64::min)
 }
 
-/// What a packet's sender says of it, the counter at the checkpoints before and after its stamp, and
+/// Sender's record of a packet, the counter at the checkpoints before and after its stamp, and
 /// the stamp in the unit of its clock.
 struct Reading {
     sent: Payload,

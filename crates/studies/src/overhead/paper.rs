@@ -1,4 +1,4 @@
-//! What the paper measured, in its numbers and its words.
+//! Results of the paper.
 
 use serde::Serialize;
 use wirestamp_traffic::Pattern;

@@ -1,4 +1,4 @@
-//! What is computed of a series of overheads.
+//! Statistics of a series of overheads.
 
 use crate::experiment::{deviation, mean};
 use crate::timers::Cost;

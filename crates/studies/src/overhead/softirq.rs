@@ -1,4 +1,4 @@
-//! What a stamp costs in the softIRQ: programs that take one, run by the kernel on a frame in memory.
+//! Cost of a stamp in the softIRQ: programs that take one, run by the kernel on a frame in memory.
 
 use std::time::Duration;
 
@@ -61,18 +61,18 @@ fn program(Cost { stamp, nanos }: Cost) -> Program {
     Program { stamp: stamp.to_owned(), frame_ns, reason }
 }
 
-/// What a stamp adds to a program.
+/// Cost of a stamp in a program.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Added {
     /// The function that takes the stamp.
     pub(super) stamp: String,
-    /// What a frame takes more than without a stamp, in nanoseconds.
+    /// Additional time per frame, in nanoseconds.
     pub(super) added_ns: Option<Estimate>,
     /// Why that is not known.
     pub(super) reason: Option<String>,
 }
 
-/// What each stamp adds to a frame: the first program takes none, and what it costs is subtracted
+/// Cost of each stamp per frame: the first program takes none, and its cost is subtracted
 /// within a run.
 pub(super) fn added(runs: &Runs<Program>) -> Vec<Added> {
     let Some((_, stamps)) = runs.of_cell(0).next().and_then(<[Program]>::split_first) else {

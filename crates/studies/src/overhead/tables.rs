@@ -61,7 +61,7 @@ impl OverheadResult {
         )
     }
 
-    /// What a stamp adds to a program in the softIRQ.
+    /// Cost of a stamp in the softIRQ.
     pub(super) fn in_the_softirq(&self) -> Table {
         Table::of(
             "What a stamp adds to a frame, in the softIRQ",

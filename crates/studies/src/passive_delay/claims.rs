@@ -1,4 +1,4 @@
-//! What the paper finds and what this project claims, and what the data here say of both.
+//! Claims of the paper and of this project, and their verdicts here.
 
 use super::findings::{AllRuns, known};
 use super::measured::Measured;
@@ -7,7 +7,7 @@ use super::setting::Setting;
 use crate::experiment::{Claim, Estimate, Runs, mean};
 use wirestamp_report::format::{count, duration, plural, real};
 
-/// What counts as a small error, and as no influence. The paper calls 27 us none (section 3.6).
+/// Max error that counts as small, and as no influence. The paper calls 27 us none (section 3.6).
 const SMALL_NS: f64 = 1_000.0;
 /// Index in [`Measured::errors_ns`].
 const LEAST: usize = 0;

@@ -1,4 +1,4 @@
-//! What is found in the runs.
+//! Results computed from the runs.
 
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ pub(super) type AllRuns = [Runs<Measured>; 3];
 pub(super) struct PassiveDelayResult {
     /// Every cell, by section.
     pub(super) cells: Vec<CellFindings>,
-    /// What frame size, load and tasks do to the error of the mean delay, with its sign.
+    /// Effects of frame size, load and tasks on the error of the mean delay, with its sign.
     pub(super) effects_on_mean_error: Vec<Effect>,
     /// Reasons of unknown truth, one for each such run.
     pub(super) unknown: Vec<String>,

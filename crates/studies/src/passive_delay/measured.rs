@@ -1,4 +1,4 @@
-//! What a run brings: what the captures found beside what is known.
+//! Raw result of a run: results of the captures, and the truth.
 
 use serde::{Deserialize, Serialize};
 use wirestamp_metrics::{Outcome, Quality};

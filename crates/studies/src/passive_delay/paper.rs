@@ -1,4 +1,4 @@
-//! What the report measured.
+//! Results of the report.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! What a run sends, and over what bottleneck.
+//! Traffic and bottleneck of a run.
 
 use std::net::SocketAddr;
 
@@ -110,7 +110,7 @@ impl Setting {
         self.bottleneck.impairments(self.frame)
     }
 
-    /// What is sent: the passive traffic, with several tasks the active one too, and what goes ahead.
+    /// Traffic: passive, with several tasks also active, and warm-up packets.
     pub(super) fn streams(&self) -> Result<Vec<Stream>, PatternError> {
         let passive = Pattern::new("passive", self.shown(), self.interval())?;
         let active = Pattern::new("active", ACTIVE_FRAME, ACTIVE_INTERVAL)?;

@@ -1,4 +1,4 @@
-//! What a capture at the end of the cable stamps.
+//! Stamps of a capture at the end of the cable.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

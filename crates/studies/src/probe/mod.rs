@@ -42,7 +42,7 @@ pub(crate) struct Probe {
 pub(crate) struct Observed {
     /// The sender's report.
     pub(crate) departures: Departures,
-    /// What each source has to say, in the order they were given; none of one that was refused.
+    /// Results of each source, in the given order; `None` for a rejected one.
     pub(crate) captures: Vec<Option<Captures>>,
 }
 

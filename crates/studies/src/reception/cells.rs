@@ -14,7 +14,7 @@ use crate::replicas::{Bed, Block, Round, Technique};
 const MOST_PACKETS: u64 = 1_000_000;
 /// Blocks that the packets of a run are kept in, about.
 const BLOCKS: usize = 25;
-/// What a run takes beside sending: captures begin and end, and packets go ahead.
+/// Duration of a run without sending: start and end of captures, and warm-up packets.
 const AROUND: Duration = Duration::from_millis(250);
 
 /// How much is done.

@@ -1,4 +1,4 @@
-//! What the paper finds, and what the data here say of it.
+//! Claims of the paper, and their verdicts here.
 
 use super::cells::Conditions;
 use super::findings::{Response, error_deviation, measured_percent};
@@ -9,7 +9,7 @@ use wirestamp_report::format::duration;
 
 /// The techniques whose stamps the paper finds hurt by a stressed CPU.
 const HURT: [&str; 2] = ["ring:kernel", "recvmmsg:kernel"];
-/// What it calls XDP.
+/// The paper's "XDP".
 const XDP: &str = "xdp:xdp";
 const MMAP: &str = "ring:kernel";
 const SYSTEM_CALLS: &str = "recvmmsg:kernel";

@@ -87,7 +87,7 @@ fn draw_strokes(
     Ok(())
 }
 
-/// What each level makes of the deviation with the ring, as Figure 4; none if nothing was measured.
+/// Deviation by level with the ring, as Figure 4; `None` if nothing was measured.
 pub(super) fn main_effects(
     findings: &ReceptionResult,
     size: (u32, u32),
@@ -149,7 +149,7 @@ fn mean_deviation(
     mean(&cells.filter_map(|cell| Some(cell.error_deviation_ns?.mean)).collect::<Vec<_>>())
 }
 
-/// What the bars of a comparison stand for, in the order of their colours.
+/// Legend of the bars of a comparison, in the order of their colours.
 pub(super) const BARS: [&str; 4] =
     ["stamped by the kernel, idle", "stress", "by the counter (raw), idle", "raw, stress"];
 

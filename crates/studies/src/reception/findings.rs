@@ -1,4 +1,4 @@
-//! What is found in the raw results.
+//! Results computed from the raw data.
 
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ pub(super) struct ReceptionResult {
     pub(super) techniques: Vec<String>,
     /// Each combination of levels.
     pub(super) cells: Vec<CellFindings>,
-    /// What each level, and each pair of levels, does to the three responses of a run.
+    /// Effects of levels and pairs of levels on the three responses of a run.
     pub(super) effects: Vec<Effects>,
     /// Techniques that this machine cannot do.
     pub(super) missing: Option<String>,
@@ -35,7 +35,7 @@ pub(super) struct Effects {
     pub(super) of_levels: Vec<Effect>,
 }
 
-/// What a response is counted in.
+/// Unit of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Unit {
@@ -64,7 +64,7 @@ pub(super) struct CellFindings {
     pub(super) delay_ns: Option<Estimate>,
     /// Its standard deviation in a run.
     pub(super) delay_deviation_ns: Option<Estimate>,
-    /// What the measured delay is more than that of the sender, mean.
+    /// Measured delay minus the sender's, mean.
     pub(super) error_ns: Option<Estimate>,
     /// The standard deviation of that in a run: what would be measured of a delay that never changes.
     pub(super) error_deviation_ns: Option<Estimate>,

@@ -1,4 +1,4 @@
-//! What the paper varied and found, in its numbers and its words.
+//! Factors and results of the paper.
 
 use serde::Serialize;
 
@@ -44,7 +44,7 @@ pub(super) const LOADS: [&str; 2] = ["idle", "stress"];
 pub(super) const FIGURE_2: (u16, &str) = (256, "1G");
 pub(super) const FIGURES_5_AND_6: (u16, &str) = (64, "1G");
 
-/// What the paper's text says of how far stamps fluctuate.
+/// Fluctuation of stamps in the paper's text.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Published {
     /// The stamps.

@@ -97,7 +97,7 @@ impl ReceptionResult {
         )
     }
 
-    /// What each level does to the three responses.
+    /// Effects of each level on the three responses.
     pub(super) fn main_effects(&self) -> Table {
         let levels = self.effects.iter().map(|it| it.of_levels.as_slice());
         let most = levels.max_by_key(|of_levels| of_levels.len()).unwrap_or_default();

@@ -116,7 +116,7 @@ impl Bed {
         Ok(netns.run(open).context("cannot enter the lab")??)
     }
 
-    /// What the sender and the taps know of each packet.
+    /// Records of sender and taps for each packet.
     fn measured(&self, domain: Domain, sent: &[Sent], taps: &[(Tap, Ledger); 2]) -> Measured {
         let [ours, theirs] =
             [Domain::Counter, domain].map(|domain| self.clock.timeline(domain).difference());

@@ -1,4 +1,4 @@
-//! What a replica carries: its number.
+//! Payload of a replica: its number.
 
 use std::ops::Range;
 

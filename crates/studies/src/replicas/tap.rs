@@ -1,4 +1,4 @@
-//! What a tap saw: the stamp of each replica, by its number.
+//! Observations of a tap: the stamp of each replica, by its number.
 
 use wirestamp_capture::{CapturedPacket, Error, Sink};
 use wirestamp_clock::RawStamp;

@@ -44,7 +44,7 @@ impl Technique {
         Self::all().find(|technique| technique.name() == name)
     }
 
-    /// What is to be said of the techniques that this machine cannot do; none if it can do all.
+    /// Remark on techniques that are not available on this machine; `None` if all are.
     pub(crate) fn missing() -> Option<String> {
         let missing: Vec<_> = Self::all().filter(|it| !it.works_here()).map(Self::name).collect();
         (!missing.is_empty()).then(|| {

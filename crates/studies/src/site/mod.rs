@@ -15,7 +15,7 @@ use crate::experiment::Progress;
 use crate::options::Options;
 use crate::studies::Entry;
 
-/// What came of one of them. Serialises as its account, or as what went wrong, with its name.
+/// Outcome of one study. Serialises as its account or its error, with its name.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     /// The name of the study.
@@ -109,9 +109,9 @@ struct Way {
     since: Instant,
     /// When the present study began.
     began: Instant,
-    /// What the present study was expected to last.
+    /// Expected duration of the current study.
     present: Duration,
-    /// What those after it are expected to last, the last of them first.
+    /// Expected durations of the following studies, the last one first.
     ahead: Vec<Duration>,
 }
 

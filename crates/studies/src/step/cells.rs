@@ -17,7 +17,7 @@ const DELAY: Span = Span::from_micros(10);
 const INTERVAL: Span = Span::from_micros(16);
 /// Blocks that the packets of a run are kept in: fifty before, in and after the step.
 pub(super) const BLOCKS: u32 = 150;
-/// What a run takes beside sending.
+/// Duration of a run without sending.
 const AROUND: Duration = Duration::from_millis(250);
 /// Max duration of a run on a busy machine, as a multiple of its nominal duration.
 const MAX_DURATION_FACTOR: i64 = 20;

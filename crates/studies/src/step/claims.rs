@@ -1,4 +1,4 @@
-//! What the paper finds, and what the data here say of it.
+//! Claims of the paper, and their verdicts here.
 
 use super::findings::StepResult;
 use super::paper::STEP_NS;

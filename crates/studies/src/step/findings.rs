@@ -1,4 +1,4 @@
-//! What is found in the raw results.
+//! Results computed from the raw data.
 
 use serde::Serialize;
 
@@ -49,7 +49,7 @@ pub(super) struct OfTechnique {
 /// How often a step was found that was put into the data.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Check {
-    /// What it is to the smallest one: 1 should be found 99 times in 100, 0 once.
+    /// Ratio to the smallest step: 1 should be detected 99 times in 100, 0 once.
     pub(super) of_smallest: f64,
     /// How often it was.
     pub(super) found: DetectionCount,
@@ -62,7 +62,7 @@ pub(super) struct Step {
     pub(super) true_ns: u32,
     /// By how much that was measured.
     pub(super) measured_ns: Option<Estimate>,
-    /// What chance makes once in 100.
+    /// Value that chance exceeds once in 100.
     pub(super) chance_ns: Option<Estimate>,
     /// By how much chance makes more than was measured, in each run.
     #[serde(skip)]
@@ -198,7 +198,7 @@ impl<'a> Data<'a> {
     }
 }
 
-/// What chance does in all runs but one; in that one if there is no other.
+/// Distribution of chance in all runs but one; in that one if there is no other.
 fn others(runs: &[Vec<f64>], but: usize) -> Chance {
     let is_other = |index: usize| index != but || runs.len() == 1;
     let others = runs.iter().enumerate().filter(|(index, _)| is_other(*index));

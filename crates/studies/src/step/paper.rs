@@ -1,4 +1,4 @@
-//! What the paper did and found, in its numbers.
+//! Set-up and results of the paper.
 
 pub(crate) use crate::reception::PAPER;
 

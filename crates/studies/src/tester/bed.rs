@@ -67,7 +67,7 @@ impl Bed {
     /// Runs `work` on a thread of the sender, on the sending core.
     ///
     /// # Errors
-    /// What `work` returns, or when there is no such thread or core.
+    /// Those of `work`; there is no such thread or core.
     pub fn send<T: Send>(
         &self,
         work: impl FnOnce() -> anyhow::Result<T> + Send,

@@ -1,4 +1,4 @@
-//! What a capture is tested with: a link that carries nothing else, frames at a rate, busy cores, other
+//! Equipment to test a capture: a link without other traffic, frames at a rate, busy cores, other
 //! tools in processes of their own, and the account of what was sent and what was captured.
 //!
 //! RFC 2544 calls this the tester. It sends and receives on one machine, so the limits of the sender are

@@ -77,7 +77,7 @@ fn rest(live: &Arc<LiveLedger>, arrived: u64) {
     }
 }
 
-/// What the calling thread has had of its core since it began, in the first field of its schedstat
+/// CPU time of the calling thread since it began: the first field of its schedstat
 /// (`Documentation/scheduler/sched-stats.rst`).
 fn cpu_time() -> anyhow::Result<Duration> {
     let file = "/proc/thread-self/schedstat";

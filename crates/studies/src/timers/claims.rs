@@ -1,4 +1,4 @@
-//! What the paper finds, and what the data here say of it.
+//! Claims of the paper, and their verdicts here.
 
 use super::contender::Way;
 use super::findings::{Costs, TimersResult};
@@ -16,7 +16,7 @@ struct Comparison {
     of: Figure,
 }
 
-/// What is compared.
+/// Compared figure.
 #[derive(Clone, Copy)]
 enum Figure {
     Mean,

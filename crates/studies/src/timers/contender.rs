@@ -1,4 +1,4 @@
-//! What is measured: every way to read every source, and how a turn of reads is timed.
+//! Every way to read every source, and the timing of a turn of reads.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant, SystemTime};
@@ -17,7 +17,7 @@ pub(super) const READS_PER_ROUND: u32 = 10_000;
 pub(super) struct Way {
     /// The source by its name in the clock library; that of the kernel's clocks is `os`.
     pub(super) source: &'static str,
-    /// What a program calls.
+    /// Function that a program calls.
     pub(super) call: &'static str,
     /// Whether it is what the paper measured, and of which of its timers.
     pub(super) timer: Option<Timer>,
@@ -94,7 +94,7 @@ fn time_of_day(clock: WallClock) -> (&'static str, RunId) {
     ("WallClock::now", turn(move || clock.now(), passed))
 }
 
-/// What programs call that use no library: `clock_gettime` of `CLOCK_MONOTONIC` and
+/// Functions called by programs without a library: `clock_gettime` of `CLOCK_MONOTONIC` and
 /// `CLOCK_REALTIME`, in nanoseconds.
 fn standard() -> [(&'static str, RunId); 2] {
     let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);

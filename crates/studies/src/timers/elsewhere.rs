@@ -1,4 +1,4 @@
-//! What another machine measured, to stand beside what this one cannot.
+//! Results of another machine, shown beside those of this one.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What is found in the raw results.
+//! Results computed from the raw data.
 
 use serde::Serialize;
 use wirestamp_clock::{CounterSource, Survey};
@@ -22,7 +22,7 @@ pub(super) struct TimersResult {
     pub(super) selected: &'static str,
     /// Each way to read each source, and each source that cannot be used.
     pub(super) ways: Vec<Measured>,
-    /// What another machine measured of the sources that this one cannot read.
+    /// Results of another machine for sources that this one cannot read.
     pub(super) beside: Option<Elsewhere>,
     /// The paper's numbers.
     pub(super) published: [Published; 2],
@@ -53,12 +53,12 @@ impl TimersResult {
         }
     }
 
-    /// What was measured of a timer of the paper.
+    /// Result of a timer of the paper.
     pub(super) fn timer(&self, timer: Timer) -> Option<&Measured> {
         self.ways.iter().find(|way| way.timer == Some(timer))
     }
 
-    /// What a timer of the paper costs; none if it cannot be used here.
+    /// Cost of a timer of the paper; `None` if it is not available here.
     pub(super) fn cost(&self, timer: Timer) -> Option<Cost> {
         self.timer(timer)?.filtered
     }

@@ -7,18 +7,18 @@ use serde::{Deserialize, Serialize};
 use super::paper::Timer;
 use super::tally::Cost;
 
-/// What one way to read a source costs; or, without costs, why the source cannot be used.
+/// Cost of one way to read a source, or the reason why the source is not available.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Measured {
     /// The source by its name in the clock library; `os` for all clocks of the kernel.
     pub(super) source: Cow<'static, str>,
-    /// What a program calls.
+    /// Function that a program calls.
     pub(super) call: Cow<'static, str>,
     /// The paper's timer that this is compared with, if it is.
     pub(super) timer: Option<Timer>,
     /// Why the source may or may not be used.
     pub(super) reason: String,
-    /// What emulates the source, if anything is known to: its cost is not that of hardware then.
+    /// Emulator of the source, if known; the cost is then not that of hardware.
     pub(super) emulated_by: Option<String>,
     /// The smallest usual step of the clock in nanoseconds; none if the source cannot be used.
     pub(super) step_ns: Option<f64>,

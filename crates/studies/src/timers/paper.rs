@@ -1,4 +1,4 @@
-//! What the paper measured: numbers as it prints them, converted to nanoseconds and no further.
+//! Results of the paper: numbers as printed, converted to nanoseconds.
 
 use serde::{Deserialize, Serialize};
 
@@ -72,7 +72,7 @@ pub(super) struct PublishedCost {
 }
 
 impl Published {
-    /// What a timer cost.
+    /// Cost of a timer.
     pub(super) fn cost(&self, timer: Timer) -> Option<PublishedCost> {
         self.costs.into_iter().find(|cost| cost.timer == timer)
     }

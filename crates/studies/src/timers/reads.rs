@@ -23,7 +23,7 @@ const ROUNDS_OF_RUN: u32 = 100;
 pub(super) struct CostCount {
     /// The source that was read.
     pub(super) source: String,
-    /// What was called.
+    /// Called function.
     pub(super) call: String,
     /// The reader's tick in nanoseconds.
     pub(super) tick_ns: f64,
@@ -53,7 +53,7 @@ pub(super) struct Reads {
     contenders: Vec<Contender>,
     pub(super) survey: Survey,
     rounds: u32,
-    /// What a round takes.
+    /// Duration of a round.
     round: Duration,
     /// Holds the time of day that is read.
     _service: ClockService,

@@ -98,7 +98,7 @@ impl CostHistogram {
     }
 }
 
-/// What reads cost, as a distribution; all but the count in nanoseconds. Serialises with these
+/// Cost of reads, as a distribution; all but the count in nanoseconds. Serialises with these
 /// names.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Cost {

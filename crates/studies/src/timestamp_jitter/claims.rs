@@ -1,4 +1,4 @@
-//! What the report concludes, and what the data here say of it.
+//! Conclusions of the report, and their verdicts here.
 
 use super::findings::{
     CellFindings, JitterResult, MAX_ERROR, MEAN_ERROR, Measure, flow, of_source,

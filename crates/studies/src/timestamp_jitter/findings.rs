@@ -1,4 +1,4 @@
-//! What is found in the raw results.
+//! Results computed from the raw data.
 
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ use crate::experiment::{Cell, Design, Effect, Estimate, Factor, Runs, effects, m
 pub(super) struct JitterResult {
     /// Each source with each flow.
     pub(super) cells: Vec<CellFindings>,
-    /// What source, frame size and pause do to the natural logarithm of the jitter of a run.
+    /// Effects of source, frame size and pause on the natural logarithm of the jitter of a run.
     pub(super) effects_on_log_jitter: Vec<Effect>,
     /// Sources that this machine refused, with the reason.
     pub(super) refused: Vec<(String, String)>,
@@ -148,7 +148,7 @@ fn of_cell(
     })
 }
 
-/// What source, frames and pauses do to the jitter, among the sources that there are.
+/// Effects of source, frames and pauses on the jitter, for the available sources.
 fn effects_on_jitter(runs: &Runs<SourceJitter>) -> Vec<Effect> {
     let of_source = |source: &String| {
         let log = |run: &[SourceJitter]| of_source(run, source)?.jitter.map(f64::ln);

@@ -13,7 +13,7 @@ use crate::experiment::{Cell, Design, Factor, Study, deviation, mean};
 use crate::probe::{Captures, Departures, Gap, Passage, Probe, Source, gaps};
 use wirestamp_report::format::{approximate, length};
 
-/// What stamps the packets, at once.
+/// Sources that stamp the packets at the same time.
 pub(super) const SOURCES: [Source; 2] = [
     Source { method: Method::Ring, stamp: StampSource::Kernel },
     Source { method: Method::XdpPass, stamp: StampSource::Xdp },
@@ -68,7 +68,7 @@ impl JitterScale {
     }
 }
 
-/// What a source makes of a flow. Times are in nanoseconds, and of packets that follow each other whose
+/// Results of a source with a flow. Times are in nanoseconds, and of packets that follow each other whose
 /// sendings are known; none where there are too few of them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct SourceJitter {

@@ -1,4 +1,4 @@
-//! What the report measured, in its numbers.
+//! Results of the report.
 
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ const BYTE_NS: u32 = 80;
 pub(super) enum Pause {
     /// 0.96 µs, the least that Ethernet of 100 Mbit/s has: the wire is full.
     Least,
-    /// What fills 40 % of the wire with frames and preambles.
+    /// Frames and preambles fill 40 % of the wire.
     FortyPercent,
     /// 500 µs.
     Half,

@@ -58,7 +58,7 @@ impl JitterResult {
         )
     }
 
-    /// What source, frames and pause do to the jitter.
+    /// Effects of source, frames and pause on the jitter.
     pub(super) fn effects(&self) -> Table {
         factors("the jitter", &self.effects_on_log_jitter)
     }

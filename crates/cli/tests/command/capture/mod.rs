@@ -71,7 +71,7 @@ pub(crate) fn summary(capture: Child) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// What our reader finds: times in nanoseconds, numbers, interfaces, and how it ends.
+/// Our reader's view: times in nanoseconds, numbers, interfaces, and the end of the file.
 pub(crate) struct Found {
     pub(crate) times: Vec<i64>,
     pub(crate) numbers: Vec<u32>,
@@ -105,7 +105,7 @@ pub(crate) fn times(text: &str) -> Vec<i64> {
     text.lines().map(time).collect()
 }
 
-/// What tshark finds, whether the file is whole or not.
+/// Tshark's view, whether the file is complete or not.
 pub(crate) fn by_tshark(path: &str) -> Vec<i64> {
     let fields = ["-r", path, "-T", "fields", "-e", "frame.time_epoch"];
     let output = Command::new("tshark").args(fields).output().unwrap();

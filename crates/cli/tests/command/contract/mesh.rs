@@ -1,4 +1,4 @@
-//! What the mesh offers to programs: the API's paths and keys, its metrics, the tables of its databases.
+//! Contract of the mesh with programs: paths and keys of the API, metrics, tables of the databases.
 
 use std::fs;
 

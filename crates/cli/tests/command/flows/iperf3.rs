@@ -50,7 +50,7 @@ fn iperf3(netns: &Netns, arguments: &str) -> Child {
     command.args(arguments.split(' ')).stdout(Stdio::piped()).spawn().unwrap()
 }
 
-/// What iperf3 says at its end.
+/// Final output of iperf3.
 fn message(iperf3: Child) -> Value {
     let output = iperf3.wait_with_output().unwrap();
     let message: Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -1,4 +1,4 @@
-//! What tshark prints of RTP streams.
+//! Output of tshark on RTP streams.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -40,7 +40,7 @@ fn scapy_reads_our_answers() {
     assert_eq!(found, [40, 2, 0], "{document}");
 }
 
-/// What scapy reads of the answer with this number.
+/// Scapy's view of the answer with this number.
 fn assert_answer(answer: &Value, number: u64) {
     assert_eq!(counts(answer, ["seq", "seq_sender", "ssid"]), [number, number, 7], "{answer}");
     assert_eq!(counts(answer, ["ttl_sender", "mbz1", "mbz2"]), [64, 0, 0], "{answer}");
@@ -94,7 +94,7 @@ fn our_sender_reads_scapy_answers() {
     }
 }
 
-/// What scapy reads of our packet with this number.
+/// Scapy's view of our packet with this number.
 fn assert_packet(packet: &Value, number: u64) {
     let found = counts(packet, ["seq", "ssid", "mbz", "length"]);
     assert_eq!(found, [number, 513, 0, 200], "{packet}");

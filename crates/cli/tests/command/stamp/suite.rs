@@ -29,7 +29,7 @@ fn suite(namespace: &Netns, arguments: &[&str]) -> Command {
     command
 }
 
-/// What its sender prints of a test of ten packets: a line of each answer, and the summary.
+/// Output of its sender in a test of ten packets: a line for each answer, and the summary.
 fn sends(namespace: &Netns, host: &str, arguments: &[&str]) -> (Vec<String>, Value) {
     let test = ["-S", host, "-o", "0", "-r", host, "-c", "10", "-d", "2", "-R"];
     let arguments = [&test[..], &["--output-format", "json", "-L", "2"], arguments].concat();

@@ -22,7 +22,7 @@ fn capture(namespace: &Netns, packets: u64, file: &Path) -> Child {
     child
 }
 
-/// What tshark prints of each packet, the fields of one after another.
+/// Output of tshark for each packet, field after field.
 fn dissected(file: &Path, fields: &[&str]) -> Vec<Vec<String>> {
     let arguments = ["-r", file.to_str().unwrap(), "-d", "udp.port==862,twamp.test"];
     let print = ["-T", "fields", "-E", "separator=|", "-E", "occurrence=f"];

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::common::{is_root, json};
 use crate::studies::quick_runs::Folder;
 
-/// What a study finds that is run with a mesh, and its folder; none if it cannot be.
+/// Results of a study with a mesh, and its folder; `None` if it cannot run.
 fn found(study: &str) -> Option<(Value, Folder)> {
     if !is_root() {
         return None;

@@ -11,9 +11,9 @@ use crate::bench::Bench;
 use crate::rate::Rate;
 use crate::statistics::real;
 
-/// What a capture file may grow to: it shall stay in the page cache, or the disk is what is measured.
+/// Max size of a capture file, which must fit the page cache; otherwise the disk would be measured.
 const FILE_BYTES: f64 = 2e9;
-/// What a file format adds to a frame, at the most: an enhanced packet block of pcapng.
+/// Max bytes that a file format adds to a frame: an enhanced packet block of pcapng.
 const RECORD_BYTES: u16 = 36;
 /// More than the generator brings past a tap, to guess how large a file gets.
 const FASTEST: f64 = 1.5e6;

@@ -25,7 +25,7 @@ struct Row {
     contender: String,
     /// Check sequence included.
     frame_bytes: u16,
-    /// What was asked for, in frames a second.
+    /// Requested rate, in frames per second.
     rate: Rate,
     repetition: u32,
     busy_core: bool,

@@ -1,4 +1,4 @@
-//! What the runs of the loss part say, as tables and figures.
+//! Tables and figures of the part `loss`.
 
 use super::{Rate, Row};
 use crate::figures::{Chart, Line};

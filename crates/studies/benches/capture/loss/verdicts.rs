@@ -1,14 +1,14 @@
-//! What must hold of loss and CPU time, with 64-byte frames.
+//! Targets for loss and CPU time, with 64-byte frames.
 
 use super::tables::spread;
 use super::{Rate, Row};
 use crate::results::Results;
 
-/// What dumpcap has to lose for a rate to be a hard one.
+/// Min loss of dumpcap at a rate that counts as hard.
 const HARD: f64 = 0.3;
 /// The share of the other's rate that is the same rate.
 const SAME: f64 = 0.95;
-/// What `ring` may cost of tcpdump's CPU time for a packet.
+/// Max CPU time of `ring` per packet, as a share of tcpdump's.
 const SHARE: f64 = 0.7;
 
 pub(super) fn give(rows: &[Row], results: &mut Results) {

@@ -1,4 +1,4 @@
-//! What the stamps in a file are off by.
+//! Errors of the stamps in a file.
 
 use std::path::Path;
 

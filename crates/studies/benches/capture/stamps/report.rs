@@ -1,4 +1,4 @@
-//! What the runs of the stamps part say, as tables and figures.
+//! Tables and figures of the part `stamps`.
 
 use super::Row;
 use super::flow::BOUND;

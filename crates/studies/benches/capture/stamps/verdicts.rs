@@ -1,4 +1,4 @@
-//! What must hold of stamps that are taken in the softIRQ.
+//! Targets for stamps of the softIRQ.
 
 use super::Row;
 use super::report::flows;

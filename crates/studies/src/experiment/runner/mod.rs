@@ -32,20 +32,20 @@ pub trait Study {
 /// How far an experiment is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// What share of the work is done, 0 to 1.
+    /// Share of completed work, 0 to 1.
     pub share: f64,
     /// How long the rest will take, about.
     pub left: Duration,
-    /// What is run now.
+    /// Current run.
     pub doing: String,
 }
 
-/// What came of an experiment.
+/// Runs of an experiment.
 #[derive(Clone, Debug)]
 pub struct Runs<S> {
-    /// What was varied.
+    /// Design.
     pub design: Design,
-    /// What made the order.
+    /// Seed of the order.
     pub seed: u64,
     /// When and where runs were made: once more for each time the experiment was resumed.
     pub sittings: Vec<Circumstances>,
@@ -70,7 +70,7 @@ impl<S> Runs<S> {
         runs.map(|(_, samples)| samples.as_slice())
     }
 
-    /// What `response` makes of each run, for each cell by repetition: of whole repetitions only, so
+    /// `response` of each run, for each cell by repetition: of whole repetitions only, so
     /// that it is balanced. A run of which it makes nothing counts as not a number.
     pub fn responses(&self, response: impl Fn(&[S]) -> Option<f64>) -> Vec<Vec<f64>> {
         let complete = usize::try_from(self.complete()).unwrap_or(usize::MAX);

@@ -1,4 +1,4 @@
-//! What this project claims of its probe and the report of tasks, and what the data here say of it.
+//! Claims of this project on its probe and of the report on tasks, and their verdicts here.
 
 use super::findings::{Level, MeshLimitRateResult, ONE_BESIDE, cpu_ns, found};
 use super::trials::AIM;
@@ -32,7 +32,7 @@ pub(super) fn claims(runs: &Runs<Trial>) -> Vec<Claim> {
     ]
 }
 
-/// What `of` makes of each run of two set-ups, of the same repetition.
+/// `of` for each run of two set-ups, of the same repetition.
 fn pairs(
     runs: &Runs<Trial>,
     [one, more]: [usize; 2],

@@ -1,4 +1,4 @@
-//! What is found in the trials, and how it is shown.
+//! Results computed from the trials, and their tables.
 
 use serde::Serialize;
 
@@ -40,7 +40,7 @@ pub(super) struct Level {
     /// Searches in which the probe lost packets above it, and those in which the load was the limit.
     pub(super) limited_by_probe: usize,
     pub(super) limited_by_load: usize,
-    /// What the probe lost at the rate that is aimed at, in percent.
+    /// Loss of the probe at the target rate, in percent.
     loss_percent: Option<Estimate>,
     /// The share of its core that it took there.
     load_percent: Option<Estimate>,
@@ -65,7 +65,7 @@ pub(super) fn cpu_ns(trials: &[Trial]) -> Option<f64> {
     of_run(trials).map(|(aimed, _)| aimed.cpu_ns_a_packet()).filter(|it| it.is_finite())
 }
 
-/// What the search of a run found.
+/// Result of the search of a run.
 pub(super) fn found(trials: &[Trial]) -> Option<Saturation> {
     of_run(trials).and_then(|(_, searched)| saturation(searched))
 }
@@ -113,7 +113,7 @@ impl MeshLimitRateResult {
         )
     }
 
-    /// What packets cost.
+    /// Cost of packets.
     pub(super) fn costs(&self) -> Table {
         let text = |it, decimals| optional(it, |it| decimal(it, decimals));
         Table::of(
@@ -130,7 +130,7 @@ impl MeshLimitRateResult {
         )
     }
 
-    /// What all trials together leave without an account.
+    /// Frames of all trials that no counter explains.
     pub(super) fn accounts(&self) -> String {
         format!(
             "Of {} frames that were sent in all trials, {} were measured by every task that counts, {} lost by \

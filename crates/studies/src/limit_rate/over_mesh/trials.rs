@@ -20,7 +20,7 @@ use crate::tester::{CAPTURE_CORE, SENDING_CORE, WIDE};
 /// (section 2.1.3).
 pub(super) const AIM: u64 = 5 * 70_000;
 
-/// What a probe has to do, and what it has its core for.
+/// Tasks of a probe, and the use of its core.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Setup {
     pub(super) name: &'static str,
@@ -37,7 +37,7 @@ struct Tasks {
     share: f64,
 }
 
-/// What part of the packets is sampled.
+/// Share of sampled packets.
 const SAMPLED: f64 = 0.1;
 
 const fn setup(name: &'static str, words: &'static str, count: u8, takes_frames: bool) -> Setup {
@@ -72,7 +72,7 @@ const IDLE: Duration = Duration::from_secs(1);
 /// How long it may take to catch up.
 const CATCHES_UP: Duration = Duration::from_secs(20);
 
-/// What a run takes beside its trials, and a trial beside the time in which it sends.
+/// Duration of a run without its trials, and of a trial without sending.
 const AROUND: Duration = Duration::from_secs(6);
 const AROUND_TRIAL: Duration = Duration::from_millis(1_500);
 
@@ -90,7 +90,7 @@ pub(super) struct MeshLimitRateScale {
 }
 
 impl MeshLimitRateScale {
-    /// What a quarter of an hour has room for.
+    /// Scale of a run of a quarter of an hour.
     pub(super) const FULL: Self = Self {
         repetitions: 5,
         lasts: Duration::from_secs(2),
@@ -248,7 +248,7 @@ impl Bench<'_> {
         })
     }
 
-    /// What has been counted since the mesh was brought up.
+    /// Counts since the mesh was started.
     fn counted(&mut self) -> anyhow::Result<PacketCounts> {
         let mut all = Vec::new();
         for task in self.tasks.counting() {
