@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// Source of the numbers.
 pub(crate) const PAPER: &str =
-    "6QM deliverable D4.2, \"Final System Test Report\" (OpenIMP), section 3.7";
+    "6QM, \"D4.2: Final System Test Report\" (IST-2001-37611, 2007), section 3.7";
 
 /// The machines of the report.
 pub(super) const MACHINES: &str = "probes: Intel Pentium 4 at 2.8 GHz and AMD-K6 at 450 MHz, Linux \

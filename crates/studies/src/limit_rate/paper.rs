@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 /// Source of the numbers.
-pub(crate) const PAPER: &str = "6QM, \"D4.2: Final System Test Report\" (OpenIMP), section 2";
+pub(crate) const PAPER: &str =
+    "6QM, \"D4.2: Final System Test Report\" (IST-2001-37611, 2007), section 2";
 
 /// The machines of the report.
 pub(super) const MACHINE: &str =
