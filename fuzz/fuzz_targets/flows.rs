@@ -16,7 +16,7 @@ fuzz_target!(|frames: Vec<(i64, u16, Vec<u8>)>| {
         observed += 1;
     }
     let reported: u64 = monitor.flows().map(|report| report.packets).sum();
-    assert_eq!(reported + monitor.evicted().packets, observed);
+    assert_eq!(reported + monitor.evicted.packets, observed);
     for rtp in monitor.flows().filter_map(|report| report.rtp) {
         assert!(rtp.mos.is_none_or(|mos| (1.0..=4.5).contains(&mos)));
         assert!(rtp.mos_over_time.len() <= 60);
