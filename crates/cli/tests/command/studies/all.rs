@@ -40,7 +40,7 @@ fn failed_study_does_not_stop_the_others() {
     assert_eq!(overhead["interrupted"], true);
     let index = fs::read_to_string(site.join("index.html")).unwrap();
     assert!(index.contains("<a href=\"overhead.html\">Cost of timestamping a packet</a>"));
-    assert!(index.contains("Could not be run: "), "{index}");
+    assert!(index.contains("Cannot be run: "), "{index}");
     assert!(site.join("overhead.html").exists());
 }
 

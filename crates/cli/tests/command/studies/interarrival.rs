@@ -36,7 +36,8 @@ fn interarrival_times_are_compared_with_the_senders() {
     }
 
     let page = fs::read_to_string(found["report"].as_str().unwrap()).unwrap();
-    for text in ["Figure 3, measured here", "Figure 5, measured here", "Where this departs"] {
+    for text in ["Figure 3, measured here", "Figure 5, measured here", "Departures from the paper"]
+    {
         assert!(page.contains(text), "{text}");
     }
     let raw = fs::read_to_string(folder.path().join("interarrival/001-call.csv")).unwrap();

@@ -31,7 +31,7 @@ fn stamp_jitter_is_compared_with_the_paper() {
     assert_eq!(found["published"][0]["max_us"], 61934.0);
 
     let page = fs::read_to_string(found["report"].as_str().unwrap()).unwrap();
-    for text in ["Figures 3-12 and 3-13, measured here", "61934", "Where this departs"] {
+    for text in ["Figures 3-12 and 3-13, measured here", "61934", "Departures from the paper"] {
         assert!(page.contains(text), "{text}");
     }
     let raw = fs::read_to_string(folder.path().join("timestamp-jitter/001-84-full.csv")).unwrap();
