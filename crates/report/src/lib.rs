@@ -28,7 +28,7 @@ pub use circumstances::{Circumstances, date};
 pub use delay::{Call, DelayReport, Subject, verdict};
 pub use page::html;
 pub use report::{Check, Ledger, Report, Stream};
-pub use table::{Column, Table};
+pub use table::Table;
 
 #[cfg(test)]
 mod tests;

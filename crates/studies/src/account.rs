@@ -4,7 +4,6 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
 use maud::{Markup, html};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -23,7 +22,7 @@ use wirestamp_report::sheet::{
 pub struct Account {
     /// Headline of the report.
     #[serde(skip)]
-    pub title: &'static str,
+    pub title: String,
     /// How the runs were made.
     #[serde(flatten)]
     pub making: Making,
@@ -45,6 +44,19 @@ pub struct Account {
     pub machine: Vec<(String, String)>,
     /// The report file, if a folder is set.
     pub report: Option<PathBuf>,
+}
+
+#[cfg(test)]
+impl Account {
+    /// The table whose caption begins so.
+    pub(crate) fn table(&self, caption: &str) -> &Table {
+        let parts = self.sections.iter().flat_map(|section| &section.parts);
+        let mut tables = parts.filter_map(|part| match part {
+            Part::Table(table) => Some(table),
+            Part::Remark(_) | Part::Figure(_) => None,
+        });
+        tables.find(|table| table.caption.starts_with(caption)).expect("such a table")
+    }
 }
 
 /// How the runs of a study were made.
@@ -86,17 +98,6 @@ pub struct Section {
     pub heading: String,
     /// Its parts.
     pub parts: Vec<Part>,
-}
-
-/// A study's findings, a structure, as members of its document.
-///
-/// # Errors
-/// When they are no structure, or it has members that JSON cannot write.
-pub(crate) fn members(findings: &impl Serialize) -> anyhow::Result<Map<String, Value>> {
-    match serde_json::to_value(findings).context("cannot write the findings as JSON")? {
-        Value::Object(members) => Ok(members),
-        other => bail!("the findings are no structure but {other}"),
-    }
 }
 
 impl Section {
@@ -146,7 +147,7 @@ impl Part {
 pub(crate) fn html(account: &Account) -> String {
     let generated_at = format!("{} UTC", account.making.circumstances.date);
     let summary = summary(account);
-    let heading = Heading { title: account.title, generated_at: &generated_at, summary: &summary };
+    let heading = Heading { title: &account.title, generated_at: &generated_at, summary: &summary };
     let deviations: Vec<_> = deviations(account.deviations).collect();
     let deviations: Vec<_> = deviations.iter().map(|(it, text)| (*it, "", text.as_str())).collect();
     let sections = html! {

@@ -15,6 +15,7 @@ pub mod mesh;
 mod options;
 mod overhead;
 mod passive_delay;
+mod presentation;
 mod probe;
 mod reception;
 mod replicas;

@@ -7,9 +7,8 @@ use super::paper::FRAME;
 use wirestamp_report::axis::Axis;
 use wirestamp_report::figures::{FIRST_SERIES, Figure, Frame, SERIES};
 
-/// The delays whose differences are shown, each with the report's figure of it.
-pub(super) const DELAYS: [(&str, &str); 3] =
-    [("least", "3-44"), ("mean", "3-46"), ("longest", "3-45")];
+/// The delays whose differences are shown.
+pub(super) const DELAYS: [&str; 3] = ["least", "mean", "longest"];
 
 /// A line of a figure: the number of a test, and a difference in nanoseconds, whatever its sign.
 type Line = Vec<(f64, f64)>;
@@ -51,7 +50,7 @@ pub(super) fn differences(
     let least = points().map(|at| at.1).fold(most, f64::min);
     let end = points().map(|at| at.0).fold(1.0, f64::max);
     let x = Axis::of_numbers("number of the test", 0.0..end * 1.04, end);
-    let what = format!("difference of the {} delay", DELAYS[delay].0);
+    let what = format!("difference of the {} delay", DELAYS[delay]);
     let y = Axis::of_durations_by_decade(&what, least..most);
     let caption = "Whatever its sign; what is below 1 ns is drawn at 1 ns.".to_owned();
     let title = format!("{what}, active and passive");

@@ -13,7 +13,6 @@
 //! | `paper.rs` | what the report measured |
 //! | `tables.rs`, `figures.rs`, `account.rs` | how all that is shown |
 
-mod account;
 mod bed;
 mod claims;
 mod figures;
@@ -22,16 +21,17 @@ mod measured;
 mod over_mesh;
 mod paper;
 mod setting;
-mod tables;
 mod tests_of_a_path;
 
 use wirestamp_capture::Stop;
 
-use crate::account::Account;
-use crate::experiment::{self, Progress};
+use crate::account::{Account, Making, Part};
+use crate::experiment::{self, Progress, Runs};
 use crate::mesh::StartMesh;
 use crate::options::Options;
+use crate::presentation::Texts;
 use findings::ActiveDelayResult;
+use measured::Measured;
 use tests_of_a_path::{ActiveDelayScale, TestsOfAPath};
 
 pub(crate) use paper::PAPER;
@@ -51,7 +51,7 @@ pub(crate) fn run(
     let size = if *quick { ActiveDelayScale::QUICK } else { ActiveDelayScale::FULL };
     let mut tests = TestsOfAPath::new(size)?;
     let runs = experiment::run(&mut tests, folder.as_deref(), *seed, stop, progress)?;
-    account::account(&runs, &ActiveDelayResult::of(&runs))
+    account(&runs, &ActiveDelayResult::of(&runs))
 }
 
 /// The study with probes and controller of a mesh.
@@ -70,9 +70,29 @@ pub(crate) fn run_over_mesh(
         if *quick { ActiveDelayScale::QUICK_OF_MESH } else { ActiveDelayScale::FULL_OF_MESH };
     let mut tests = TestsOfAPath::over_mesh(size, bring_up);
     let runs = experiment::run(&mut tests, folder.as_deref(), *seed, stop, progress)?;
-    let account = account::account(&runs, &ActiveDelayResult::of(&runs))?;
+    let account = account(&runs, &ActiveDelayResult::of(&runs))?;
     let title = "What active one-way delay of a mesh is off by from passive";
-    Ok(Account { title, deviations: include_str!("deviations_of_mesh.md"), ..account })
+    Ok(Account {
+        title: title.to_owned(),
+        deviations: include_str!("deviations_of_mesh.md"),
+        ..account
+    })
+}
+
+/// Account of the runs and their results.
+fn account(runs: &Runs<Measured>, findings: &ActiveDelayResult) -> anyhow::Result<Account> {
+    let texts = Texts {
+        report: include_str!("report.md"),
+        deviations: include_str!("deviations.md"),
+        paper: PAPER,
+    };
+    let names = figures::names(findings);
+    texts.account(Making::of(runs), claims::claims(runs), findings, &|id, heading| {
+        let which = figures::DELAYS.iter().position(|it| id == format!("difference-{it}"))?;
+        Some(Part::figure(heading, id, names.iter().map(String::as_str), |size, id| {
+            figures::differences(findings, which, size, id)
+        }))
+    })
 }
 
 #[cfg(test)]

@@ -6,10 +6,6 @@ use serde::Serialize;
 pub(crate) const PAPER: &str =
     "6QM, \"D4.2: Final System Test Report\" (IST-2001-37611, 2007), section 3.7";
 
-/// The machines of the report.
-pub(super) const MACHINES: &str = "probes: Intel Pentium 4 at 2.8 GHz and AMD-K6 at 450 MHz, Linux \
-                                   2.4.20, synchronised by NTP with a GPS server";
-
 /// A test of the report: frames of 600 bytes, 4,167 a second for 60 s. Delays are in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Published {
@@ -32,8 +28,6 @@ impl Published {
 
 /// The report's frames in bytes, with check sequence.
 pub(super) const FRAME: u16 = 600;
-/// How many packets each test sent.
-pub(super) const SENT: u32 = 250_020;
 
 const fn test(
     received: [u32; 2],

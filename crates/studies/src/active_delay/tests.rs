@@ -34,7 +34,7 @@ fn differing([min, mean, max]: [f64; 3], repetition: u32) -> Measured {
 }
 
 fn claims_of(runs: &Runs<Measured>) -> Vec<Claim> {
-    super::account::account(runs, &ActiveDelayResult::of(runs)).unwrap().claims
+    account(runs, &ActiveDelayResult::of(runs)).unwrap().claims
 }
 
 fn verdicts(runs: &Runs<Measured>) -> Vec<Verdict> {
@@ -77,7 +77,7 @@ fn a_loss_of_the_captures_own_is_not_held_against_the_counts() {
 fn any_differences_make_a_page_beside_the_papers_numbers() {
     for scale in [0.0, 1.0, -1e9, f64::NAN] {
         let runs = runs(|_, repetition| differing([scale, -scale, scale], repetition));
-        let account = super::account::account(&runs, &ActiveDelayResult::of(&runs)).unwrap();
+        let account = account(&runs, &ActiveDelayResult::of(&runs)).unwrap();
         let page = account::html(&account);
         assert!(!page.contains("NaN") && page.len() < 300_000, "{} bytes", page.len());
         for number in ["53\u{202f}622", "\u{2212}569\u{202f}ms"] {

@@ -4,11 +4,10 @@
 //! Analysis" (1991), chapters 21 and 22. The variance of an error is what runs of one cell differ by.
 
 use serde::Serialize;
-use wirestamp_report::Table;
 use wirestamp_report::estimate::{self, Estimate};
 
 use super::design::{Cell, Design};
-use wirestamp_report::format::{length, optional, real};
+use wirestamp_report::format::{length, real};
 
 /// Effect of levels on the response.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -18,34 +17,6 @@ pub struct Effect {
     /// By how much the response differs, in its unit: from the mean of all runs, or for an interaction
     /// from what both main effects would make it.
     pub effect: Estimate,
-}
-
-impl Effect {
-    /// Names of the levels.
-    pub(crate) fn name(&self) -> String {
-        let levels: Vec<_> = self.levels.iter().map(|(_, level)| level.as_str()).collect();
-        levels.join(" with ")
-    }
-}
-
-/// Table of effects: a column for each response, with its head and the effects on it. All have the same levels.
-pub(crate) fn effects_table(
-    responses: &[(&str, &[Effect])],
-    text: impl Fn(Estimate) -> String,
-) -> Table {
-    let levels = responses.first().map_or(&[][..], |(_, effects)| effects);
-    let rows = responses.iter().map(|(_, effects)| effects.len()).min().unwrap_or(0);
-    let heads: Vec<_> = std::iter::once("").chain(responses.iter().map(|(on, _)| *on)).collect();
-    let row = |(index, effect): (usize, &Effect)| {
-        let cells =
-            responses.iter().map(|(_, effects)| optional(effects.get(index), |it| text(it.effect)));
-        std::iter::once(effect.name()).chain(cells).collect()
-    };
-    Table::new(
-        "Main effects, and interactions of two: away from the mean of all runs",
-        &heads,
-        levels.iter().take(rows).enumerate().map(row).collect(),
-    )
 }
 
 /// The main effects of all levels and then the interactions of all pairs of two factors, from the
@@ -125,20 +96,8 @@ impl<'a> Runs<'a> {
     }
 }
 
-/// Effects on the natural logarithm of `what`, as factors of it.
-pub(crate) fn factors(what: &str, effects: &[Effect]) -> Table {
-    Table::of(
-        &format!("Main effects, and interactions of two: by what {what} is multiplied"),
-        effects,
-        &[
-            ("", &|it| it.name()),
-            ("times that of all runs (95 % confidence)", &|it| factor(it.effect)),
-        ],
-    )
-}
-
 /// A difference of logarithms as a factor, with the ends of its interval.
-fn factor(Estimate { mean, ci95 }: Estimate) -> String {
+pub(crate) fn factor(Estimate { mean, ci95 }: Estimate) -> String {
     let ci95 = ci95.map_or_else(String::new, |ci95| {
         format!(" ({:.2} to {:.2})", (mean - ci95).exp(), (mean + ci95).exp())
     });
@@ -189,8 +148,5 @@ mod tests {
     fn a_difference_of_logarithms_is_a_factor() {
         let twice = Estimate { mean: 2_f64.ln(), ci95: Some(2_f64.ln()) };
         assert_eq!(factor(twice), "2.00 (1.00 to 4.00)");
-        let levels = vec![("a".to_owned(), "x".to_owned()), ("b".to_owned(), "y".to_owned())];
-        let table = factors("it", &[Effect { levels, effect: twice }]);
-        assert_eq!(table.rows, [["x with y", "2.00 (1.00 to 4.00)"]]);
     }
 }

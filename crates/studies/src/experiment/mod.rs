@@ -14,7 +14,7 @@ mod runner;
 pub use claim::{Claim, Verdict};
 pub use correlation::{pearson, spearman};
 pub use design::{Cell, Design, Factor, RunId};
+pub(crate) use effects::factor;
 pub use effects::{Effect, effects};
-pub(crate) use effects::{effects_table, factors};
 pub use runner::{Progress, Runs, Study, run};
 pub use wirestamp_report::estimate::{Estimate, Sign, deviation, mean};

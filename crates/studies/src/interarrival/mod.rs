@@ -7,22 +7,23 @@
 //! takes for constant. Here each is held against the time between the two sendings too, by the sender's
 //! own record. Departures from the paper: `deviations.md`.
 
-mod account;
 mod cable;
 mod claims;
 mod correlation;
 mod figures;
 mod findings;
 mod stamps;
-mod tables;
 
 use wirestamp_capture::Stop;
 
-use crate::account::Account;
-use crate::experiment::{self, Progress};
+use crate::account::{Account, Making, Part};
+use crate::experiment::{self, Progress, Runs};
 use crate::options::Options;
-use crate::overhead::packets::{OverheadScale, Packets};
-use cable::Cable;
+use crate::overhead::packets::{OverheadScale, Packets, Stamped};
+use crate::overhead::paper::Traffic;
+use crate::presentation::Texts;
+use cable::{Cable, Row};
+use figures::{Shown, density};
 use findings::InterarrivalResult;
 
 /// Source of the figures.
@@ -54,7 +55,36 @@ pub(crate) fn run(
     let stamped = experiment::run(&mut packets, folder, *seed, stop, progress)?;
     let findings =
         InterarrivalResult::of(&captured, &stamped, size, packets.step_ns, cable.refusals());
-    account::account(&captured, &stamped, &findings)
+    account(&captured, &stamped, &findings)
+}
+
+/// Account of the runs and their results.
+fn account(
+    captured: &Runs<Row>,
+    stamped: &Runs<Stamped>,
+    findings: &InterarrivalResult,
+) -> anyhow::Result<Account> {
+    let mut making = Making::of(captured);
+    making.interrupted |= stamped.interrupted;
+    making.repetitions = making.repetitions.min(stamped.complete());
+    let texts = Texts {
+        report: include_str!("report.md"),
+        deviations: include_str!("deviations.md"),
+        paper: PAPER,
+    };
+    texts.account(making, claims::claims(stamped, findings), findings, &|id, heading| {
+        let (figure, pattern) = id.rsplit_once('-')?;
+        let pattern = Traffic::ALL.into_iter().find(|it| it.name() == pattern)?;
+        let (stamps, shown) = match figure {
+            "gaps-user-space" => (findings.in_user_space(pattern), Shown::Gaps),
+            "gaps-captures" => (findings.captures_of(pattern), Shown::Gaps),
+            _ => (findings.captures_of(pattern), Shown::Errors),
+        };
+        let names = stamps.iter().map(|stamps| stamps.source.as_str());
+        Some(Part::figure(heading, id, names, |size, id| {
+            density(findings, &stamps, shown, size, id)
+        }))
+    })
 }
 
 #[cfg(test)]

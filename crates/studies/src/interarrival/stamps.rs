@@ -8,7 +8,6 @@ use crate::overhead::paper::Traffic;
 use crate::overhead::series;
 use crate::probe::{Gap, Passage};
 use crate::timers::Cost;
-use wirestamp_report::format::length;
 
 /// Clock of stamps taken in user space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,11 +83,6 @@ impl Stamps {
     pub(super) fn missing(sent: u64, runs: &[usize]) -> u64 {
         let stamped: usize = runs.iter().sum();
         sent.saturating_sub(u64::try_from(stamped).unwrap_or(u64::MAX))
-    }
-
-    /// How many times between packets there are.
-    pub(super) fn count(&self) -> u64 {
-        length(&self.gaps)
     }
 }
 

@@ -83,7 +83,8 @@ fn what_the_data_say_of_the_paper_is_computed() {
 
 #[test]
 fn captures_are_held_against_their_sender_and_what_they_missed_is_counted() {
-    let found = found(&captured([100, 500, 20]), &stamped(late));
+    let (captured, stamped) = (captured([100, 500, 20]), stamped(late));
+    let found = found(&captured, &stamped);
     let of = |source: &str| {
         let is_it = |s: &&stamps::Stamps| s.source == source && s.pattern == Traffic::Video;
         found.captures.iter().find(is_it).unwrap()
@@ -91,15 +92,15 @@ fn captures_are_held_against_their_sender_and_what_they_missed_is_counted() {
     // One packet of each run was not sent at all, the times of another are not known, and there the
     // errors of two gaps are missing.
     let ring = of("ring/kernel");
-    assert_eq!((ring.missed, ring.count(), ring.errors.len()), (3, 3 * 59, 3 * 57));
+    assert_eq!((ring.missed, ring.gaps.len(), ring.errors.len()), (3, 3 * 59, 3 * 57));
     assert_eq!(ring.error_ns.map(|error| (error.min, error.max)), Some((-100.0, 100.0)));
     assert!((ring.error_deviation_ns.unwrap().mean - 100.0).abs() < 2.0);
     let recvmsg = of("recvmsg/kernel");
-    assert_eq!((recvmsg.missed, recvmsg.count()), (6, 3 * 57));
+    assert_eq!((recvmsg.missed, recvmsg.gaps.len()), (6, 3 * 57));
     assert!(found.captures.iter().all(|stamps| stamps.source != "ring/raw"));
     assert_eq!(of("the sender").gap_ns.map(|gap| (gap.min, gap.max)), Some((GAP, GAP)));
-    let nearest = found.nearest();
-    assert!(nearest[0].contains("first: xdp-pass/xdp by 20"), "{nearest:?}");
+    let page = account::html(&account(&captured, &stamped, &found).unwrap());
+    assert!(page.contains("first: xdp-pass/xdp by 20"), "{page}");
     // Three sources, of which one has a fifth of the middle one's deviation.
     let levels = |effect: &experiment::Effect| effect.levels[0].1.clone();
     let effects = &found.effects_on_log_deviation;
@@ -126,9 +127,8 @@ fn any_stamps_make_a_page() {
     for shape in shapes {
         let stamped = stamped(|_, packet| (shape(packet), shape(packet), shape(packet)));
         let captured = captured([0, 5, i64::from(u32::MAX)]);
-        let account = account::html(
-            &super::account::account(&captured, &stamped, &found(&captured, &stamped)).unwrap(),
-        );
+        let account =
+            account::html(&account(&captured, &stamped, &found(&captured, &stamped)).unwrap());
         assert!(!account.contains("NaN") && !account.contains("<b>counter"));
         assert!(account.contains("ring/raw was left out: no &lt;b&gt;counter"));
         assert!(account.len() < 1_500_000, "{} bytes", account.len());
@@ -137,7 +137,7 @@ fn any_stamps_make_a_page() {
     let unstamped = Runs { runs: Vec::new(), ..stamped(late) };
     let findings = found(&nothing, &unstamped);
     assert!(density(&findings, &[], Shown::Gaps, (900, 300), "id").is_none());
-    let page = account::html(&super::account::account(&nothing, &unstamped, &findings).unwrap());
+    let page = account::html(&account(&nothing, &unstamped, &findings).unwrap());
     assert!(page.contains("was interrupted") && page.contains("Nothing was measured."));
 }
 

@@ -37,7 +37,6 @@ pub(super) struct LimitRateResult {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct SaturationPoint {
     pub(super) part: String,
-    #[serde(skip)]
     pub(super) part_in_words: String,
     pub(super) tasks: String,
     /// Of all searches that found the point, or if none did, the most that the sender could do.
@@ -51,7 +50,6 @@ pub(super) struct SaturationPoint {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct ModelOfPart {
     pub(super) part: String,
-    #[serde(skip)]
     pub(super) part_in_words: String,
     pub(super) model: Option<Model>,
 }
@@ -70,7 +68,6 @@ pub(super) struct CellResult {
     pub(super) line: String,
     pub(super) point: String,
     /// Line and point.
-    #[serde(skip)]
     pub(super) in_words: [String; 2],
     /// Where it lies on the abscissa.
     #[serde(skip)]

@@ -4,7 +4,6 @@
 //! series over rate, memory, filter, tasks, frame size, gap and duration, and searches for the highest
 //! rate without loss. Departures from the report: `deviations.md`.
 
-mod account;
 mod claims;
 mod figures;
 mod findings;
@@ -14,16 +13,17 @@ mod paper;
 mod saturation;
 mod setting;
 mod sweeps;
-mod tables;
 mod tasks;
 mod trials;
 
 use wirestamp_capture::Stop;
 
-use crate::account::Account;
+use crate::account::{Account, Making, Part};
 use crate::experiment::{self, Progress};
 use crate::options::Options;
-use findings::LimitRateRuns;
+use crate::presentation::Texts;
+use figures::Shown;
+use findings::{LimitRateResult, LimitRateRuns};
 use saturation::Searches;
 use sweeps::LimitRateScale;
 use trials::{Probe, Series};
@@ -52,7 +52,44 @@ pub(crate) fn run(
         let runs = experiment::run(&mut trials, folder, *seed, stop, progress)?;
         series.push((sweep, runs));
     }
-    account::account(&LimitRateRuns { size, series, searches })
+    account(&LimitRateRuns { size, series, searches })
+}
+
+/// Account of the trials and their results.
+fn account(measured: &LimitRateRuns) -> anyhow::Result<Account> {
+    let findings = LimitRateResult::of(measured);
+    let making = Making { interrupted: measured.interrupted(), ..Making::of(&measured.searches) };
+    let texts = Texts {
+        report: include_str!("report.md"),
+        deviations: include_str!("deviations.md"),
+        paper: PAPER,
+    };
+    let mut account =
+        texts.account(making, claims::claims(measured), &findings, &|id, heading| {
+            if id == "model" {
+                let draw = |size, id: &str| figures::model(&findings, size, id);
+                return Some(Part::figure(heading, id, figures::AREAS, draw));
+            }
+            let (name, shown) = id.split_once('-')?;
+            let of = if shown == "load" { Shown::Load } else { Shown::Loss };
+            if name == "report" {
+                let names = paper::PROCESSORS.map(|processor| processor.name);
+                let draw = |size, id: &str| figures::in_the_report(of, size, id);
+                return Some(Part::figure(heading, id, names, draw));
+            }
+            let mut series = measured.series.iter().zip(&findings.series);
+            let ((sweep, _), found) = series.find(|(_, found)| found.name == name)?;
+            let names: Vec<_> = sweep.lines.iter().map(|line| line.words()).collect();
+            let names = names.iter().map(String::as_str);
+            Some(Part::figure(heading, id, names, |size, id| match shown {
+                "captured" => figures::captured(found, size, id),
+                _ => figures::series(found, sweep, of, size, id),
+            }))
+        })?;
+    let repetitions = measured.size.repetitions();
+    let series = format!("{repetitions} repetitions of every trial, those of durations once");
+    account.machine.insert(1, ("Series".to_owned(), series));
+    Ok(account)
 }
 
 #[cfg(test)]

@@ -6,10 +6,6 @@ use serde::Serialize;
 pub(crate) const PAPER: &str =
     "6QM, \"D4.2: Final System Test Report\" (IST-2001-37611, 2007), section 2";
 
-/// The machines of the report.
-pub(super) const MACHINE: &str =
-    "AMD K6 at 450 MHz, Pentium III at 750 MHz, Pentium 4 at 2.8 GHz; Linux 2.4, 100 Mbit/s";
-
 /// "There is guaranty that the probe is able to capture the packets flowing on the network without
 /// producing packet loss greater than 0,1%" (section 2.1.1): the definition of the maximum rate.
 pub(super) const TOLERATED_PERCENT: f64 = 0.1;

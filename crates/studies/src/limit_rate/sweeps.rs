@@ -10,8 +10,6 @@ use super::setting::{Level, Setting};
 pub(super) struct Sweep {
     /// Subject, and name of its raw results after `limit-rate-`.
     pub(super) name: &'static str,
-    /// The heading of its figures, and those of the report that they can be laid beside.
-    pub(super) heading: &'static str,
     /// Factor of the lines of its figures, and of their abscissa.
     pub(super) factors: [&'static str; 2],
     pub(super) lines: Vec<Level>,
@@ -73,9 +71,8 @@ impl LimitRateScale {
         let (base, repetitions) = (self.base(), self.repetitions());
         // Memory and filters tell only where there is loss: on a part of a core.
         let pressed = Setting { parts: 16, memory_kib: 2 << 10, ..base };
-        let sweep = |name, heading, factors, lines, points, base| Sweep {
+        let sweep = |name, factors, lines, points, base| Sweep {
             name,
-            heading,
             factors,
             lines,
             points,
@@ -85,7 +82,6 @@ impl LimitRateScale {
         vec![
             sweep(
                 "cpu",
-                "Influence of the CPU: Figures 2-3 to 2-10",
                 ["part of the core", "rate"],
                 self.parts().iter().copied().map(Level::Part).collect(),
                 self.rates(&[100, 300], &[50, 100, 200, 300, 400, 500, 600, 800]),
@@ -93,7 +89,6 @@ impl LimitRateScale {
             ),
             sweep(
                 "memory",
-                "Influence of memory: Figures 2-12 to 2-19",
                 ["memory", "rate"],
                 self.pick(&[256, 32 << 10], &[256, 2 << 10, 32 << 10], Level::MemoryKib),
                 self.rates(&[200], &[100, 200, 400]),
@@ -101,7 +96,6 @@ impl LimitRateScale {
             ),
             sweep(
                 "filter",
-                "Influence of the filter: Figures 2-24 to 2-29",
                 ["filter", "rate"],
                 vec![
                     Level::Filter(Filter::None),
@@ -113,7 +107,6 @@ impl LimitRateScale {
             ),
             sweep(
                 "tasks",
-                "Influence of the number of tasks: Figures 2-30 and 2-31",
                 ["tasks", "frame"],
                 vec![Level::Tasks(1), Level::Tasks(4)],
                 self.pick(&[300, 1500], &[300, 1500], Level::FrameBytes),
@@ -122,7 +115,6 @@ impl LimitRateScale {
             self.frames(),
             sweep(
                 "gap",
-                "Influence of the time between packets: Figures 2-34 and 2-35",
                 ["frame", "gap"],
                 vec![Level::FrameBytes(300)],
                 self.pick(&[1, 5, 25], &[1, 3, 5, 7, 9, 15, 25], Level::GapMicros),
@@ -133,7 +125,6 @@ impl LimitRateScale {
                 repetitions: 1,
                 ..sweep(
                     "duration",
-                    "Influence of the duration: Figures 2-36 to 2-39",
                     ["rate", "duration"],
                     self.pick(&[200_000], &[400_000], |rate| Level::Rate(Some(rate))),
                     self.pick(&[0.5, 1.5], &[60.0, 180.0, 300.0, 600.0], Level::Seconds),
@@ -147,7 +138,6 @@ impl LimitRateScale {
     fn frames(self) -> Sweep {
         Sweep {
             name: "frame",
-            heading: "Influence of the frame size: Figures 2-32 and 2-33",
             factors: ["gap", "frame"],
             lines: vec![Level::GapMicros(1)],
             points: self.pick(&[84, 1500], &[84, 300, 600, 900, 1200, 1500], Level::FrameBytes),

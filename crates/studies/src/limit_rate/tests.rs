@@ -95,9 +95,11 @@ fn a_probe_that_is_the_contrary_contradicts_the_report() {
 #[test]
 fn the_senders_limit_is_no_saturation_point() {
     let all: Of = |_, _| (u64::MAX, 10);
-    let found = LimitRateResult::of(&measured(all));
+    let measured = measured(all);
+    let found = LimitRateResult::of(&measured);
     assert!(found.saturation.iter().all(|it| it.reached == 0 && it.not_reached == 2));
-    assert!(found.saturation().rows[0][1].starts_with("at least "));
+    let account = account(&measured).unwrap();
+    assert!(account.table("Saturation point").rows[0][1].starts_with("at least "));
     // Nor does a probe that loses nothing tell what would have changed its losses.
     assert_eq!(verdicts(all)[..4], [Verdict::Open, Verdict::Open, Verdict::Open, Verdict::Open]);
     let slow =
@@ -131,7 +133,7 @@ fn the_saturation_points_are_those_of_the_probe() {
 fn any_trials_make_a_page() {
     let nothing: Of = |_, _| (0, 0);
     for of in [as_in_the_report, nothing, |_, _| (u64::MAX, 250)] {
-        let page = account::html(&super::account::account(&measured(of)).unwrap());
+        let page = account::html(&account(&measured(of)).unwrap());
         assert!(!page.contains("NaN") && !page.contains(">inf") && !page.contains("inf ±"));
         assert!(page.contains("report: AMD K6, 450 MHz"));
         // Loss and load of each of seven series, and Figure 2-10, for two sizes of screen.
@@ -142,6 +144,6 @@ fn any_trials_make_a_page() {
     let empty = |runs: &Runs<Trial>| Runs { runs: Vec::new(), interrupted: true, ..runs.clone() };
     let series = none.series.iter().map(|(sweep, runs)| (sweep.clone(), empty(runs))).collect();
     let none = LimitRateRuns { size: none.size, series, searches: empty(&none.searches) };
-    let page = account::html(&super::account::account(&none).unwrap());
+    let page = account::html(&account(&none).unwrap());
     assert!(page.contains("was interrupted") && page.contains("Nothing was measured.<"));
 }

@@ -52,11 +52,6 @@ impl LossStudyResult {
             effects_on_loss_percent: effects(&runs.design, &responses),
         }
     }
-
-    /// Result of a way to capture under a condition.
-    pub(super) fn cell(&self, condition: Condition) -> Option<&CellFindings> {
-        self.cells.iter().find(|cell| cell.condition == condition)
-    }
 }
 
 /// The loss of a run, which is one round.

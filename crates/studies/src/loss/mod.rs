@@ -5,7 +5,6 @@
 //! converts, with the kernel's stamps, and by dumpcap, each with the memory that libpcap asks for.
 //! Departures from the paper: `deviations.md`.
 
-mod account;
 mod capture;
 mod claims;
 mod figures;
@@ -13,13 +12,15 @@ mod findings;
 mod paper;
 mod round;
 mod rounds;
-mod tables;
 
 use wirestamp_capture::Stop;
 
-use crate::account::Account;
-use crate::experiment::{self, Progress};
+use crate::account::{Account, Making, Part};
+use crate::experiment::{self, Progress, Runs};
 use crate::options::Options;
+use crate::presentation::Texts;
+use findings::LossStudyResult;
+use round::Round;
 use rounds::{LossStudyScale, Rounds};
 
 pub(crate) use paper::PAPER;
@@ -38,7 +39,25 @@ pub(crate) fn run(
     let mut rounds = Rounds::new(size)?;
     let folder = options.folder.as_deref();
     let runs = experiment::run(&mut rounds, folder, options.seed, stop, progress)?;
-    account::account(&runs, size)
+    account(&runs, size)
+}
+
+/// Account of the runs and their results.
+fn account(runs: &Runs<Round>, size: LossStudyScale) -> anyhow::Result<Account> {
+    let findings = LossStudyResult::of(runs, size);
+    let texts = Texts {
+        report: include_str!("report.md"),
+        deviations: include_str!("deviations.md"),
+        paper: PAPER,
+    };
+    texts.account(Making::of(runs), claims::claims(runs, size), &findings, &|id, heading| {
+        let (abscissa, core) = id.split_once('-')?;
+        let names = findings.methods.iter().map(String::as_str);
+        Some(Part::figure(heading, id, names, |screen, id| match abscissa {
+            "size" => figures::against_size(&findings, size, core == "busy", screen, id),
+            _ => figures::against_gap(&findings, size, core == "busy", screen, id),
+        }))
+    })
 }
 
 #[cfg(test)]

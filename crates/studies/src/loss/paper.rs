@@ -1,6 +1,5 @@
 //! Set-up of the paper.
 
-pub(super) use crate::overhead::MACHINE;
 pub(crate) use crate::overhead::PAPER;
 
 /// "20,000 packets were transmitted each time" (section V.B).

@@ -83,12 +83,12 @@ fn any_rounds_make_a_page() {
         },
     ];
     for shape in shapes {
-        let page = account::html(&super::account::account(&runs(shape), SIZE).unwrap());
+        let page = account::html(&account(&runs(shape), SIZE).unwrap());
         assert!(!page.contains("NaN") && !page.contains("<b>dumpcap"));
         // Two figures of each core, for two sizes of screen.
         assert_eq!(page.matches("<svg ").count(), 8);
     }
     let nothing = Runs { runs: Vec::new(), interrupted: true, ..runs(|_, _, _| 0) };
-    let page = account::html(&super::account::account(&nothing, SIZE).unwrap());
+    let page = account::html(&account(&nothing, SIZE).unwrap());
     assert!(page.contains("was interrupted") && page.contains("Nothing was measured.<"));
 }

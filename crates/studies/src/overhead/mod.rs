@@ -6,7 +6,6 @@
 //! the softIRQ, where no program can look at the counter on all machines, the kernel itself says what
 //! a program takes with the stamp and without. Departures from the paper: `deviations.md`.
 
-mod account;
 mod claims;
 mod figures;
 mod findings;
@@ -14,18 +13,19 @@ pub(crate) mod packets;
 pub(crate) mod paper;
 pub(crate) mod series;
 mod softirq;
-mod tables;
 
 use wirestamp_capture::Stop;
 
-use crate::account::Account;
-use crate::experiment::{self, Progress};
+use crate::account::{Account, Making, Part};
+use crate::experiment::{self, Progress, Runs};
 use crate::options::Options;
+use crate::presentation::Texts;
 use findings::OverheadResult;
-use packets::{OverheadScale, Packets};
+use packets::{OverheadScale, Packets, Stamped};
+use paper::Traffic;
 use softirq::Programs;
 
-pub(crate) use paper::{MACHINE, PAPER};
+pub(crate) use paper::PAPER;
 
 /// Repetitions in the softIRQ: each takes a few hundredths of a second.
 const SOFTIRQ_REPETITIONS: u32 = 31;
@@ -47,7 +47,24 @@ pub(crate) fn run(
     let mut programs = Programs { repetitions: SOFTIRQ_REPETITIONS };
     let softirq = experiment::run(&mut programs, folder, *seed, stop, progress);
     let runs = experiment::run(&mut packets, folder, *seed, stop, progress)?;
-    account::account(&runs, &OverheadResult::of(&runs, softirq, size, packets.step_ns))
+    account(&runs, &OverheadResult::of(&runs, softirq, size, packets.step_ns))
+}
+
+/// Account of the runs and their results.
+fn account(runs: &Runs<Stamped>, findings: &OverheadResult) -> anyhow::Result<Account> {
+    let texts = Texts {
+        report: include_str!("report.md"),
+        deviations: include_str!("deviations.md"),
+        paper: PAPER,
+    };
+    texts.account(Making::of(runs), claims::claims(runs), findings, &|id, heading| {
+        let (figure, pattern) = id.split_once('-')?;
+        let pattern = Traffic::ALL.into_iter().find(|it| it.name() == pattern)?;
+        Some(Part::figure(heading, id, figures::names(), |size, id| match figure {
+            "density" => figures::density(findings, pattern, size, id),
+            _ => figures::autocorrelation(findings, pattern, size, id),
+        }))
+    })
 }
 
 #[cfg(test)]

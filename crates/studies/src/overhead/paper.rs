@@ -7,9 +7,6 @@ use wirestamp_traffic::Pattern;
 pub(crate) const PAPER: &str = "Orosz and Skopkó, \"Multi-threaded Packet Timestamping for End-to-End QoS \
                          Evaluation\" (2013), section V";
 
-/// The machine of the paper.
-pub(crate) const MACHINE: &str = "Intel Core i7 at 2.93 GHz, Linux 2.6.39.2, Intel 1000/PRO PT";
-
 /// A way to stamp a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

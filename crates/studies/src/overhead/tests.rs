@@ -31,7 +31,7 @@ fn found(runs: &Runs<Stamped>) -> OverheadResult {
 }
 
 fn page(runs: &Runs<Stamped>) -> String {
-    account::html(&super::account::account(runs, &found(runs)).unwrap())
+    account::html(&account(runs, &found(runs)).unwrap())
 }
 
 #[test]

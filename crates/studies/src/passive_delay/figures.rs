@@ -71,6 +71,18 @@ pub(super) struct View {
 pub(super) const NAMES: [&str; 3] = ["here, 1 task", "here, 4 tasks", "the paper"];
 
 impl View {
+    /// The view of a figure's identity: question, load and delay.
+    pub(super) fn named(id: &str) -> Option<Self> {
+        let [question, load, delay] = id.split('-').collect::<Vec<_>>().try_into().ok()?;
+        Some(Self {
+            question: Question::ALL.into_iter().find(|it| it.name() == question)?,
+            load: load.parse().ok()?,
+            delay: [Delay::Least, Delay::Mean, Delay::Longest]
+                .into_iter()
+                .find(|it| it.name() == delay)?,
+        })
+    }
+
     /// The errors over what the section varies, as Figures 3-18 to 3-20, 3-26, 3-32 and 3-38; none if
     /// nothing was measured.
     pub(super) fn draw(

@@ -16,7 +16,6 @@
 //! | `paper.rs` | what the report measured |
 //! | `tables.rs`, `figures.rs`, `account.rs` | how all that is shown |
 
-mod account;
 mod bed;
 mod claims;
 mod figures;
@@ -27,15 +26,16 @@ mod over_mesh;
 mod paper;
 mod reference_capture;
 mod setting;
-mod tables;
 
 use wirestamp_capture::Stop;
 
-use crate::account::Account;
-use crate::experiment::{self, Progress};
+use crate::account::{Account, Making, Part};
+use crate::experiment::{self, Cell, Progress, Runs};
 use crate::mesh::{ReusedMesh, StartMesh};
 use crate::options::Options;
-use findings::PassiveDelayResult;
+use crate::presentation::Texts;
+use figures::{NAMES, View};
+use findings::{AllRuns, PassiveDelayResult};
 use measurements::{Measurements, PassiveDelayScale};
 use paper::Question;
 
@@ -77,7 +77,11 @@ pub(crate) fn run_over_mesh(
     let account = measure(size, Some(&mut kept), options, stop, progress)?;
     kept.end()?;
     let title = "How precisely a mesh measures one-way delay and loss";
-    Ok(Account { title, deviations: include_str!("deviations_of_mesh.md"), ..account })
+    Ok(Account {
+        title: title.to_owned(),
+        deviations: include_str!("deviations_of_mesh.md"),
+        ..account
+    })
 }
 
 fn measure(
@@ -94,7 +98,38 @@ fn measure(
         experiment::run(&mut measurements, folder.as_deref(), *seed, stop, progress)
     };
     let runs = [runs(Question::Precision)?, runs(Question::Frames)?, runs(Question::Duration)?];
-    account::account(&runs, size, &PassiveDelayResult::of(&runs, size))
+    account(&runs, size, &PassiveDelayResult::of(&runs, size))
+}
+
+/// Account of the runs and their results.
+fn account(
+    runs: &AllRuns,
+    size: PassiveDelayScale,
+    findings: &PassiveDelayResult,
+) -> anyhow::Result<Account> {
+    let [precision, frames, duration] = runs;
+    let cells = frames.design.cells();
+    let setting = |cell: usize| {
+        let cell = cells.get(cell).cloned().unwrap_or(Cell(Vec::new()));
+        Measurements::setting(Question::Frames, size, &cell)
+    };
+    let interrupted = runs.iter().any(|runs| runs.interrupted);
+    let making = Making { interrupted, ..Making::of(frames) };
+    let claims = claims::claims(runs, setting);
+    let texts = Texts {
+        report: include_str!("report.md"),
+        deviations: include_str!("deviations.md"),
+        paper: PAPER,
+    };
+    let mut account = texts.account(making, claims, findings, &|id, heading| {
+        let view = View::named(id)?;
+        Some(Part::figure(heading, id, NAMES, |size, id| view.draw(findings, size, id)))
+    })?;
+    let [a, b, c] = [precision, frames, duration].map(Runs::complete);
+    let repetitions =
+        ("Repetitions of the three experiments".to_owned(), format!("{a}, {b} and {c}"));
+    account.machine.insert(0, repetitions);
+    Ok(account)
 }
 
 #[cfg(test)]

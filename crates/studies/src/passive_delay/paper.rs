@@ -6,10 +6,6 @@ use serde::Serialize;
 pub(crate) const PAPER: &str =
     "6QM, \"D4.2: Final System Test Report\" (IST-2001-37611, 2007), sections 3.3 to 3.6";
 
-/// The machines of the report.
-pub(super) const MACHINES: &str = "probes: Intel Pentium 4 at 2.8 GHz and AMD-K6 at 450 MHz, Linux \
-                                   2.4.20, synchronised by NTP with a GPS server; tester: SmartBits 600";
-
 /// A section of the report, and what is varied there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -32,15 +28,6 @@ impl Question {
             Self::Precision => "precision",
             Self::Frames => "frames",
             Self::Duration => "duration",
-        }
-    }
-
-    /// The sections, and the same in words.
-    pub(super) const fn place(self) -> [&'static str; 2] {
-        match self {
-            Self::Precision => ["3.3", "one test again and again"],
-            Self::Frames => ["3.4 and 3.5", "frame size, load and number of tasks"],
-            Self::Duration => ["3.6", "duration"],
         }
     }
 }

@@ -37,7 +37,7 @@ fn with_errors([min, mean, max]: [f64; 3], repetition: u32) -> Measured {
 }
 
 fn claims_of(runs: &AllRuns) -> Vec<Claim> {
-    super::account::account(runs, SIZE, &PassiveDelayResult::of(runs, SIZE)).unwrap().claims
+    account(runs, SIZE, &PassiveDelayResult::of(runs, SIZE)).unwrap().claims
 }
 
 fn verdicts(runs: &AllRuns) -> Vec<Verdict> {
@@ -123,7 +123,7 @@ fn findings_are_those_of_the_runs_whose_truth_is_known() {
     // One section, eight cells of the second, two durations.
     assert_eq!((found.cells.len(), found.unknown.len()), (11, 11));
     assert_eq!(found.effects_on_mean_error, []);
-    let page = account::html(&super::account::account(&runs, SIZE, &found).unwrap());
+    let page = account::html(&account(&runs, SIZE, &found).unwrap());
     assert!(page.contains("11 runs are left out") && !page.contains("<b>not observed"));
 }
 
@@ -134,9 +134,8 @@ fn any_errors_make_a_page_beside_the_papers_numbers() {
             let cell = f64::from(u32::try_from(cell).unwrap());
             with_errors([scale, cell * scale, -scale], repetition)
         });
-        let page = account::html(
-            &super::account::account(&runs, SIZE, &PassiveDelayResult::of(&runs, SIZE)).unwrap(),
-        );
+        let page =
+            account::html(&account(&runs, SIZE, &PassiveDelayResult::of(&runs, SIZE)).unwrap());
         assert!(!page.contains("NaN") && page.len() < 600_000, "{} bytes", page.len());
         for number in ["387\u{202f}µs", "376\u{202f}µs", "982\u{202f}µs", "58.2 % by probe 1"] {
             assert!(page.contains(number), "the paper's {number}");

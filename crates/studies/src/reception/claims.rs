@@ -2,7 +2,7 @@
 
 use super::cells::Conditions;
 use super::findings::{Response, error_deviation, measured_percent};
-use super::paper::{FIGURES_5_AND_6, LOADS};
+use super::paper::FIGURES_5_AND_6;
 use crate::experiment::{Claim, Estimate, Runs, mean};
 use crate::replicas::Block;
 use wirestamp_report::format::duration;
@@ -122,14 +122,4 @@ impl Data<'_> {
 /// By how much one is ahead of the other within a repetition.
 fn difference(one: &[f64], other: &[f64]) -> Option<Estimate> {
     Estimate::of(&one.iter().zip(other).map(|(one, other)| one - other).collect::<Vec<_>>())
-}
-
-/// The conditions that the claims were looked at under, for the page.
-pub(super) fn conditions() -> String {
-    let (frame_bytes, speed) = FIGURES_5_AND_6;
-    let [idle, stress] = LOADS;
-    format!(
-        "The paper's findings are looked at with {frame_bytes}-byte frames at {speed}, as in its \
-         Figures 5 and 6, {idle} and with {stress}."
-    )
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::cells::Conditions;
-use super::paper::{LOADS, PUBLISHED, Published};
+use super::paper::{PUBLISHED, Published};
 use crate::experiment::{Effect, Estimate, Runs, effects};
 use crate::replicas::{Block, Moments};
 use wirestamp_report::format::real;
@@ -126,14 +126,6 @@ impl ReceptionResult {
                 && (cell.frame_bytes, cell.speed.as_str(), cell.stressed)
                     == (frame_bytes, speed, stressed)
         })
-    }
-}
-
-impl CellFindings {
-    /// Its conditions in a few words.
-    pub(super) fn conditions(&self) -> String {
-        let load = LOADS[usize::from(self.stressed)];
-        format!("{}, {} bytes, {}, {load}", self.technique, self.frame_bytes, self.speed)
     }
 }
 

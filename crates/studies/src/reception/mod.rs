@@ -6,20 +6,19 @@
 //! is emulated, so that the true delay of every packet is known ([`crate::replicas`]). Departures from the paper:
 //! `deviations.md`.
 
-mod account;
 mod cells;
 mod claims;
 mod figures;
 mod findings;
 mod paper;
-mod tables;
 
 use wirestamp_capture::Stop;
 
-use crate::account::Account;
-use crate::experiment::{self, Progress};
+use crate::account::{Account, Making, Part};
+use crate::experiment::{self, Progress, Runs};
 use crate::options::Options;
-use crate::replicas::Technique;
+use crate::presentation::Texts;
+use crate::replicas::{Block, Technique};
 use cells::{Cells, ReceptionScale};
 use findings::ReceptionResult;
 
@@ -39,7 +38,29 @@ pub(crate) fn run(
     let mut cells =
         Cells::new(if *quick { ReceptionScale::quick() } else { ReceptionScale::full() });
     let runs = experiment::run(&mut cells, folder.as_deref(), *seed, stop, progress)?;
-    account::account(&runs, &ReceptionResult::of(&runs, Technique::missing()))
+    account(&runs, &ReceptionResult::of(&runs, Technique::missing()))
+}
+
+/// Account of the runs and their results.
+fn account(runs: &Runs<Block>, findings: &ReceptionResult) -> anyhow::Result<Account> {
+    let texts = Texts {
+        report: include_str!("report.md"),
+        deviations: include_str!("deviations.md"),
+        paper: PAPER,
+    };
+    texts.account(Making::of(runs), claims::claims(runs), findings, &|id, heading| {
+        let names: &[&str] = match id {
+            "time" => &figures::SERIES_OF,
+            "levels" => &figures::RING,
+            _ => &figures::BARS,
+        };
+        Some(Part::figure(heading, id, names.iter().copied(), |size, name| match id {
+            "time" => figures::over_time(runs, size, name),
+            "levels" => figures::main_effects(findings, size, name),
+            "deviations" => figures::deviations(findings, size, name),
+            _ => figures::throughput(findings, size, name),
+        }))
+    })
 }
 
 #[cfg(test)]

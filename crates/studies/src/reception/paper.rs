@@ -6,10 +6,6 @@ use serde::Serialize;
 pub(crate) const PAPER: &str = "Grigorjew et al., \"Understanding the Performance of Different Packet Reception and \
                          Timestamping Methods in Linux\" (2023)";
 
-/// The machine of the paper.
-pub(super) const MACHINE: &str = "Intel i7-4790 with Intel I350-T4, X550-T2 and Chelsio T520-BT; the \
-                                  sender is another one";
-
 /// Table I: frame sizes in bytes.
 pub(super) const FRAME_BYTES: [u16; 3] = [64, 256, 1518];
 

@@ -47,7 +47,7 @@ fn runs(repetitions: u32, make: impl Fn(&Conditions, f64) -> (u64, f64)) -> Runs
 
 fn page(runs: &Runs<Block>) -> String {
     let findings = ReceptionResult::of(runs, Some("<b>left out</b>".to_owned()));
-    account::html(&super::account::account(runs, &findings).unwrap())
+    account::html(&account(runs, &findings).unwrap())
 }
 
 /// As in the paper: stress hurts but for XDP, and recvmmsg measures the least.

@@ -12,7 +12,7 @@ fn account(claims: Vec<Claim>) -> Account {
         repetitions: 2,
     };
     Account {
-        title: "Does it rain",
+        title: "Does it rain".to_owned(),
         making,
         claims,
         paper: "A <paper>",

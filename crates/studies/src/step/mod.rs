@@ -5,23 +5,22 @@
 //! delay by 88 ns. Here the emulated device raises its delay ([`crate::replicas`]), by that and by other
 //! steps, and a statistical test reports whether the taps detect the step. Departures from the paper: `deviations.md`.
 
-mod account;
 mod cells;
 mod claims;
 mod detection;
 mod figures;
 mod findings;
 mod paper;
-mod tables;
 
 use wirestamp_capture::Stop;
 
-use crate::account::Account;
-use crate::experiment::{self, Progress};
+use crate::account::{Account, Making, Part};
+use crate::experiment::{self, Progress, Runs};
 use crate::options::Options;
-use crate::replicas::Technique;
+use crate::presentation::Texts;
+use crate::replicas::{Block, Technique};
 use cells::{Cells, StepScale};
-use findings::StepResult;
+use findings::{Data, StepResult};
 
 pub(crate) use paper::PAPER;
 
@@ -40,7 +39,21 @@ pub(crate) fn run(
     let packets = size.packets;
     let mut cells = Cells::new(size);
     let runs = experiment::run(&mut cells, folder.as_deref(), *seed, stop, progress)?;
-    account::account(&runs, &StepResult::of(&runs, packets, Technique::missing()))
+    account(&runs, &StepResult::of(&runs, packets, Technique::missing()))
+}
+
+/// Account of the runs and their results.
+fn account(runs: &Runs<Block>, findings: &StepResult) -> anyhow::Result<Account> {
+    let data = Data { runs, packets: findings.packets };
+    let texts = Texts {
+        report: include_str!("report.md"),
+        deviations: include_str!("deviations.md"),
+        paper: PAPER,
+    };
+    texts.account(Making::of(runs), claims::claims(findings), findings, &|id, heading| {
+        let draw = |size: (u32, u32), id: &str| figures::step(data, size, id);
+        (id == "step").then(|| Part::figure(heading, id, figures::SERIES_OF, draw))
+    })
 }
 
 #[cfg(test)]

@@ -2,10 +2,6 @@
 
 pub(crate) use crate::reception::PAPER;
 
-/// The machine of the paper's Figure 3.
-pub(super) const MACHINE: &str =
-    "Intel i7-4790 with Intel I350-T4; 18 m of copper, put in and taken out again";
-
 /// The frame size of Figure 2; the paper does not state that of Figure 3.
 pub(super) const FRAME_BYTES: u16 = 256;
 

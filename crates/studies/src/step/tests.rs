@@ -103,7 +103,7 @@ fn any_blocks_make_a_page_beside_the_papers_numbers() {
     ];
     for shape in shapes {
         let runs = runs(shape);
-        let page = account::html(&super::account::account(&runs, &found(&runs)).unwrap());
+        let page = account::html(&account(&runs, &found(&runs)).unwrap());
         assert!(!page.contains("NaN") && !page.contains("<b>left out"));
         for text in ["88 ns", "±16.0", "ring:kernel", "Departures from the paper"] {
             assert!(page.contains(text), "{text}");

@@ -41,16 +41,4 @@ impl Elsewhere {
         let ways = self.ways.iter().filter(|way| way.is_available() && !is_here(&way.source));
         Self { circumstances: self.circumstances.clone(), ways: ways.cloned().collect() }
     }
-
-    /// Where this was measured, and how far it can be believed, in a sentence.
-    pub(super) fn origin(&self) -> String {
-        let Circumstances { date, kernel, processor, .. } = &self.circumstances;
-        let emulator = self.ways.iter().find_map(|way| way.emulated_by.as_deref());
-        let remark = match emulator {
-            _ if self.ways.is_empty() => "; it has no source that this machine lacks".to_owned(),
-            Some(name) => format!("; emulated by {name}, so the costs are not those of hardware"),
-            None => String::new(),
-        };
-        format!("Elsewhere: {date} UTC, Linux {kernel}, {processor}{remark}.")
-    }
 }

@@ -62,19 +62,6 @@ impl TimersResult {
     pub(super) fn cost(&self, timer: Timer) -> Option<Cost> {
         self.timer(timer)?.filtered
     }
-
-    /// The means of the paper's timers as multiples of that of the TSC: here, and in the tables.
-    pub(super) fn ratios(&self, timer: Timer) -> [Option<f64>; 3] {
-        let mean = |timer| self.cost(timer).map(|cost| cost.mean);
-        let ratio =
-            |of: Option<f64>, to: Option<f64>| Some(of? / to?).filter(|ratio| ratio.is_finite());
-        let of_table = |published: &Published| {
-            let mean = |timer| published.cost(timer).map(|cost| cost.mean);
-            ratio(mean(timer), mean(Timer::Tsc))
-        };
-        let [via, athlon] = &self.published;
-        [ratio(mean(timer), mean(Timer::Tsc)), of_table(via), of_table(athlon)]
-    }
 }
 
 /// The costs of one way.

@@ -5,7 +5,6 @@
 //! two reads in a row, in the source's own ticks. Mean and standard deviation are given with the
 //! peaks filtered out, and also with them. Departures from the paper: `deviations.md`'s, and why.
 
-mod account;
 mod claims;
 mod contender;
 mod elsewhere;
@@ -14,16 +13,18 @@ mod findings;
 mod measured;
 mod paper;
 mod reads;
-mod tables;
 mod tally;
 
 use wirestamp_capture::Stop;
 
-use crate::account::Account;
-use crate::experiment::{self, Progress};
+use crate::account::{Account, Making, Part};
+use crate::experiment::{self, Progress, Runs};
 use crate::options::Options;
+use crate::presentation::Texts;
+use contender::Way;
 use findings::TimersResult;
-use reads::Reads;
+use paper::Timer;
+use reads::{CostCount, Reads};
 
 pub use elsewhere::Elsewhere;
 pub(crate) use paper::PAPER;
@@ -62,7 +63,33 @@ pub(crate) fn run_beside(
     let runs = experiment::run(&mut reads, folder.as_deref(), *seed, stop, progress)?;
     let ways = reads.ways();
     let findings = TimersResult::of(&runs, &ways, reads.rounds_of_run(), &reads.survey, beside);
-    account::account(&runs, &ways, &findings)
+    account(&runs, &ways, &findings)
+}
+
+/// Account of the runs and their results.
+fn account(
+    runs: &Runs<CostCount>,
+    ways: &[Way],
+    findings: &TimersResult,
+) -> anyhow::Result<Account> {
+    let making = Making::of(runs);
+    let claims = claims::claims(runs, ways, findings, &making.circumstances.clocksource);
+    let texts = Texts {
+        report: include_str!("report.md"),
+        deviations: include_str!("deviations.md"),
+        paper: PAPER,
+    };
+    texts.account(making, claims, findings, &|id, heading| {
+        let timers = figures::shown(findings).filter_map(|way| way.timer).map(Timer::name);
+        let names = match id {
+            "course" => timers.collect(),
+            _ => vec!["here", "Table 1: VIA Nano", "Table 2: AMD Athlon"],
+        };
+        Some(Part::figure(heading, id, names, |size, name| match id {
+            "course" => figures::course(findings, size, name),
+            _ => Some(figures::beside_the_paper(findings, size, name)),
+        }))
+    })
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@ use std::fs;
 
 use wirestamp_clock::{CounterSource, Survey};
 
-use super::account::account;
 use super::contender::Way;
 use super::measured::Measured;
 use super::paper::Timer;
@@ -11,7 +10,6 @@ use super::*;
 use crate::account::html;
 use crate::experiment::{Design, RunId, Runs, Verdict};
 use wirestamp_report::Circumstances;
-use wirestamp_report::Table;
 
 const WAYS: [Way; 2] = [
     Way { source: "tsc", call: "TickTime::now", timer: Some(Timer::Tsc), step_ns: 1.0 },
@@ -87,12 +85,13 @@ fn costs_of_runs_are_those_of_all_their_reads() {
 
 #[test]
 fn ratios_are_those_of_the_means_and_need_both() {
-    let both = found(&runs(1, |way, _| vec![([10, 25][way], 100)]), None);
-    let [here, via, athlon] = both.ratios(Timer::Os);
-    assert_eq!(here, Some(2.5));
-    assert!((via.unwrap() - 2.673).abs() < 1e-3 && (athlon.unwrap() - 44.518).abs() < 1e-3);
-    assert_eq!(both.ratios(Timer::Hpet)[0], None);
-    assert_eq!(found(&runs(0, |_, _| Vec::new()), None).ratios(Timer::Os)[0], None);
+    let both = account_of(&runs(1, |way, _| vec![([10, 25][way], 100)]));
+    let ratios = |account: &Account| -> Vec<_> {
+        account.table("Mean ± standard").rows.iter().map(|row| row[4..].join(" ")).collect()
+    };
+    assert_eq!(ratios(&both), ["1.0 1.0 1.0", "– 15.7 42.4", "2.5 2.7 44.5"]);
+    let nothing = account_of(&runs(0, |_, _| Vec::new()));
+    assert_eq!(ratios(&nothing)[2], "– 2.7 44.5");
 }
 
 #[test]
@@ -156,11 +155,11 @@ fn what_another_machine_measured_stands_in_only_for_what_is_missing_here_and_is_
     let there = Elsewhere::read(&file).unwrap();
 
     let found = found(&runs, Some(&there));
-    let names = |table: Table| table.rows.into_iter().map(|row| row[0].clone()).collect::<Vec<_>>();
-    assert_eq!(names(found.beside_the_paper())[3..], ["HPET Timer (elsewhere, emulated)"]);
-    assert_eq!(names(found.every_way())[3..], ["hpet TickTime::now (elsewhere, emulated)"]);
-    assert_eq!(found.ratios(Timer::Hpet)[0], None);
-    let page = html(&account(&runs, &WAYS, &found).unwrap());
+    let account = account(&runs, &WAYS, &found).unwrap();
+    let last = |caption| account.table(caption).rows.last().unwrap()[0].as_str();
+    assert_eq!(last("Mean ± standard"), "HPET Timer (elsewhere, emulated)");
+    assert_eq!(last("Every way"), "hpet TickTime::now (elsewhere, emulated)");
+    let page = html(&account);
     assert!(page.contains("Linux 6.1, ; emulated by QEMU without KVM"));
 
     fs::write(&file, "{}").unwrap();

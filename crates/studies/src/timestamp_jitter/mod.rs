@@ -6,21 +6,21 @@
 //! its sender what it was set to; here each time between packets is known by the sender's own record,
 //! so that what is left is the stamps' alone. Departures from the report: `deviations.md`.
 
-mod account;
 mod claims;
 mod figures;
 mod findings;
 mod flows;
 mod paper;
-mod tables;
 
 use wirestamp_capture::Stop;
 
-use crate::account::Account;
-use crate::experiment::{self, Progress};
+use crate::account::{Account, Making, Part};
+use crate::experiment::{self, Progress, Runs};
 use crate::options::Options;
+use crate::presentation::Texts;
+use figures::{MEASURES, by_size, compared, probes, sizes};
 use findings::JitterResult;
-use flows::{Flows, JitterScale};
+use flows::{Flows, JitterScale, SourceJitter};
 
 pub(crate) use paper::PAPER;
 
@@ -37,7 +37,30 @@ pub(crate) fn run(
     let Options { quick, folder, seed } = options;
     let mut flows = Flows::new(if *quick { JitterScale::QUICK } else { JitterScale::FULL })?;
     let runs = experiment::run(&mut flows, folder.as_deref(), *seed, stop, progress)?;
-    account::account(&runs, &JitterResult::of(&runs, flows.refusals()))
+    account(&runs, &JitterResult::of(&runs, flows.refusals()))
+}
+
+/// Account of the runs and their results.
+fn account(runs: &Runs<SourceJitter>, findings: &JitterResult) -> anyhow::Result<Account> {
+    let texts = Texts {
+        report: include_str!("report.md"),
+        deviations: include_str!("deviations.md"),
+        paper: PAPER,
+    };
+    texts.account(Making::of(runs), claims::claims(runs, findings), findings, &|id, heading| {
+        let (figure, rest) = id.split_once('-')?;
+        let (measure, source) = rest.split_once('-').unwrap_or((rest, ""));
+        let measure = MEASURES.iter().find(|it| it.id == measure)?;
+        let source = source.replacen("-xdp", "/xdp", 1).replacen("-kernel", "/kernel", 1);
+        let names: Vec<_> = match figure {
+            "probes" => probes(),
+            _ => sizes(findings).into_iter().map(|bytes| format!("{bytes} bytes")).collect(),
+        };
+        Some(Part::figure(heading, id, names.iter().map(String::as_str), |size, id| match figure {
+            "probes" => compared(findings, measure, size, id),
+            _ => by_size(findings, &source, measure, size, id),
+        }))
+    })
 }
 
 #[cfg(test)]

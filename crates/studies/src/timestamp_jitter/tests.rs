@@ -88,7 +88,7 @@ fn errors_are_against_the_sender() {
 fn any_times_make_a_page_beside_the_reports_numbers() {
     for error in [0.0, -5.0, 1e12, -1e12] {
         let runs = runs(|_, _, _| (error, error, error.abs()));
-        let page = account::html(&super::account::account(&runs, &found(&runs)).unwrap());
+        let page = account::html(&account(&runs, &found(&runs)).unwrap());
         assert!(!page.contains("NaN") && !page.contains("<b>program"));
         for number in ["61934", "62.72", "169.56", "left out: no &lt;b&gt;program"] {
             assert!(page.contains(number), "{number}");
@@ -99,7 +99,7 @@ fn any_times_make_a_page_beside_the_reports_numbers() {
     let found = found(&nothing);
     assert!(compared(&found, &MEASURES[0], (900, 300), "id").is_none());
     assert!(verdicts(&nothing).iter().all(|verdict| *verdict == Verdict::Open));
-    let page = account::html(&super::account::account(&nothing, &found).unwrap());
+    let page = account::html(&account(&nothing, &found).unwrap());
     assert!(page.contains("was interrupted") && page.contains("Nothing was measured."));
 }
 

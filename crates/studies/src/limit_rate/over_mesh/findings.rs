@@ -5,12 +5,10 @@ use serde::Serialize;
 use super::trials::{AIM, SETUPS, Setup};
 use crate::experiment::{Estimate, Runs};
 use crate::limit_rate::findings::thousands;
-use crate::limit_rate::paper::{PROCESSORS, TOLERATED_PERCENT};
+use crate::limit_rate::paper::TOLERATED_PERCENT;
 use crate::limit_rate::saturation::{Saturation, saturation};
 use crate::limit_rate::trials::Trial;
-use wirestamp_report::Table;
 use wirestamp_report::estimate::decimal;
-use wirestamp_report::format::{NOTHING, count, optional};
 
 /// Numeric results of the study.
 #[derive(Clone, Debug, Serialize)]
@@ -33,7 +31,6 @@ pub(super) struct MeshLimitRateResult {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Level {
     pub(super) tasks: &'static str,
-    #[serde(skip)]
     pub(super) in_words: &'static str,
     /// Max rate without loss of each search, or what the load came to.
     pub(super) rate: Option<Estimate>,
@@ -86,61 +83,6 @@ impl MeshLimitRateResult {
             measured: sum(|trial| trial.captured),
             unaccounted: trials().map(Trial::unaccounted).sum(),
         }
-    }
-
-    /// The limits, here and in the report.
-    pub(super) fn limits(&self) -> Table {
-        let here = self.levels.iter().map(|level| {
-            let rate = level.rate_in_words().unwrap_or(NOTHING.to_owned());
-            let (probe, load) = (level.limited_by_probe, level.limited_by_load);
-            let limit = match (probe, load) {
-                (0, 0) => NOTHING.to_owned(),
-                (_, 0) => "the probe".to_owned(),
-                (0, _) => "the load".to_owned(),
-                _ => format!("the probe in {probe} of {} searches", probe + load),
-            };
-            vec![format!("here, {}", level.in_words), rate, limit]
-        });
-        let there = PROCESSORS.iter().map(|processor| {
-            let limit = Estimate { mean: thousands(processor.limit), ci95: None };
-            let name = format!("report: {}, one task", processor.name);
-            vec![name, decimal(limit, 1), "the probe".to_owned()]
-        });
-        Table::new(
-            "Max rate without loss, frames of 84 bytes",
-            &["", "thousands a second", "what is the limit"],
-            here.chain(there).collect(),
-        )
-    }
-
-    /// Cost of packets.
-    pub(super) fn costs(&self) -> Table {
-        let text = |it, decimals| optional(it, |it| decimal(it, decimals));
-        Table::of(
-            &format!("What a packet costs the probe, at {} a second", count(AIM)),
-            self.levels.iter(),
-            &[
-                ("", &|level| level.in_words.to_owned()),
-                ("loss (%)", &|level| text(level.loss_percent, 2)),
-                ("CPU load (%)", &|level| text(level.load_percent, 1)),
-                ("CPU time of a packet (ns)", &|level| text(level.cpu_ns, 0)),
-                ("as fast as it goes (ns)", &|level| text(level.cpu_ns_at_full_speed, 0)),
-                ("that with one task, as a share of it", &|level| text(level.cpu_ratio, 2)),
-            ],
-        )
-    }
-
-    /// Frames of all trials that no counter explains.
-    pub(super) fn accounts(&self) -> String {
-        format!(
-            "Of {} frames that were sent in all trials, {} were measured by every task that counts, {} lost by \
-             the probe's capture, and {} before it, for lack of memory; {} are unaccounted for.",
-            count(self.sent),
-            count(self.measured),
-            count(self.probe_lost),
-            count(self.interface_dropped),
-            self.unaccounted.to_string().replace('-', "\u{2212}"),
-        )
     }
 }
 

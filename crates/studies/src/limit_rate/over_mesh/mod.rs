@@ -11,11 +11,12 @@ mod trials;
 
 use wirestamp_capture::Stop;
 
-use super::paper::{MACHINE, PAPER};
-use crate::account::{Account, Making, Part, Section, members};
+use super::paper::PAPER;
+use crate::account::{Account, Making};
 use crate::experiment::{self, Progress, Runs};
 use crate::mesh::StartMesh;
 use crate::options::Options;
+use crate::presentation::Texts;
 use findings::MeshLimitRateResult;
 use trials::{MeshLimitRateScale, Trials};
 
@@ -41,23 +42,12 @@ pub(crate) fn run_over_mesh(
 
 fn account(runs: &Runs<super::trials::Trial>) -> anyhow::Result<Account> {
     let findings = MeshLimitRateResult::of(runs);
-    let parts = vec![
-        Part::Table(findings.limits()),
-        Part::Table(findings.costs()),
-        Part::Remark(findings.accounts()),
-    ];
-    let heading = "Number of tasks, measured here: section 2.5 with a mesh";
-    Ok(Account {
-        title: "The limit rate of a mesh's probe",
-        making: Making::of(runs),
-        claims: claims::claims(runs),
-        paper: PAPER,
-        data: members(&findings)?,
-        sections: vec![Section::new("tasks", heading, parts)],
+    let texts = Texts {
+        report: include_str!("report.md"),
         deviations: include_str!("deviations.md"),
-        machine: vec![("The report's machines".to_owned(), MACHINE.to_owned())],
-        report: None,
-    })
+        paper: PAPER,
+    };
+    texts.account(Making::of(runs), claims::claims(runs), &findings, &|_, _| None)
 }
 
 #[cfg(test)]

@@ -65,8 +65,8 @@ fn what_the_load_does_not_reach_is_not_decided() {
         (most, 2_000_000, if cell % 3 == 0 { 400 } else { 450 })
     };
     assert_eq!(verdicts(slow_load), [Confirmed, Confirmed, Open, Open, Confirmed]);
-    let found = MeshLimitRateResult::of(&runs(slow_load));
-    let rows = found.limits().rows;
+    let account = account(&runs(slow_load)).unwrap();
+    let rows = &account.table("Max rate").rows;
     assert!(rows[0][1].starts_with("at least 600") && rows[0][2] == "the load", "{rows:?}");
     // Nor is anything said of a rate that was never sent.
     let slower: Of = |_| (300_000, 2_000_000, 400);
