@@ -6,23 +6,23 @@ use super::frame::{Drawn, FIRST_SERIES, Figure, Frame, SERIES};
 use crate::axis::Axis;
 use crate::estimate::Estimate;
 
-/// Points of a line: value of the abscissa, and the estimate there.
+/// Points of a line: place on the abscissa, and the estimate there, both in the units of the axes.
 pub type Line = Vec<(f64, Estimate)>;
 
 /// Draws the lines in the order of the colours, with a stroke across each point from one end of its
 /// interval of 95 % confidence to the other, as far as the axis goes.
 pub fn lines(frame: Frame<'_>, x: &Axis, y: &Axis, lines: &[Line]) -> Figure {
-    let on_axis = |value: f64| y.at(value).clamp(y.range.start, y.range.end);
+    let on_axis = |value: f64| value.clamp(y.range.start, y.range.end);
     frame.draw(x, y, |chart| -> Drawn {
         for (line, colour) in lines.iter().zip(SERIES.iter().cycle().skip(FIRST_SERIES)) {
-            let means: Vec<_> = line.iter().map(|(at, of)| (x.at(*at), on_axis(of.mean))).collect();
+            let means: Vec<_> = line.iter().map(|(at, of)| (*at, on_axis(of.mean))).collect();
             chart.draw_series(LineSeries::new(means.clone(), colour.stroke_width(2)))?;
             chart.draw_series(means.into_iter().map(|at| Circle::new(at, 3, colour.filled())))?;
             let interval = |(at, of): &(f64, Estimate)| {
                 let ci95 = of.ci95.filter(|ci95| ci95.is_finite())?;
                 let ends = [of.mean - ci95, of.mean + ci95];
                 Some(PathElement::new(
-                    ends.map(|end| (x.at(*at), on_axis(end))),
+                    ends.map(|end| (*at, on_axis(end))),
                     colour.mix(0.6).stroke_width(2),
                 ))
             };

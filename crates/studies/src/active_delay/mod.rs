@@ -15,7 +15,6 @@
 
 mod bed;
 mod claims;
-mod figures;
 mod findings;
 mod measured;
 mod over_mesh;
@@ -25,7 +24,7 @@ mod tests_of_a_path;
 
 use wirestamp_capture::Stop;
 
-use crate::account::{Account, Making, Part};
+use crate::account::{Account, Making};
 use crate::experiment::{self, Progress, Runs};
 use crate::mesh::StartMesh;
 use crate::options::Options;
@@ -86,13 +85,7 @@ fn account(runs: &Runs<Measured>, findings: &ActiveDelayResult) -> anyhow::Resul
         deviations: include_str!("deviations.md"),
         paper: PAPER,
     };
-    let names = figures::names(findings);
-    texts.account(Making::of(runs), claims::claims(runs), findings, &|id, heading| {
-        let which = figures::DELAYS.iter().position(|it| id == format!("difference-{it}"))?;
-        Some(Part::figure(heading, id, names.iter().map(String::as_str), |size, id| {
-            figures::differences(findings, which, size, id)
-        }))
-    })
+    texts.account(Making::of(runs), claims::claims(runs), findings, &|_, _| None)
 }
 
 #[cfg(test)]

@@ -26,9 +26,6 @@ impl Published {
     }
 }
 
-/// The report's frames in bytes, with check sequence.
-pub(super) const FRAME: u16 = 600;
-
 const fn test(
     received: [u32; 2],
     min_ms: [f64; 2],

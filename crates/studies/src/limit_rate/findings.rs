@@ -70,7 +70,6 @@ pub(super) struct CellResult {
     /// Line and point.
     pub(super) in_words: [String; 2],
     /// Where it lies on the abscissa.
-    #[serde(skip)]
     pub(super) at: f64,
     /// Frames a second that were sent.
     pub(super) rate: Option<Estimate>,

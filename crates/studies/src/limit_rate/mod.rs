@@ -22,7 +22,6 @@ use crate::account::{Account, Making, Part};
 use crate::experiment::{self, Progress};
 use crate::options::Options;
 use crate::presentation::Texts;
-use figures::Shown;
 use findings::{LimitRateResult, LimitRateRuns};
 use saturation::Searches;
 use sweeps::LimitRateScale;
@@ -66,25 +65,8 @@ fn account(measured: &LimitRateRuns) -> anyhow::Result<Account> {
     };
     let mut account =
         texts.account(making, claims::claims(measured), &findings, &|id, heading| {
-            if id == "model" {
-                let draw = |size, id: &str| figures::model(&findings, size, id);
-                return Some(Part::figure(heading, id, figures::AREAS, draw));
-            }
-            let (name, shown) = id.split_once('-')?;
-            let of = if shown == "load" { Shown::Load } else { Shown::Loss };
-            if name == "report" {
-                let names = paper::PROCESSORS.map(|processor| processor.name);
-                let draw = |size, id: &str| figures::in_the_report(of, size, id);
-                return Some(Part::figure(heading, id, names, draw));
-            }
-            let mut series = measured.series.iter().zip(&findings.series);
-            let ((sweep, _), found) = series.find(|(_, found)| found.name == name)?;
-            let names: Vec<_> = sweep.lines.iter().map(|line| line.words()).collect();
-            let names = names.iter().map(String::as_str);
-            Some(Part::figure(heading, id, names, |size, id| match shown {
-                "captured" => figures::captured(found, size, id),
-                _ => figures::series(found, sweep, of, size, id),
-            }))
+            let draw = |size, id: &str| figures::model(&findings, size, id);
+            (id == "model").then(|| Part::figure(heading, id, figures::AREAS, draw))
         })?;
     let repetitions = measured.size.repetitions();
     let series = format!("{repetitions} repetitions of every trial, those of durations once");

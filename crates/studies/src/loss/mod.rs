@@ -7,7 +7,6 @@
 
 mod capture;
 mod claims;
-mod figures;
 mod findings;
 mod paper;
 mod round;
@@ -15,7 +14,7 @@ mod rounds;
 
 use wirestamp_capture::Stop;
 
-use crate::account::{Account, Making, Part};
+use crate::account::{Account, Making};
 use crate::experiment::{self, Progress, Runs};
 use crate::options::Options;
 use crate::presentation::Texts;
@@ -50,14 +49,7 @@ fn account(runs: &Runs<Round>, size: LossStudyScale) -> anyhow::Result<Account> 
         deviations: include_str!("deviations.md"),
         paper: PAPER,
     };
-    texts.account(Making::of(runs), claims::claims(runs, size), &findings, &|id, heading| {
-        let (abscissa, core) = id.split_once('-')?;
-        let names = findings.methods.iter().map(String::as_str);
-        Some(Part::figure(heading, id, names, |screen, id| match abscissa {
-            "size" => figures::against_size(&findings, size, core == "busy", screen, id),
-            _ => figures::against_gap(&findings, size, core == "busy", screen, id),
-        }))
-    })
+    texts.account(Making::of(runs), claims::claims(runs, size), &findings, &|_, _| None)
 }
 
 #[cfg(test)]

@@ -84,11 +84,6 @@ impl PassiveDelayResult {
             published: PUBLISHED,
         }
     }
-
-    /// The cells of a section.
-    pub(super) fn of_question(&self, question: Question) -> impl Iterator<Item = &CellFindings> {
-        self.cells.iter().filter(move |cell| cell.question == question)
-    }
 }
 
 /// Samples with known truth.

@@ -18,7 +18,6 @@
 
 mod bed;
 mod claims;
-mod figures;
 mod findings;
 mod measured;
 mod measurements;
@@ -29,12 +28,11 @@ mod setting;
 
 use wirestamp_capture::Stop;
 
-use crate::account::{Account, Making, Part};
+use crate::account::{Account, Making};
 use crate::experiment::{self, Cell, Progress, Runs};
 use crate::mesh::{ReusedMesh, StartMesh};
 use crate::options::Options;
 use crate::presentation::Texts;
-use figures::{NAMES, View};
 use findings::{AllRuns, PassiveDelayResult};
 use measurements::{Measurements, PassiveDelayScale};
 use paper::Question;
@@ -121,10 +119,7 @@ fn account(
         deviations: include_str!("deviations.md"),
         paper: PAPER,
     };
-    let mut account = texts.account(making, claims, findings, &|id, heading| {
-        let view = View::named(id)?;
-        Some(Part::figure(heading, id, NAMES, |size, id| view.draw(findings, size, id)))
-    })?;
+    let mut account = texts.account(making, claims, findings, &|_, _| None)?;
     let [a, b, c] = [precision, frames, duration].map(Runs::complete);
     let repetitions =
         ("Repetitions of the three experiments".to_owned(), format!("{a}, {b} and {c}"));

@@ -47,8 +47,42 @@ pub(super) fn add(environment: &mut Environment<'_>) {
     });
     environment.add_filter("plural", |value: u64, one: &str, many: &str| plural(value, one, many));
     environment.add_filter("total", total);
+    environment.add_filter("points", points);
+    environment.add_filter("numbered", numbered);
     environment.add_filter("flatten", |lists: Vec<Vec<Value>>| lists.concat());
     environment.add_filter("largest_effects", largest_effects);
+}
+
+/// Points of a line for the function `plot`: two members of each row, by their names. Rows without the second have none.
+/// Unless they are 1, units are multiplied with.
+fn points(
+    rows: Vec<Value>,
+    x: &Value,
+    y: &Value,
+    x_unit: Option<f64>,
+    y_unit: Option<f64>,
+) -> Result<Vec<Value>, Error> {
+    let mut points = Vec::new();
+    let (x_unit, y_unit) = (x_unit.unwrap_or(1.0), y_unit.unwrap_or(1.0));
+    for row in rows {
+        let (at, value) = (row.get_item(x)?, row.get_item(y)?);
+        if !at.is_none() && !value.is_none() {
+            let (at, Estimate { mean, ci95 }) = (estimate(&at)?.mean, estimate(&value)?);
+            let ci95 = ci95.map(|ci95| ci95 * y_unit);
+            points.push(Value::from_serialize((at * x_unit, mean * y_unit, ci95)));
+        }
+    }
+    Ok(points)
+}
+
+/// Points of a line for the function `plot`: the finite values, over their number from 1 on. They are multiplied with a
+/// unit if there is one.
+fn numbered(values: Vec<f64>, unit: Option<f64>) -> Vec<Value> {
+    let numbers = (1..).map(f64::from as fn(u32) -> f64);
+    let points = numbers.zip(values).filter(|(_, value)| value.is_finite());
+    points
+        .map(|(at, value)| Value::from_serialize((at, value * unit.unwrap_or(1.0), None::<f64>)))
+        .collect()
 }
 
 /// The effects that differ significantly from none, largest first.

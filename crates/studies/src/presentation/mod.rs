@@ -10,19 +10,26 @@
 //! | `## id: Heading` | [`Section`] |
 //! | `### Caption`, then a table in Markdown | [`Table`]; its first row are the heads |
 //! | `![Heading](id)` | figure, which the study draws |
+//! | `{{ plot("Heading", "id", …) }}` | figure of lines, see [`plot::Plot`] |
 //! | any other line | remark |
 
 mod filters;
+mod plot;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, bail};
-use minijinja::{AutoEscape, Environment, UndefinedBehavior};
-use serde::Serialize;
+use minijinja::value::Kwargs;
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value};
+use serde::{Deserialize, Serialize};
 use serde_json::Map;
 use wirestamp_report::Table;
 use wirestamp_report::format::NOTHING;
 
 use crate::account::{Account, Making, Part, Section};
 use crate::experiment::Claim;
+use plot::Plot;
 
 /// Macros that templates import: the table of main effects and interactions.
 const EFFECTS: &str = include_str!("effects.md");
@@ -56,7 +63,12 @@ impl Texts {
     ) -> anyhow::Result<Account> {
         let Self { report, deviations, paper } = self;
         let document = Document { making: &making, findings };
-        let Page { title, machine, sections } = Page::read(&render(report, &document)?, draw)?;
+        let (markdown, plots) = render(report, &document)?;
+        let draw = |id: &str, heading: &str| match plots.get(id) {
+            Some(plot) => Some(plot.part(heading, id)),
+            None => draw(id, heading),
+        };
+        let Page { title, machine, sections } = Page::read(&markdown, &draw)?;
         let data = members(findings)?;
         Ok(Account {
             title,
@@ -89,8 +101,12 @@ pub(crate) fn members(findings: &impl Serialize) -> anyhow::Result<Map<String, s
     }
 }
 
-/// The Markdown of a template and its values.
-fn render(template: &str, values: &impl Serialize) -> anyhow::Result<String> {
+/// Figures that a template describes, by their identities.
+type Plots = HashMap<String, Plot>;
+
+/// The Markdown of a template and its values, and the figures that it describes.
+fn render(template: &str, values: &impl Serialize) -> anyhow::Result<(String, Plots)> {
+    let plots = Arc::new(Mutex::new(Plots::new()));
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_trim_blocks(true);
@@ -107,8 +123,17 @@ fn render(template: &str, values: &impl Serialize) -> anyhow::Result<String> {
         written.map_err(Into::into)
     });
     filters::add(&mut environment);
+    let described = Arc::clone(&plots);
+    environment.add_function("plot", move |heading: &str, id: String, arguments: Kwargs| {
+        let plot = Plot::deserialize(Value::from(arguments))?;
+        let line = format!("![{}]({id})\n", escaped(heading));
+        described.lock().unwrap_or_else(PoisonError::into_inner).insert(id, plot);
+        Ok(Value::from_safe_string(line))
+    });
     environment.add_template("effects", EFFECTS).context("cannot read the template of effects")?;
-    environment.render_str(template, values).context("cannot write the report")
+    let markdown = environment.render_str(template, values).context("cannot write the report")?;
+    let plots = std::mem::take(&mut *plots.lock().unwrap_or_else(PoisonError::into_inner));
+    Ok((markdown, plots))
 }
 
 /// A text as one line that a table can hold.
@@ -198,7 +223,7 @@ mod tests {
         let draw = |id: &str, heading: &str| {
             (id == "known").then(|| Part::Remark(format!("figure {heading}")))
         };
-        Page::read(&render(template, values)?, &draw)
+        Page::read(&render(template, values)?.0, &draw)
     }
 
     #[test]

@@ -7,18 +7,16 @@
 //! so that what is left is the stamps' alone. Departures from the report: `deviations.md`.
 
 mod claims;
-mod figures;
 mod findings;
 mod flows;
 mod paper;
 
 use wirestamp_capture::Stop;
 
-use crate::account::{Account, Making, Part};
+use crate::account::{Account, Making};
 use crate::experiment::{self, Progress, Runs};
 use crate::options::Options;
 use crate::presentation::Texts;
-use figures::{MEASURES, by_size, compared, probes, sizes};
 use findings::JitterResult;
 use flows::{Flows, JitterScale, SourceJitter};
 
@@ -47,20 +45,7 @@ fn account(runs: &Runs<SourceJitter>, findings: &JitterResult) -> anyhow::Result
         deviations: include_str!("deviations.md"),
         paper: PAPER,
     };
-    texts.account(Making::of(runs), claims::claims(runs, findings), findings, &|id, heading| {
-        let (figure, rest) = id.split_once('-')?;
-        let (measure, source) = rest.split_once('-').unwrap_or((rest, ""));
-        let measure = MEASURES.iter().find(|it| it.id == measure)?;
-        let source = source.replacen("-xdp", "/xdp", 1).replacen("-kernel", "/kernel", 1);
-        let names: Vec<_> = match figure {
-            "probes" => probes(),
-            _ => sizes(findings).into_iter().map(|bytes| format!("{bytes} bytes")).collect(),
-        };
-        Some(Part::figure(heading, id, names.iter().map(String::as_str), |size, id| match figure {
-            "probes" => compared(findings, measure, size, id),
-            _ => by_size(findings, &source, measure, size, id),
-        }))
-    })
+    texts.account(Making::of(runs), claims::claims(runs, findings), findings, &|_, _| None)
 }
 
 #[cfg(test)]
