@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod as_text;
 mod atomic_file;
 mod authorizer;
 pub mod collector;

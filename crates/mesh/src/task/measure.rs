@@ -1,17 +1,33 @@
 //! Kinds of measurement.
 
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 
 use jiff::SignedDuration;
+use jiff::fmt::serde::duration::friendly::compact as duration;
 use serde::{Deserialize, Serialize};
 use wirestamp_clock::Span;
 use wirestamp_metrics::emodel::Codec;
 
 use super::{End, ForeignPoint, Point};
-use crate::Name;
+use crate::{Name, as_text};
 
-/// What to measure, and where.
-#[derive(Clone, Debug, PartialEq)]
+/// Default and valid rates of an active test, in packets per second.
+pub(super) const DEFAULT_RATE: f64 = 10.0;
+pub(super) const RATES: RangeInclusive<f64> = 0.001..=1_000_000.0;
+
+/// Min and max IP payload of a test packet in bytes: headers of UDP and STAMP (RFC 8762 section 4.2.1), and what an IPv4
+/// packet can carry.
+pub(super) const MIN_BYTES: u16 = 8 + 44;
+/// Min payload in authenticated mode (RFC 8762 section 4.2.2).
+pub(super) const MIN_AUTHENTICATED_BYTES: u16 = 8 + 112;
+pub(super) const MAX_BYTES: u16 = u16::MAX - 20;
+
+pub(super) const MAX_DSCP: u8 = 63;
+
+/// What to measure, and where. Serialises as an object with one key, the kind, and the keys of the kind in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Measure {
     /// Packets and bytes at a point (6QM D4.2, volume).
     Volume {
@@ -23,11 +39,17 @@ pub enum Measure {
         /// Point.
         at: Point,
         /// Length of the intervals.
+        #[serde(
+            rename = "interval",
+            default = "one_second",
+            serialize_with = "duration::required"
+        )]
         every: SignedDuration,
     },
     /// One-way delay, its variation, loss, reordering and duplication of the packets that pass two points.
     PassiveDelay(PassiveDelay),
     /// The same for packets that foreign exporters report.
+    #[serde(rename(serialize = "passive-delay"))]
     ReportedDelay(ReportedDelay),
     /// The same for test packets (STAMP, RFC 8762) that one probe sends and another reflects.
     ActiveDelay(ActiveDelay),
@@ -38,8 +60,12 @@ pub enum Measure {
     },
 }
 
+fn one_second() -> SignedDuration {
+    SignedDuration::from_secs(1)
+}
+
 /// One-way delay of existing traffic.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PassiveDelay {
     /// First point.
     pub from: Point,
@@ -47,45 +73,71 @@ pub struct PassiveDelay {
     pub to: Point,
     /// Share of packets to sample, above 0 to 1. Selected by content, so both points select the same (RFC 5475 section
     /// 6.2).
+    #[serde(default = "all_packets")]
     pub share: f64,
     /// Codec for call quality; none for no rating.
+    #[serde(default, with = "as_text::optional", skip_serializing_if = "Option::is_none")]
     pub codec: Option<Codec>,
 }
 
+fn all_packets() -> f64 {
+    1.0
+}
+
 /// One-way delay of packets whose digests foreign exporters report. Both must select and hash packets alike.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReportedDelay {
     /// First point.
+    #[serde(with = "as_text")]
     pub from: ForeignPoint,
     /// Second point.
+    #[serde(with = "as_text")]
     pub to: ForeignPoint,
     /// Max error of the exporters' clocks, if known: exporters do not report it.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "duration::optional"
+    )]
     pub clock_error: Option<SignedDuration>,
 }
 
 /// One-way delay of test packets.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ActiveDelay {
     /// Sender.
+    #[serde(with = "as_text")]
     pub from: End,
     /// Reflector.
+    #[serde(with = "as_text")]
     pub to: End,
     /// Address of the reflector, if it differs from the one that the controller sees.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<IpAddr>,
     /// UDP port of the reflector, if it differs from [`ActiveDelay::port`].
+    #[serde(default, rename = "port", skip_serializing_if = "Option::is_none")]
     pub own_port: Option<u16>,
     /// Packets per second.
+    #[serde(default = "default_rate")]
     pub rate: f64,
     /// Length of each IP payload, in bytes: UDP header and contents.
     pub bytes: u16,
     /// Distribution over time.
+    #[serde(default)]
     pub distribution: Distribution,
     /// DSCP, 0 to 63 (RFC 2474).
+    #[serde(default)]
     pub dscp: u8,
     /// Whether packets carry an authentication code (RFC 8762 section 4.4).
+    #[serde(default, rename = "authenticated")]
     pub is_authenticated: bool,
     /// Codec for call quality; none for no rating.
+    #[serde(default, with = "as_text::optional", skip_serializing_if = "Option::is_none")]
     pub codec: Option<Codec>,
+}
+
+fn default_rate() -> f64 {
+    DEFAULT_RATE
 }
 
 /// Dynamic ports (RFC 6335 section 6): the first, and their number.

@@ -39,11 +39,11 @@ pub use spec::WrongTask;
 pub(crate) use schema::entered_schema;
 
 use crate::Name;
-use spec::TaskSpec;
+use spec::TaskText;
 
 /// A measurement task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "TaskSpec", into = "TaskSpec")]
+#[serde(try_from = "serde_json::Value", into = "TaskText")]
 pub struct Task {
     /// Unique among current tasks.
     pub name: Name,

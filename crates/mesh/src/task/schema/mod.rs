@@ -1,15 +1,13 @@
-//! OpenAPI schema of tasks.
+//! Keys of each kind of task ([`KINDS`]), and their OpenAPI schema.
 
-use serde_json::json;
-use utoipa::openapi::schema::{
-    AdditionalProperties, AnyOfBuilder, KnownFormat, Object, ObjectBuilder, OneOfBuilder,
-    SchemaFormat, SchemaType, Type,
-};
-use utoipa::openapi::{Ref, RefOr, Schema};
+use serde_json::{Map, Value, json};
+use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 use wirestamp_metrics::emodel::Codec;
 
-use super::spec::{DEFAULT_RATE, MAX_BYTES, MAX_DSCP, MIN_AUTHENTICATED_BYTES, MIN_BYTES, RATES};
+use super::measure::{
+    DEFAULT_RATE, MAX_BYTES, MAX_DSCP, MIN_AUTHENTICATED_BYTES, MIN_BYTES, RATES,
+};
 use super::{End, ForeignPoint, Point, Task};
 use crate::Name;
 
@@ -22,14 +20,68 @@ enum Direction {
     Response,
 }
 
-/// Presence of a key.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Presence {
-    Required,
-    /// It has a default value.
-    Default,
-    Optional,
+/// A kind of task and its keys, without `name` and `measure`, which all kinds have.
+pub(super) struct Kind {
+    pub(super) measure: &'static str,
+    /// Whether its points are those of foreign exporters.
+    pub(super) is_foreign: bool,
+    description: &'static str,
+    pub(super) required: &'static [&'static str],
+    /// Optional keys with a default value.
+    pub(super) defaulted: &'static [&'static str],
+    pub(super) optional: &'static [&'static str],
 }
+
+pub(super) const KINDS: [Kind; 6] = [
+    Kind {
+        measure: "volume",
+        is_foreign: false,
+        description: "Packets and bytes at a point, per minute.",
+        required: &["at"],
+        defaulted: &[],
+        optional: &["filter", "schedule"],
+    },
+    Kind {
+        measure: "traffic",
+        is_foreign: false,
+        description: "Packets and bytes at a point, per interval.",
+        required: &["at"],
+        defaulted: &["interval"],
+        optional: &["filter", "schedule"],
+    },
+    Kind {
+        measure: "passive-delay",
+        is_foreign: false,
+        description: "One-way delay, its variation, loss, reordering and duplication of the packets that pass two points.",
+        required: &["from", "to"],
+        defaulted: &["share"],
+        optional: &["filter", "codec", "schedule"],
+    },
+    Kind {
+        measure: "passive-delay",
+        is_foreign: true,
+        description: "The same for packets whose digests foreign exporters report (PSAMP, RFC 5476).",
+        required: &["from", "to"],
+        defaulted: &[],
+        optional: &["clock_error"],
+    },
+    Kind {
+        measure: "active-delay",
+        is_foreign: false,
+        description: "The same for test packets (STAMP, RFC 8762) that one probe sends and another reflects.",
+        required: &["from", "to"],
+        defaulted: &["rate", "bytes", "distribution", "dscp", "authenticated"],
+        optional: &["address", "port", "codec", "schedule"],
+    },
+    Kind {
+        measure: "flows",
+        is_foreign: false,
+        description: "The quality of each flow at a point.",
+        required: &["at"],
+        defaulted: &[],
+        optional: &["filter", "schedule"],
+    },
+];
 
 impl PartialSchema for Task {
     fn schema() -> RefOr<Schema> {
@@ -49,270 +101,186 @@ pub(crate) fn entered_schema() -> RefOr<Schema> {
 }
 
 fn tasks(direction: Direction) -> RefOr<Schema> {
-    let kinds =
-        KINDS.iter().fold(OneOfBuilder::new(), |kinds, kind| kinds.item(kind.task(direction)));
-    kinds.into()
+    let kinds: Vec<_> = KINDS.iter().map(|kind| kind.task(direction)).collect();
+    serde_json::from_value(json!({ "oneOf": kinds })).expect("a schema: a test reads it")
 }
-
-/// A key with its presence and schema.
-type Key = (&'static str, Presence, RefOr<Schema>);
-
-/// A kind of task.
-struct Kind {
-    measure: &'static str,
-    description: &'static str,
-    keys: fn(Direction) -> Vec<Key>,
-    is_scheduled: bool,
-}
-
-const KINDS: [Kind; 6] = [
-    Kind {
-        measure: "volume",
-        description: "Packets and bytes at a point, per minute.",
-        keys: |_| vec![at(), filter()],
-        is_scheduled: true,
-    },
-    Kind {
-        measure: "traffic",
-        description: "Packets and bytes at a point, per interval.",
-        keys: |direction| {
-            let description = "At min a second, and a divisor of an hour; default 1s.";
-            vec![
-                at(),
-                filter(),
-                ("interval", Presence::Default, duration(description, "10s", direction)),
-            ]
-        },
-        is_scheduled: true,
-    },
-    Kind {
-        measure: "passive-delay",
-        description: "One-way delay, its variation, loss, reordering and duplication of the packets that pass two points.",
-        keys: |_| {
-            let from = point("First point.", "roof/eth0");
-            let to = point("Second point, different from the first.", "cellar/eth1");
-            vec![
-                ("from", Presence::Required, from),
-                ("to", Presence::Required, to),
-                ("share", Presence::Default, share()),
-                filter(),
-                codec(),
-            ]
-        },
-        is_scheduled: true,
-    },
-    Kind {
-        measure: "passive-delay",
-        description: "The same for packets whose digests foreign exporters report (PSAMP, RFC 5476).",
-        keys: |direction| {
-            let from = foreign("First point: ipfix:ADDRESS/DOMAIN[/POINT].");
-            let to = foreign("Second point, different from the first.");
-            let description = "Max error of the exporters' clocks, at max an hour, if known.";
-            vec![
-                ("from", Presence::Required, from),
-                ("to", Presence::Required, to),
-                ("clock_error", Presence::Optional, duration(description, "1ms", direction)),
-            ]
-        },
-        is_scheduled: false,
-    },
-    Kind {
-        measure: "active-delay",
-        description: "The same for test packets (STAMP, RFC 8762) that one probe sends and another reflects.",
-        keys: |_| active(),
-        is_scheduled: true,
-    },
-    Kind {
-        measure: "flows",
-        description: "The quality of each flow at a point.",
-        keys: |_| vec![at(), filter()],
-        is_scheduled: true,
-    },
-];
 
 impl Kind {
-    fn task(&self, direction: Direction) -> Object {
-        let Self { measure, description, keys, is_scheduled } = self;
-        let task = ObjectBuilder::new().schema_type(Type::Object).title(Some(*measure));
-        let task = task.description(Some(*description)).property("measure", constant(measure));
-        let schedule = is_scheduled.then(|| ("schedule", Presence::Optional, schedule(direction)));
-        let keys = keys(direction).into_iter().chain(common(direction)).chain(schedule);
-        let task = keys.fold(task.required("measure"), |task, (name, presence, schema)| {
-            let is_required = presence == Presence::Required
-                || presence == Presence::Default && direction == Direction::Response;
-            let task = task.property(name, schema);
-            if is_required { task.required(name) } else { task }
+    /// Its keys, without `name` and `measure`.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &'static str> {
+        [self.required, self.defaulted, self.optional].into_iter().flatten().copied()
+    }
+
+    fn task(&self, direction: Direction) -> Value {
+        // In a request, the name is in the path.
+        let (required, optional): (Vec<&str>, &[&str]) = match direction {
+            Direction::Request => ([&["measure"], self.required].concat(), &["name"]),
+            Direction::Response => {
+                let generated = &["number", "name", "made", "ended"];
+                ([&["measure"], self.required, self.defaulted, generated].concat(), &[])
+            }
+        };
+        let keys = self.keys().chain(required.iter().copied()).chain(optional.iter().copied());
+        let properties: Map<_, _> =
+            keys.map(|key| (key.to_owned(), self.property(key, direction))).collect();
+        let mut task = json!({
+            "type": "object", "title": self.measure, "description": self.description,
+            "properties": properties, "required": required,
         });
-        match direction {
-            Direction::Request => task.additional_properties(Some(no_other_keys())).build(),
-            Direction::Response => task.build(),
+        if direction == Direction::Request {
+            task["additionalProperties"] = json!(false);
+        }
+        task
+    }
+
+    /// Schema of a key.
+    fn property(&self, key: &str, direction: Direction) -> Value {
+        let point = |description| text(&Point::pattern(), description, "roof/eth0");
+        match key {
+            "measure" => json!({ "type": "string", "enum": [self.measure] }),
+            "name" => json!({ "$ref": "#/components/schemas/Name" }),
+            "number" => integer(0, None, None, "Unique; never reused."),
+            "made" => time("Creation time, in whole seconds."),
+            "ended" => {
+                let mut ended = time("End time, if it was ended.");
+                ended["type"] = json!(["string", "null"]);
+                ended
+            }
+            "at" => point("Point: PROBE/INTERFACE, or PROBE/INTERFACE@NAMESPACE."),
+            "from" | "to" => self.end(key),
+            "filter" => text(
+                "[^\\u0000]*",
+                "Capture filter (pcap-filter(7)); default all packets.",
+                "udp portrange 5004-5099",
+            ),
+            "interval" => {
+                duration("At min a second, and a divisor of an hour; default 1s.", "10s", direction)
+            }
+            "share" => json!({
+                "type": "number", "default": 1.0, "exclusiveMinimum": 0, "maximum": 1,
+                "description": "Share of packets to sample, selected by content, so that both points select the same.",
+            }),
+            "clock_error" => duration(
+                "Max error of the exporters' clocks, at max an hour, if known.",
+                "1ms",
+                direction,
+            ),
+            "codec" => json!({
+                "type": "string", "enum": Codec::all().map(|it| it.to_string()),
+                "description": "Codec for call quality.",
+            }),
+            "schedule" => schedule(direction),
+            "address" => json!({
+                "anyOf": [{ "type": "string", "format": "ipv4" }, { "type": "string", "format": "ipv6" }],
+                "description": "Address of the reflector, if it differs from the one that the controller sees.",
+            }),
+            "port" => integer(
+                1,
+                Some(65_535),
+                None,
+                "UDP port of the reflector; by default each task has its own.",
+            ),
+            "rate" => json!({
+                "type": "number", "default": DEFAULT_RATE, "minimum": RATES.start(), "maximum": RATES.end(),
+                "description": "Packets per second.",
+            }),
+            "bytes" => {
+                let description = format!(
+                    "IP payload of each packet, in bytes; at min (and by default) {MIN_AUTHENTICATED_BYTES} if \
+                     authenticated."
+                );
+                integer(MIN_BYTES, Some(MAX_BYTES), Some(MIN_BYTES), &description)
+            }
+            "distribution" => json!({
+                "type": "string", "enum": ["periodic", "poisson"], "default": "periodic",
+            }),
+            "dscp" => integer(0, Some(MAX_DSCP.into()), Some(0), "DSCP (RFC 2474)."),
+            "authenticated" => json!({
+                "type": "boolean", "default": false,
+                "description": "Whether packets carry an authentication code (RFC 8762 section 4.4).",
+            }),
+            other => unreachable!("{other} has no schema"),
+        }
+    }
+
+    /// Schema of `from` or `to`.
+    fn end(&self, key: &str) -> Value {
+        let is_first = key == "from";
+        let of = |first, second| if is_first { first } else { second };
+        match self.measure {
+            "active-delay" => text(
+                &End::pattern(),
+                of("Sender: PROBE, or PROBE@NAMESPACE.", "Reflector, different from the sender."),
+                of("roof", "cellar"),
+            ),
+            _ if self.is_foreign => text(
+                &ForeignPoint::pattern(),
+                of(
+                    "First point: ipfix:ADDRESS/DOMAIN[/POINT].",
+                    "Second point, different from the first.",
+                ),
+                "ipfix:192.0.2.7/3",
+            ),
+            _ => text(
+                &Point::pattern(),
+                of("First point.", "Second point, different from the first."),
+                of("roof/eth0", "cellar/eth1"),
+            ),
         }
     }
 }
 
-/// Keys of all kinds.
-fn common(direction: Direction) -> Vec<Key> {
-    let named = RefOr::Ref(Ref::from_schema_name(Name::name()));
-    match direction {
-        // The name is in the path.
-        Direction::Request => vec![("name", Presence::Optional, named)],
-        Direction::Response => vec![
-            ("number", Presence::Required, number(0.0, None, "Unique; never reused.").into()),
-            ("name", Presence::Required, named),
-            ("made", Presence::Required, time("Creation time, in whole seconds.").build().into()),
-            ("ended", Presence::Required, ended()),
-        ],
-    }
-}
-
-fn active() -> Vec<Key> {
-    let end = |description, example: &str| {
-        text(&End::pattern(), description).examples([example]).build().into()
-    };
-    let address = ["ipv4", "ipv6"].map(|format| {
-        let address = ObjectBuilder::new().schema_type(Type::String);
-        address.format(Some(SchemaFormat::Custom(format.to_owned()))).build()
-    });
-    let address = address.into_iter().fold(AnyOfBuilder::new(), AnyOfBuilder::item);
-    let address = address.description(Some(
-        "Address of the reflector, if it differs from the one that the controller sees.",
-    ));
-    let port =
-        number(1.0, Some(65_535.0), "UDP port of the reflector; by default each task has its own.");
-    let rate = ObjectBuilder::new().schema_type(Type::Number).default(Some(json!(DEFAULT_RATE)));
-    let rate = rate.minimum(Some(*RATES.start())).maximum(Some(*RATES.end()));
-    let description = format!(
-        "IP payload of each packet, in bytes; at min (and by default) {MIN_AUTHENTICATED_BYTES} if authenticated."
-    );
-    let mut bytes = number(MIN_BYTES.into(), Some(MAX_BYTES.into()), &description);
-    bytes.default = Some(json!(MIN_BYTES));
-    let mut dscp = number(0.0, Some(MAX_DSCP.into()), "DSCP (RFC 2474).");
-    dscp.default = Some(json!(0));
-    let distribution = ObjectBuilder::new().schema_type(Type::String);
-    let distribution = distribution.enum_values(Some(["periodic", "poisson"]));
-    let distribution = distribution.default(Some(json!("periodic")));
-    let authenticated = ObjectBuilder::new().schema_type(Type::Boolean);
-    let description = "Whether packets carry an authentication code (RFC 8762 section 4.4).";
-    let authenticated = authenticated.description(Some(description)).default(Some(json!(false)));
-    vec![
-        ("from", Presence::Required, end("Sender: PROBE, or PROBE@NAMESPACE.", "roof")),
-        ("to", Presence::Required, end("Reflector, different from the sender.", "cellar")),
-        ("address", Presence::Optional, RefOr::T(address.build().into())),
-        ("port", Presence::Optional, port.into()),
-        ("rate", Presence::Default, rate.description(Some("Packets per second.")).build().into()),
-        ("bytes", Presence::Default, bytes.into()),
-        ("distribution", Presence::Default, distribution.build().into()),
-        ("dscp", Presence::Default, dscp.into()),
-        ("authenticated", Presence::Default, authenticated.build().into()),
-        codec(),
-    ]
-}
-
-fn at() -> Key {
-    (
-        "at",
-        Presence::Required,
-        point("Point: PROBE/INTERFACE, or PROBE/INTERFACE@NAMESPACE.", "roof/eth0"),
-    )
-}
-
-fn filter() -> Key {
-    let description = "Capture filter (pcap-filter(7)); default all packets.";
-    (
-        "filter",
-        Presence::Optional,
-        text("[^\\u0000]*", description).examples(["udp portrange 5004-5099"]).build().into(),
-    )
-}
-
-fn codec() -> Key {
-    let codec = ObjectBuilder::new().schema_type(Type::String);
-    let codec = codec.enum_values(Some(Codec::all().map(|it| it.to_string())));
-    let description = "Codec for call quality.";
-    ("codec", Presence::Optional, codec.description(Some(description)).build().into())
-}
-
-fn foreign(description: &str) -> RefOr<Schema> {
-    text(&ForeignPoint::pattern(), description).examples(["ipfix:192.0.2.7/3"]).build().into()
-}
-
-fn point(description: &str, example: &str) -> RefOr<Schema> {
-    text(&Point::pattern(), description).examples([example]).build().into()
-}
-
-fn share() -> RefOr<Schema> {
-    let share = ObjectBuilder::new().schema_type(Type::Number).default(Some(json!(1.0)));
-    let share = share.exclusive_minimum(Some(0.0)).maximum(Some(1.0));
-    let description =
-        "Share of packets to sample, selected by content, so that both points select the same.";
-    share.description(Some(description)).build().into()
-}
-
 /// Schema of a schedule: permanent, once or repeated.
-fn schedule(direction: Direction) -> RefOr<Schema> {
-    let begin = || {
-        let schedule = ObjectBuilder::new().schema_type(Type::Object);
-        let schedule = schedule.property("start", time("Begin."));
-        let schedule = schedule.property("until", time("End.")).property(
-            "for",
-            duration("Duration, of each repetition; at min a second.", "10m", direction),
-        );
-        schedule.additional_properties(Some(no_other_keys()))
-    };
-    let every = duration("Repetition interval, not shorter than `for`.", "1h", direction);
-    let again = begin().property("every", every).required("every").required("for");
-    let schedule = AnyOfBuilder::new().item(begin().build()).item(again.build());
-    let description = "When it runs; by default from its creation until it is ended.";
-    RefOr::T(schedule.description(Some(description)).build().into())
-}
-
-fn no_other_keys() -> AdditionalProperties<Schema> {
-    AdditionalProperties::FreeForm(false)
-}
-
-fn constant(value: &str) -> Object {
-    ObjectBuilder::new().schema_type(Type::String).enum_values(Some([value])).build()
+fn schedule(direction: Direction) -> Value {
+    let lasting = duration("Duration, of each repetition; at min a second.", "10m", direction);
+    let once = json!({
+        "type": "object", "additionalProperties": false,
+        "properties": { "start": time("Begin."), "until": time("End."), "for": lasting },
+    });
+    let mut again = once.clone();
+    again["properties"]["every"] =
+        duration("Repetition interval, not shorter than `for`.", "1h", direction);
+    again["required"] = json!(["every", "for"]);
+    json!({
+        "anyOf": [once, again],
+        "description": "When it runs; by default from its creation until it is ended.",
+    })
 }
 
 /// Text that matches this pattern completely.
-fn text(pattern: &str, description: &str) -> ObjectBuilder {
-    let text = ObjectBuilder::new().schema_type(Type::String);
-    text.pattern(Some(format!("^{pattern}$"))).description(Some(description))
+fn text(pattern: &str, description: &str, example: &str) -> Value {
+    json!({
+        "type": "string", "pattern": format!("^{pattern}$"), "description": description, "examples": [example],
+    })
 }
 
-fn number(min: f64, max: Option<f64>, description: &str) -> Object {
-    let number = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(min));
-    number.maximum(max).description(Some(description)).build()
+fn integer(min: u16, max: Option<u16>, default: Option<u16>, description: &str) -> Value {
+    let mut integer = json!({ "type": "integer", "minimum": min, "description": description });
+    for (key, value) in [("maximum", max), ("default", default)] {
+        if let Some(value) = value {
+            integer[key] = json!(value);
+        }
+    }
+    integer
 }
 
-fn time(description: &str) -> ObjectBuilder {
-    let time = ObjectBuilder::new().schema_type(Type::String).description(Some(description));
-    time.format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
-}
-
-fn ended() -> RefOr<Schema> {
-    let ended = time("End time, if it was ended.");
-    let string_or_null = [Type::String, Type::Null].into_iter().collect();
-    ended.schema_type(SchemaType::Array(string_or_null)).build().into()
+fn time(description: &str) -> Value {
+    json!({ "type": "string", "format": "date-time", "description": description })
 }
 
 /// Durations such as `1h 30m`. Other notations are accepted, too.
-fn duration(description: &str, example: &str, direction: Direction) -> RefOr<Schema> {
+fn duration(description: &str, example: &str, direction: Direction) -> Value {
     const COUNT: &str = "[0-9]{1,9}";
-    let duration = ObjectBuilder::new().schema_type(Type::String);
-    let duration = duration.description(Some(description)).examples([example]);
+    const UNITS: [&str; 6] = ["h", "m", "s", "ms", "µs", "ns"];
     if direction == Direction::Response {
-        return duration.build().into();
+        return json!({ "type": "string", "description": description, "examples": [example] });
     }
-    let mut shapes = Vec::new();
-    let mut units = &["h", "m", "s", "ms", "µs", "ns"][..];
-    while let [longest, shorter @ ..] = units {
-        let shorter_ones: String =
-            shorter.iter().map(|unit| format!("( {COUNT}{unit})?")).collect();
-        shapes.push(format!("{COUNT}{longest}{shorter_ones}"));
-        units = shorter;
-    }
-    duration.pattern(Some(format!("^({})$", shapes.join("|")))).build().into()
+    let beginning_with = |index: usize| {
+        let shorter = UNITS[index + 1..].iter().map(|unit| format!("( {COUNT}{unit})?"));
+        format!("{COUNT}{}{}", UNITS[index], shorter.collect::<String>())
+    };
+    let shapes: Vec<_> = (0..UNITS.len()).map(beginning_with).collect();
+    text(&format!("({})", shapes.join("|")), description, example)
 }
 
 #[cfg(test)]

@@ -1,68 +1,17 @@
-//! Text form of a task: all keys, each optional, and their validation.
-
-use std::net::IpAddr;
-use std::ops::RangeInclusive;
+//! Text form of a task, an object with the keys of its kind ([`KINDS`]), and its validation.
 
 use jiff::SignedDuration;
-use jiff::fmt::serde::duration::friendly::compact as duration;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use thiserror::Error;
-use wirestamp_metrics::emodel::{Codec, UnknownCodec};
 
-use super::measure::{ActiveDelay, Distribution, Measure, PassiveDelay, ReportedDelay};
-use super::{ForeignPoint, Point, Schedule, Task};
+use super::measure::{
+    ActiveDelay, MAX_BYTES, MAX_DSCP, MIN_AUTHENTICATED_BYTES, MIN_BYTES, Measure, RATES,
+    ReportedDelay,
+};
+use super::schema::{KINDS, Kind};
+use super::{ForeignPoint, Schedule, Task};
 use crate::{Name, NotAName};
-
-/// Keys of all kinds of tasks.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct TaskSpec {
-    name: Option<String>,
-    measure: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    at: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    from: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    to: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    filter: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    share: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "duration::optional")]
-    interval: Option<SignedDuration>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    address: Option<IpAddr>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    port: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rate: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bytes: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    distribution: Option<Distribution>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dscp: Option<u8>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    authenticated: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    codec: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "duration::optional")]
-    clock_error: Option<SignedDuration>,
-    #[serde(skip_serializing_if = "is_default")]
-    schedule: Schedule,
-}
-
-/// Whether intervals divide an hour: archives are by hour, so no interval may cross its end.
-fn divides_an_hour(interval: SignedDuration) -> bool {
-    let hour = SignedDuration::from_hours(1).as_nanos();
-    interval >= SignedDuration::from_secs(1) && hour % interval.as_nanos() == 0
-}
-
-fn is_default(schedule: &Schedule) -> bool {
-    *schedule == Schedule::default()
-}
 
 /// Why a task is not valid.
 #[derive(Clone, Debug, Error, PartialEq)]
@@ -132,18 +81,8 @@ pub enum WrongTask {
     },
 }
 
-/// Default and valid rates of an active test, in packets per second.
-pub(super) const DEFAULT_RATE: f64 = 10.0;
-pub(super) const RATES: RangeInclusive<f64> = 0.001..=1_000_000.0;
-
-/// Min and max IP payload of a test packet in bytes: headers of UDP and STAMP (RFC 8762 section 4.2.1), and what an IPv4
-/// packet can carry.
-pub(super) const MIN_BYTES: u16 = 8 + 44;
-/// Min payload in authenticated mode (RFC 8762 section 4.2.2).
-pub(super) const MIN_AUTHENTICATED_BYTES: u16 = 8 + 112;
-pub(super) const MAX_BYTES: u16 = u16::MAX - 20;
-
-pub(super) const MAX_DSCP: u8 = 63;
+/// Max plausible clock error.
+const MAX_CLOCK_ERROR: SignedDuration = SignedDuration::from_hours(1);
 
 impl Task {
     /// Reads a task from a JSON object. Unused keys must be omitted, not null.
@@ -151,19 +90,11 @@ impl Task {
     /// # Errors
     /// When it is not valid.
     pub fn read(mut task: Value) -> Result<Self, WrongTask> {
-        // serde would accept lists, with values in order of the keys.
-        let schedule = task.get("schedule");
-        if ![Some(&task), schedule].into_iter().flatten().all(Value::is_object) {
-            return Err(WrongTask::Unreadable(
-                "a task and its schedule must be JSON objects".to_owned(),
-            ));
-        }
         if let Some(key) = null(&task) {
             return Err(WrongTask::Unreadable(format!("`{key}` is null; omit it")));
         }
         task.as_object_mut().into_iter().flatten().for_each(|(_, value)| make_whole(value));
-        let spec = TaskSpec::deserialize(task);
-        spec.map_err(|why| WrongTask::Unreadable(why.to_string()))?.try_into()
+        task.try_into()
     }
 }
 
@@ -187,115 +118,134 @@ fn null(value: &Value) -> Option<&str> {
     keys.find_map(|(key, value)| if value.is_null() { Some(&**key) } else { null(value) })
 }
 
-/// Max plausible clock error.
-const MAX_CLOCK_ERROR: SignedDuration = SignedDuration::from_hours(1);
-
-impl TryFrom<TaskSpec> for Task {
+impl TryFrom<Value> for Task {
     type Error = WrongTask;
 
-    fn try_from(mut spec: TaskSpec) -> Result<Self, WrongTask> {
-        let task: Name = spec.name.take().ok_or(WrongTask::NoName)?.parse()?;
-        let measure = spec.measure.take().ok_or(WrongTask::NoMeasure(task.clone()))?;
-        let keys = Keys { task, measure };
-        let measure = match &*keys.measure {
-            "volume" => Measure::Volume { at: keys.point("at", &mut spec.at)? },
-            "traffic" => Measure::Traffic {
-                at: keys.point("at", &mut spec.at)?,
-                every: spec.interval.take().unwrap_or(SignedDuration::from_secs(1)),
-            },
-            "passive-delay" if spec.is_foreign() => {
-                Measure::ReportedDelay(keys.reported(&mut spec)?)
-            }
-            "passive-delay" => Measure::PassiveDelay(keys.passive(&mut spec)?),
-            "active-delay" => Measure::ActiveDelay(keys.active(&mut spec)?),
-            "flows" => Measure::Flows { at: keys.point("at", &mut spec.at)? },
-            _ => return Err(WrongTask::Measure { task: keys.task, measure: keys.measure }),
-        };
-        if let Measure::Traffic { every, .. } = measure
-            && !divides_an_hour(every)
-        {
-            let why = "must be at least a second and divide an hour";
-            return Err(keys.contradiction("interval", why));
+    fn try_from(task: Value) -> Result<Self, WrongTask> {
+        let Value::Object(mut keys) = task else { return Err(not_an_object()) };
+        // serde would accept a list, with values in order of the keys.
+        if keys.get("schedule").is_some_and(|schedule| !schedule.is_object()) {
+            return Err(not_an_object());
         }
-        let schedule = spec.schedule;
+        let name: String = take(&mut keys, "name")?.ok_or(WrongTask::NoName)?;
+        let name: Name = name.parse()?;
+        let measure: Option<String> = take(&mut keys, "measure")?;
+        let measure = measure.ok_or(WrongTask::NoMeasure(name.clone()))?;
+        let reader = Reader::new(name, measure, &keys)?;
+        let filter: Option<String> = take(&mut keys, "filter")?;
+        let schedule = take(&mut keys, "schedule")?.unwrap_or_default();
+        let measure = reader.measure(keys)?;
+        reader.check(&measure, filter.as_deref(), &schedule)?;
+        Ok(Self { name: reader.task, measure, filter, schedule })
+    }
+}
+
+fn not_an_object() -> WrongTask {
+    WrongTask::Unreadable("a task and its schedule must be JSON objects".to_owned())
+}
+
+/// The value of a key, if there is one.
+fn take<T: for<'de> Deserialize<'de>>(
+    keys: &mut Map<String, Value>,
+    key: &str,
+) -> Result<Option<T>, WrongTask> {
+    let value = keys.remove(key).map(serde_json::from_value).transpose();
+    value.map_err(|why| WrongTask::Unreadable(format!("`{key}`: {why}")))
+}
+
+/// Reads the keys of a task whose name and kind are known.
+struct Reader {
+    task: Name,
+    kind: &'static Kind,
+}
+
+impl Reader {
+    /// Fails if a key is missing or does not apply to the kind.
+    fn new(task: Name, measure: String, keys: &Map<String, Value>) -> Result<Self, WrongTask> {
+        let is_foreign = ["from", "to"].into_iter().filter_map(|key| keys.get(key)?.as_str());
+        let is_foreign = is_foreign.into_iter().any(ForeignPoint::is_meant);
+        let kinds = || KINDS.iter().filter(|kind| kind.measure == measure);
+        let kind = kinds().find(|kind| kind.is_foreign == is_foreign).or_else(|| kinds().next());
+        let Some(kind) = kind else { return Err(WrongTask::Measure { task, measure }) };
+        if let Some(key) = kind.required.iter().find(|key| !keys.contains_key(**key)) {
+            return Err(WrongTask::Missing { task, measure, key });
+        }
+        let is_unused = |key: &&String| !kind.keys().any(|known| known == **key);
+        if let Some(unused) = keys.keys().find(is_unused) {
+            let known = KINDS.iter().flat_map(Kind::keys).find(|known| known == unused);
+            return Err(match known {
+                Some(key) => WrongTask::UnusedKey { task, measure, key },
+                None => WrongTask::Unreadable(format!("unknown field `{unused}`")),
+            });
+        }
+        Ok(Self { task, kind })
+    }
+
+    /// The measurement of the keys of its kind.
+    fn measure(&self, mut keys: Map<String, Value>) -> Result<Measure, WrongTask> {
+        let kind = if self.kind.is_foreign { "reported-delay" } else { self.kind.measure };
+        let is_authenticated = keys.get("authenticated") == Some(&Value::Bool(true));
+        if kind == "active-delay" {
+            let least = if is_authenticated { MIN_AUTHENTICATED_BYTES } else { MIN_BYTES };
+            keys.entry("bytes").or_insert(least.into());
+        }
+        let measure = Value::Object(Map::from_iter([(kind.to_owned(), keys.into())]));
+        serde_path_to_error::deserialize(measure).map_err(|error| {
+            let path = error.path().to_string();
+            let key = self.kind.keys().find(|key| path.ends_with(&format!(".{key}")));
+            let why = error.into_inner().to_string();
+            match key {
+                Some("codec") => self.wrong("codec", format!("is unknown: {why}")),
+                Some(key) => self.wrong(key, why),
+                None => WrongTask::Unreadable(why),
+            }
+        })
+    }
+
+    /// Fails if a value is out of its range, or contradicts others.
+    fn check(
+        &self,
+        measure: &Measure,
+        filter: Option<&str>,
+        schedule: &Schedule,
+    ) -> Result<(), WrongTask> {
+        let same_ends = || self.contradiction("to", "must differ from `from`");
+        match measure {
+            Measure::Volume { .. } | Measure::Flows { .. } => (),
+            Measure::Traffic { every, .. } if divides_an_hour(*every) => (),
+            Measure::Traffic { .. } => {
+                let why = "must be at least a second and divide an hour";
+                return Err(self.contradiction("interval", why));
+            }
+            Measure::PassiveDelay(passive) if !(passive.share > 0.0 && passive.share <= 1.0) => {
+                return Err(self.wrong("share", "must be above 0 and at most 1"));
+            }
+            Measure::PassiveDelay(passive) if passive.from == passive.to => {
+                return Err(same_ends());
+            }
+            Measure::PassiveDelay(_) => (),
+            Measure::ReportedDelay(ReportedDelay { from, to, .. }) if from == to => {
+                return Err(same_ends());
+            }
+            Measure::ReportedDelay(ReportedDelay { clock_error, .. }) => {
+                if clock_error.is_some_and(|it| it.is_negative() || it > MAX_CLOCK_ERROR) {
+                    return Err(self.contradiction("clock_error", "must be 0 s to an hour"));
+                }
+            }
+            Measure::ActiveDelay(active) if active.from == active.to => return Err(same_ends()),
+            Measure::ActiveDelay(active) => self.check_active(active)?,
+        }
         schedule
             .check()
-            .map_err(|why| keys.contradiction("schedule", format!("is not valid: {why}")))?;
-        if spec.filter.as_ref().is_some_and(|it| it.contains('\0')) {
-            return Err(keys.wrong("filter", "must not contain a zero byte"));
+            .map_err(|why| self.contradiction("schedule", format!("is not valid: {why}")))?;
+        if filter.is_some_and(|it| it.contains('\0')) {
+            return Err(self.wrong("filter", "must not contain a zero byte"));
         }
-        let is_unfiltered = matches!(measure, Measure::ActiveDelay(_) | Measure::ReportedDelay(_));
-        if spec.filter.is_some() && is_unfiltered {
-            return Err(keys.unused_key("filter"));
-        }
-        // Exporters are not controlled by tasks.
-        if !is_default(&schedule) && matches!(measure, Measure::ReportedDelay(_)) {
-            return Err(keys.unused_key("schedule"));
-        }
-        let filter = spec.filter.take();
-        keys.check_all_used(&spec)?;
-        Ok(Self { name: keys.task, measure, filter, schedule })
-    }
-}
-
-/// Task and kind, for errors.
-struct Keys {
-    task: Name,
-    measure: String,
-}
-
-impl TaskSpec {
-    /// Whether one of its points is foreign.
-    fn is_foreign(&self) -> bool {
-        [&self.from, &self.to].into_iter().flatten().any(|it| ForeignPoint::is_meant(it))
-    }
-}
-
-impl Keys {
-    fn reported(&self, spec: &mut TaskSpec) -> Result<ReportedDelay, WrongTask> {
-        let from: ForeignPoint = self.parsed("from", &mut spec.from)?;
-        let to = self.parsed("to", &mut spec.to)?;
-        if from == to {
-            return Err(self.contradiction("to", "must differ from `from`"));
-        }
-        let clock_error = spec.clock_error.take();
-        if clock_error.is_some_and(|it| it.is_negative() || it > MAX_CLOCK_ERROR) {
-            return Err(self.contradiction("clock_error", "must be 0 s to an hour"));
-        }
-        Ok(ReportedDelay { from, to, clock_error })
+        Ok(())
     }
 
-    fn passive(&self, spec: &mut TaskSpec) -> Result<PassiveDelay, WrongTask> {
-        let share = spec.share.take().unwrap_or(1.0);
-        if !(share > 0.0 && share <= 1.0) {
-            return Err(self.wrong("share", "must be above 0 and at most 1"));
-        }
-        let from = self.point("from", &mut spec.from)?;
-        let to = self.point("to", &mut spec.to)?;
-        if from == to {
-            return Err(self.contradiction("to", "must differ from `from`"));
-        }
-        Ok(PassiveDelay { from, to, share, codec: self.codec(spec)? })
-    }
-
-    fn active(&self, spec: &mut TaskSpec) -> Result<ActiveDelay, WrongTask> {
-        let is_authenticated = spec.authenticated.take().unwrap_or_default();
-        let min_bytes = if is_authenticated { MIN_AUTHENTICATED_BYTES } else { MIN_BYTES };
-        let active = ActiveDelay {
-            from: self.parsed("from", &mut spec.from)?,
-            to: self.parsed("to", &mut spec.to)?,
-            address: spec.address.take(),
-            own_port: spec.port.take(),
-            rate: spec.rate.take().unwrap_or(DEFAULT_RATE),
-            bytes: spec.bytes.take().unwrap_or(min_bytes),
-            distribution: spec.distribution.take().unwrap_or_default(),
-            dscp: spec.dscp.take().unwrap_or_default(),
-            is_authenticated,
-            codec: self.codec(spec)?,
-        };
-        if active.from == active.to {
-            return Err(self.contradiction("to", "must differ from `from`"));
-        }
+    fn check_active(&self, active: &ActiveDelay) -> Result<(), WrongTask> {
+        let min_bytes = if active.is_authenticated { MIN_AUTHENTICATED_BYTES } else { MIN_BYTES };
         if active.own_port == Some(0) {
             return Err(self.wrong("port", "must be 1 to 65535"));
         }
@@ -313,29 +263,7 @@ impl Keys {
         if active.dscp > MAX_DSCP {
             return Err(self.wrong("dscp", format!("must be 0 to {MAX_DSCP}")));
         }
-        Ok(active)
-    }
-
-    fn point(&self, key: &'static str, value: &mut Option<String>) -> Result<Point, WrongTask> {
-        self.parsed(key, value)
-    }
-
-    fn codec(&self, spec: &mut TaskSpec) -> Result<Option<Codec>, WrongTask> {
-        let codec = spec.codec.take().map(|it| it.parse());
-        codec
-            .transpose()
-            .map_err(|why: UnknownCodec| self.wrong("codec", format!("is unknown: {why}")))
-    }
-
-    fn parsed<T: std::str::FromStr<Err: ToString>>(
-        &self,
-        key: &'static str,
-        value: &mut Option<String>,
-    ) -> Result<T, WrongTask> {
-        let missing =
-            || WrongTask::Missing { task: self.task.clone(), measure: self.measure.clone(), key };
-        let value = value.take().ok_or_else(missing)?;
-        value.parse().map_err(|why: T::Err| self.wrong(key, why.to_string()))
+        Ok(())
     }
 
     fn wrong(&self, key: &'static str, why: impl Into<String>) -> WrongTask {
@@ -345,72 +273,36 @@ impl Keys {
     fn contradiction(&self, key: &'static str, why: impl Into<String>) -> WrongTask {
         WrongTask::Contradiction { task: self.task.clone(), key, why: why.into() }
     }
-
-    /// Fails if a key is left that does not apply to the kind.
-    fn check_all_used(&self, spec: &TaskSpec) -> Result<(), WrongTask> {
-        let TaskSpec { at, from, to, share, interval, address, rate, bytes, .. } = spec;
-        let left = [
-            ("at", at.is_some()),
-            ("from", from.is_some()),
-            ("to", to.is_some()),
-            ("share", share.is_some()),
-            ("interval", interval.is_some()),
-            ("address", address.is_some()),
-            ("port", spec.port.is_some()),
-            ("rate", rate.is_some()),
-            ("bytes", bytes.is_some()),
-            ("distribution", spec.distribution.is_some()),
-            ("dscp", spec.dscp.is_some()),
-            ("authenticated", spec.authenticated.is_some()),
-            ("codec", spec.codec.is_some()),
-            ("clock_error", spec.clock_error.is_some()),
-        ];
-        let left = left.into_iter().find(|(_, is_left)| *is_left);
-        left.map_or(Ok(()), |(key, _)| Err(self.unused_key(key)))
-    }
-
-    fn unused_key(&self, key: &'static str) -> WrongTask {
-        let (task, measure) = (self.task.clone(), self.measure.clone());
-        WrongTask::UnusedKey { task, measure, key }
-    }
 }
 
-impl From<Task> for TaskSpec {
-    fn from(task: Task) -> Self {
-        let Task { name, measure, filter, schedule } = task;
-        let (name, known) = (Some(name.to_string()), Some(measure.name().to_owned()));
-        let spec = Self { name, measure: known, filter, schedule, ..Self::default() };
-        match measure {
-            Measure::Volume { at } | Measure::Flows { at } => {
-                Self { at: Some(at.to_string()), ..spec }
-            }
-            Measure::Traffic { at, every } => {
-                Self { at: Some(at.to_string()), interval: Some(every), ..spec }
-            }
-            Measure::PassiveDelay(PassiveDelay { from, to, share, codec }) => Self {
-                from: Some(from.to_string()),
-                to: Some(to.to_string()),
-                share: Some(share),
-                codec: codec.map(|it| it.to_string()),
-                ..spec
-            },
-            Measure::ReportedDelay(ReportedDelay { from, to, clock_error }) => {
-                Self { from: Some(from.to_string()), to: Some(to.to_string()), clock_error, ..spec }
-            }
-            Measure::ActiveDelay(active) => Self {
-                from: Some(active.from.to_string()),
-                to: Some(active.to.to_string()),
-                address: active.address,
-                port: active.own_port,
-                rate: Some(active.rate),
-                bytes: Some(active.bytes),
-                distribution: Some(active.distribution),
-                dscp: Some(active.dscp),
-                authenticated: Some(active.is_authenticated),
-                codec: active.codec.map(|it| it.to_string()),
-                ..spec
-            },
-        }
+/// Whether intervals divide an hour: archives are by hour, so no interval may cross its end.
+fn divides_an_hour(interval: SignedDuration) -> bool {
+    let hour = SignedDuration::from_hours(1).as_nanos();
+    interval >= SignedDuration::from_secs(1) && hour % interval.as_nanos() == 0
+}
+
+/// A task as it is written: its keys beside those of its kind, which is the value of `measure`.
+#[derive(Serialize)]
+pub(super) struct TaskText {
+    name: Name,
+    measure: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    filter: Option<String>,
+    #[serde(skip_serializing_if = "is_default")]
+    schedule: Schedule,
+    #[serde(flatten)]
+    keys: Value,
+}
+
+fn is_default(schedule: &Schedule) -> bool {
+    *schedule == Schedule::default()
+}
+
+impl From<Task> for TaskText {
+    fn from(Task { name, measure, filter, schedule }: Task) -> Self {
+        let kind = measure.name();
+        let mut keys = serde_json::to_value(measure).unwrap_or_default();
+        Self { name, measure: kind.to_owned(), filter, schedule, keys: keys[kind].take() }
     }
 }
 

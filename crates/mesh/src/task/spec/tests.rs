@@ -1,6 +1,7 @@
 use wirestamp_packet::stamp::{Key, Mode};
 
 use super::*;
+use crate::task::measure::DEFAULT_RATE;
 
 fn read(text: &str) -> Result<Task, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
