@@ -5,7 +5,6 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::measured::Measured;
-use super::paper::{PUBLISHED, Published};
 use super::setting::Setting;
 use crate::experiment::{Effect, Estimate, Runs, effects, mean};
 use wirestamp_report::format::length;
@@ -17,8 +16,6 @@ pub(super) struct ActiveDelayResult {
     pub(super) cells: Vec<CellFindings>,
     /// Effects of frame size and rate on the difference of the mean delays, with its sign.
     pub(super) effects_on_mean_difference: Vec<Effect>,
-    /// The report's numbers.
-    pub(super) published: [Published; 7],
 }
 
 /// A cell. Differences are active less passive, in nanoseconds.
@@ -62,7 +59,7 @@ impl ActiveDelayResult {
         let is_whole = responses.iter().flatten().all(|response| response.is_finite());
         let effects = if is_whole { effects(&runs.design, &responses) } else { Vec::new() };
         let cells = cells.collect();
-        Self { cells, effects_on_mean_difference: effects, published: PUBLISHED }
+        Self { cells, effects_on_mean_difference: effects }
     }
 }
 

@@ -84,6 +84,7 @@ fn account(runs: &Runs<Measured>, findings: &ActiveDelayResult) -> anyhow::Resul
         report: include_str!("report.md"),
         deviations: include_str!("deviations.md"),
         paper: PAPER,
+        published: Some(include_str!("published.json")),
     };
     texts.account(Making::of(runs), claims::claims(runs), findings, &|_, _| None)
 }

@@ -71,6 +71,7 @@ fn account(
         report: include_str!("report.md"),
         deviations: include_str!("deviations.md"),
         paper: PAPER,
+        published: None,
     };
     texts.account(making, claims::claims(stamped, findings), findings, &|id, heading| {
         let (figure, pattern) = id.rsplit_once('-')?;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::model::{Area, Model, area};
-use super::paper::{PROCESSORS, Processor, TOLERATED_PERCENT};
+use super::paper::TOLERATED_PERCENT;
 use super::saturation::{Saturation, saturation};
 use super::setting::Level;
 use super::sweeps::{LimitRateScale, Sweep};
@@ -29,8 +29,6 @@ pub(super) struct LimitRateResult {
     pub(super) models: Vec<ModelOfPart>,
     /// The series, in the report's order.
     pub(super) series: Vec<SeriesResult>,
-    /// The report's numbers.
-    pub(super) published: [Processor; 3],
 }
 
 /// Where the probe is saturated. Rates are in frames of 84 bytes a second.
@@ -105,7 +103,6 @@ impl LimitRateResult {
             saturation: saturated(searches, *size),
             models: parts.iter().enumerate().map(modelled).collect(),
             series: series.iter().map(|(sweep, runs)| sweep.found(runs)).collect(),
-            published: PROCESSORS,
         }
     }
 }

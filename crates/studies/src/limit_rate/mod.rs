@@ -62,6 +62,7 @@ fn account(measured: &LimitRateRuns) -> anyhow::Result<Account> {
         report: include_str!("report.md"),
         deviations: include_str!("deviations.md"),
         paper: PAPER,
+        published: Some(include_str!("published.json")),
     };
     let mut account =
         texts.account(making, claims::claims(measured), &findings, &|id, heading| {

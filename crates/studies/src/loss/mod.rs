@@ -48,6 +48,7 @@ fn account(runs: &Runs<Round>, size: LossStudyScale) -> anyhow::Result<Account> 
         report: include_str!("report.md"),
         deviations: include_str!("deviations.md"),
         paper: PAPER,
+        published: None,
     };
     texts.account(Making::of(runs), claims::claims(runs, size), &findings, &|_, _| None)
 }

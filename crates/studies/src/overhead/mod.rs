@@ -56,6 +56,7 @@ fn account(runs: &Runs<Stamped>, findings: &OverheadResult) -> anyhow::Result<Ac
         report: include_str!("report.md"),
         deviations: include_str!("deviations.md"),
         paper: PAPER,
+        published: None,
     };
     texts.account(Making::of(runs), claims::claims(runs), findings, &|id, heading| {
         let (figure, pattern) = id.split_once('-')?;

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::measured::Measured;
 use super::measurements::{Measurements, PassiveDelayScale};
-use super::paper::{PUBLISHED, Published, Question};
+use super::paper::Question;
 use super::setting::Setting;
 use crate::experiment::{Effect, Estimate, Runs, effects, mean};
 use wirestamp_report::format::{approximate, length};
@@ -21,8 +21,6 @@ pub(super) struct PassiveDelayResult {
     pub(super) effects_on_mean_error: Vec<Effect>,
     /// Reasons of unknown truth, one for each such run.
     pub(super) unknown: Vec<String>,
-    /// The paper's numbers.
-    pub(super) published: [Published; 27],
 }
 
 /// A cell. Errors are whatever their sign, times are nanoseconds and means of runs.
@@ -81,7 +79,6 @@ impl PassiveDelayResult {
                 Vec::new()
             },
             unknown: all.filter_map(|run| run.unknown.clone()).collect(),
-            published: PUBLISHED,
         }
     }
 }

@@ -118,6 +118,7 @@ fn account(
         report: include_str!("report.md"),
         deviations: include_str!("deviations.md"),
         paper: PAPER,
+        published: Some(include_str!("published.json")),
     };
     let mut account = texts.account(making, claims, findings, &|_, _| None)?;
     let [a, b, c] = [precision, frames, duration].map(Runs::complete);

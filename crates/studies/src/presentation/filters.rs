@@ -77,12 +77,13 @@ fn points(
 
 /// Points of a line for the function `plot`: the finite values, over their number from 1 on. They are multiplied with a
 /// unit if there is one.
-fn numbered(values: Vec<f64>, unit: Option<f64>) -> Vec<Value> {
+fn numbered(values: Vec<Option<f64>>, unit: Option<f64>) -> Vec<Value> {
     let numbers = (1..).map(f64::from as fn(u32) -> f64);
-    let points = numbers.zip(values).filter(|(_, value)| value.is_finite());
-    points
-        .map(|(at, value)| Value::from_serialize((at, value * unit.unwrap_or(1.0), None::<f64>)))
-        .collect()
+    let point = |(at, value): (f64, Option<f64>)| {
+        let value = value.filter(|value| value.is_finite())? * unit.unwrap_or(1.0);
+        Some(Value::from_serialize((at, value, None::<f64>)))
+    };
+    numbers.zip(values).filter_map(point).collect()
 }
 
 /// The effects that differ significantly from none, largest first.

@@ -43,6 +43,8 @@ pub(crate) struct Texts {
     pub(crate) deviations: &'static str,
     /// The paper.
     pub(crate) paper: &'static str,
+    /// The paper's numbers in JSON, which become `published` in the document; none where the findings have them.
+    pub(crate) published: Option<&'static str>,
 }
 
 /// Draws the figure of an identity, under a heading.
@@ -61,15 +63,22 @@ impl Texts {
         findings: &impl Serialize,
         draw: Draw<'_>,
     ) -> anyhow::Result<Account> {
-        let Self { report, deviations, paper } = self;
-        let document = Document { making: &making, findings };
+        let Self { report, deviations, paper, published } = self;
+        let mut data = members(findings)?;
+        if let Some(published) = published {
+            let published = serde_json::from_str(published);
+            data.insert(
+                "published".to_owned(),
+                published.context("cannot read the paper's numbers")?,
+            );
+        }
+        let document = Document { making: &making, data: &data };
         let (markdown, plots) = render(report, &document)?;
         let draw = |id: &str, heading: &str| match plots.get(id) {
             Some(plot) => Some(plot.part(heading, id)),
             None => draw(id, heading),
         };
         let Page { title, machine, sections } = Page::read(&markdown, &draw)?;
-        let data = members(findings)?;
         Ok(Account {
             title,
             making,
@@ -86,11 +95,11 @@ impl Texts {
 
 /// Values of a template: those of the study's JSON document.
 #[derive(Serialize)]
-struct Document<'a, T> {
+struct Document<'a> {
     #[serde(flatten)]
     making: &'a Making,
     #[serde(flatten)]
-    findings: &'a T,
+    data: &'a Map<String, serde_json::Value>,
 }
 
 /// A study's findings, a structure, as members of its document.

@@ -3,7 +3,6 @@
 use serde::Serialize;
 
 use super::cells::Conditions;
-use super::paper::{PUBLISHED, Published};
 use crate::experiment::{Effect, Estimate, Runs, effects};
 use crate::replicas::{Block, Moments};
 use wirestamp_report::format::real;
@@ -20,8 +19,6 @@ pub(super) struct ReceptionResult {
     pub(super) effects: Vec<Effects>,
     /// Techniques that this machine cannot do.
     pub(super) missing: Option<String>,
-    /// The paper's numbers.
-    pub(super) published: [Published; 3],
 }
 
 /// A response, and what the levels do to it.
@@ -110,7 +107,6 @@ impl ReceptionResult {
             cells: cells.collect(),
             effects: RESPONSES.map(of).into(),
             missing,
-            published: PUBLISHED,
         }
     }
 

@@ -47,6 +47,7 @@ fn account(runs: &Runs<Block>, findings: &ReceptionResult) -> anyhow::Result<Acc
         report: include_str!("report.md"),
         deviations: include_str!("deviations.md"),
         paper: PAPER,
+        published: Some(include_str!("published.json")),
     };
     texts.account(Making::of(runs), claims::claims(runs), findings, &|id, heading| {
         let names: &[&str] = match id {

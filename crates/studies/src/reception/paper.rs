@@ -1,7 +1,5 @@
 //! Factors and results of the paper.
 
-use serde::Serialize;
-
 /// Source of the numbers.
 pub(crate) const PAPER: &str = "Grigorjew et al., \"Understanding the Performance of Different Packet Reception and \
                          Timestamping Methods in Linux\" (2023)";
@@ -39,36 +37,6 @@ pub(super) const LOADS: [&str; 2] = ["idle", "stress"];
 /// The frame size and the speed of Figure 2, and those of Figures 5 and 6.
 pub(super) const FIGURE_2: (u16, &str) = (256, "1G");
 pub(super) const FIGURES_5_AND_6: (u16, &str) = (64, "1G");
-
-/// Fluctuation of stamps in the paper's text.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(super) struct Published {
-    /// The stamps.
-    pub(super) stamps: &'static str,
-    /// Where in the paper.
-    pub(super) place: &'static str,
-    /// They fluctuate by this much up and down, in nanoseconds.
-    pub(super) fluctuation_ns: f64,
-}
-
-/// All that it says in numbers.
-pub(super) const PUBLISHED: [Published; 3] = [
-    Published {
-        stamps: "software, rx_ring, 256 bytes, 1G, idle (Intel I350)",
-        place: "Figure 2",
-        fluctuation_ns: 40_000.0,
-    },
-    Published {
-        stamps: "hardware, rx_ring, 256 bytes, 1G, idle (Intel I350)",
-        place: "Figure 2",
-        fluctuation_ns: 16.0,
-    },
-    Published {
-        stamps: "hardware, rx_ring, 100M (Intel I350)",
-        place: "Figure 4",
-        fluctuation_ns: 80.0,
-    },
-];
 
 #[cfg(test)]
 mod tests {

@@ -49,6 +49,7 @@ fn account(runs: &Runs<Block>, findings: &StepResult) -> anyhow::Result<Account>
         report: include_str!("report.md"),
         deviations: include_str!("deviations.md"),
         paper: PAPER,
+        published: None,
     };
     texts.account(Making::of(runs), claims::claims(findings), findings, &|id, heading| {
         let draw = |size: (u32, u32), id: &str| figures::step(data, size, id);

@@ -78,6 +78,7 @@ fn account(
         report: include_str!("report.md"),
         deviations: include_str!("deviations.md"),
         paper: PAPER,
+        published: None,
     };
     texts.account(making, claims, findings, &|id, heading| {
         let timers = figures::shown(findings).filter_map(|way| way.timer).map(Timer::name);

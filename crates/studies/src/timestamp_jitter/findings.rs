@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::flows::{SOURCES, SourceJitter};
-use super::paper::{PUBLISHED, Pause, Published};
+use super::paper::Pause;
 use crate::experiment::{Cell, Design, Effect, Estimate, Factor, Runs, effects, mean};
 
 /// Numeric results of the study.
@@ -15,8 +15,6 @@ pub(super) struct JitterResult {
     pub(super) effects_on_log_jitter: Vec<Effect>,
     /// Sources that this machine refused, with the reason.
     pub(super) refused: Vec<(String, String)>,
-    /// The report's numbers.
-    pub(super) published: &'static [Published],
 }
 
 /// A source with a flow. Times are in nanoseconds.
@@ -82,7 +80,6 @@ impl JitterResult {
             cells: SOURCES.iter().map(ToString::to_string).flat_map(of_source).collect(),
             effects_on_log_jitter: effects_on_jitter(runs),
             refused,
-            published: &PUBLISHED,
         }
     }
 

@@ -44,6 +44,7 @@ fn account(runs: &Runs<SourceJitter>, findings: &JitterResult) -> anyhow::Result
         report: include_str!("report.md"),
         deviations: include_str!("deviations.md"),
         paper: PAPER,
+        published: Some(include_str!("published.json")),
     };
     texts.account(Making::of(runs), claims::claims(runs, findings), findings, &|_, _| None)
 }

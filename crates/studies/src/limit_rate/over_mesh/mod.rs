@@ -46,6 +46,7 @@ fn account(runs: &Runs<super::trials::Trial>) -> anyhow::Result<Account> {
         report: include_str!("report.md"),
         deviations: include_str!("deviations.md"),
         paper: PAPER,
+        published: None,
     };
     texts.account(Making::of(runs), claims::claims(runs), &findings, &|_, _| None)
 }
