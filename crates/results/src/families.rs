@@ -1,5 +1,8 @@
 //! Metric families: a name, a help text, and a sample for each set of labels.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use prometheus::TextEncoder;
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
 use wirestamp_metrics::numeric::{count_to_f64, nanos_to_f64};
@@ -7,48 +10,87 @@ use wirestamp_metrics::numeric::{count_to_f64, nanos_to_f64};
 /// Content type of a scrape (exposition format 0.0.4).
 pub const TEXT: &str = prometheus::TEXT_FORMAT;
 
-/// The labels of a sample, by name.
-pub type Labels = [(&'static str, String)];
-
-/// The families of one scrape, in the order of their first use.
+/// All metrics: a table with name, type and help.
 ///
 /// Names follow <https://prometheus.io/docs/practices/naming/>: they begin with `wirestamp` and contain the base
 /// unit. Names of counters end in `_total`.
+const METRICS: &str = include_str!("../metrics.md");
+
+/// Type and help by name.
+static DESCRIPTIONS: LazyLock<HashMap<&str, (MetricType, &str)>> = LazyLock::new(|| {
+    let rows = METRICS.lines().filter_map(|line| {
+        let (name, rest) = line.strip_prefix("| `")?.split_once("` | ")?;
+        let (kind, help) = rest.strip_suffix(" |")?.split_once(" | ")?;
+        let kind = if kind == "counter" { MetricType::COUNTER } else { MetricType::GAUGE };
+        Some((name, (kind, help)))
+    });
+    rows.collect()
+});
+
+/// The labels of a sample, by name.
+pub type Labels = [(&'static str, String)];
+
+/// A value of a sample: a number, or 1 for true and 0 for false.
+#[derive(Clone, Copy, Debug)]
+pub struct Value(f64);
+
+impl From<f64> for Value {
+    fn from(value: f64) -> Self {
+        Self(value)
+    }
+}
+
+impl From<u64> for Value {
+    fn from(count: u64) -> Self {
+        Self(count_to_f64(count))
+    }
+}
+
+impl From<bool> for Value {
+    fn from(is_true: bool) -> Self {
+        Self(f64::from(u8::from(is_true)))
+    }
+}
+
+/// Help text of the metric `name`; empty if the table of metrics does not list it.
+#[must_use]
+pub fn help(name: &str) -> &'static str {
+    DESCRIPTIONS.get(name).map_or("", |(_, help)| help)
+}
+
+/// The families of one scrape, in the order of their first use.
 #[derive(Debug, Default)]
 pub struct Families(Vec<MetricFamily>);
 
 impl Families {
-    /// Adds a counter.
-    pub fn counter(&mut self, name: &str, help: &str, labels: &Labels, value: u64) {
-        let mut counter = Counter::default();
-        counter.set_value(count_to_f64(value));
-        let metric = self.sample(name, help, MetricType::COUNTER, labels);
-        metric.set_counter(counter);
-    }
-
-    /// Adds a gauge.
-    pub fn gauge(&mut self, name: &str, help: &str, labels: &Labels, value: f64) {
-        let mut gauge = Gauge::default();
-        gauge.set_value(value);
-        let metric = self.sample(name, help, MetricType::GAUGE, labels);
-        metric.set_gauge(gauge);
-    }
-
-    /// Adds a gauge of nanoseconds, in seconds.
-    pub fn seconds(&mut self, name: &str, help: &str, labels: &Labels, nanos: i64) {
-        self.gauge(name, help, labels, seconds(nanos));
-    }
-
-    /// Adds a counter of nanoseconds, in seconds.
-    pub fn seconds_total(&mut self, name: &str, help: &str, labels: &Labels, nanos: u64) {
-        let mut counter = Counter::default();
-        counter.set_value(count_to_f64(nanos) / 1e9);
-        self.sample(name, help, MetricType::COUNTER, labels).set_counter(counter);
+    /// Adds a sample of the metric `name`, which `metrics.md` describes.
+    pub fn add(&mut self, name: &str, labels: &Labels, value: impl Into<Value>) {
+        let (kind, help) = DESCRIPTIONS.get(name).copied().unwrap_or((MetricType::GAUGE, ""));
+        let index = self.0.iter().position(|family| family.name() == name).unwrap_or_else(|| {
+            let mut family = MetricFamily::default();
+            family.set_name(name.to_owned());
+            family.set_help(help.to_owned());
+            family.set_field_type(kind);
+            self.0.push(family);
+            self.0.len() - 1
+        });
+        let mut metric = Metric::from_label(labels.iter().map(pair).collect());
+        let Value(value) = value.into();
+        if kind == MetricType::COUNTER {
+            let mut counter = Counter::default();
+            counter.set_value(value);
+            metric.set_counter(counter);
+        } else {
+            let mut gauge = Gauge::default();
+            gauge.set_value(value);
+            metric.set_gauge(gauge);
+        }
+        self.0[index].mut_metric().push(metric);
     }
 
     /// Adds constant properties as labels of a sample of 1, for joins.
-    pub fn info(&mut self, name: &str, help: &str, labels: &Labels) {
-        self.gauge(name, help, labels, 1.0);
+    pub fn info(&mut self, name: &str, labels: &Labels) {
+        self.add(name, labels, 1.0);
     }
 
     /// Adds families of the library itself.
@@ -62,23 +104,6 @@ impl Families {
     /// If a family has no samples, which does not happen for families made here.
     pub fn text(&self) -> prometheus::Result<String> {
         TextEncoder::new().encode_to_string(&self.0)
-    }
-
-    /// Adds a sample to the family with this name.
-    fn sample(&mut self, name: &str, help: &str, kind: MetricType, labels: &Labels) -> &mut Metric {
-        let known = self.0.iter().position(|family| family.name() == name);
-        let index = known.unwrap_or_else(|| {
-            let mut family = MetricFamily::default();
-            family.set_name(name.to_owned());
-            family.set_help(help.to_owned());
-            family.set_field_type(kind);
-            self.0.push(family);
-            self.0.len() - 1
-        });
-        let metrics = self.0[index].mut_metric();
-        metrics.push(Metric::from_label(labels.iter().map(pair).collect()));
-        let last = metrics.len() - 1;
-        &mut metrics[last]
     }
 }
 
@@ -102,24 +127,37 @@ mod tests {
     #[test]
     fn samples_of_a_family_are_grouped() {
         let mut families = Families::default();
-        for (point, packets) in [("a", 3), ("b", 4)] {
-            let labels = [("point", point.to_owned())];
-            families.counter("x_packets_total", "Packets.", &labels, packets);
-            families.seconds("x_error_seconds", "Bound.", &labels, 1_500);
+        for (source, steps) in [("a", 3_u64), ("b", 4)] {
+            let labels = [("source", source.to_owned())];
+            families.add("wirestamp_clock_steps_total", &labels, steps);
+            families.add("wirestamp_clock_error_seconds", &labels, seconds(1_500));
         }
         assert_eq!(
             families.text().unwrap(),
-            "# HELP x_packets_total Packets.\n# TYPE x_packets_total counter\n\
-             x_packets_total{point=\"a\"} 3\nx_packets_total{point=\"b\"} 4\n\
-             # HELP x_error_seconds Bound.\n# TYPE x_error_seconds gauge\n\
-             x_error_seconds{point=\"a\"} 0.0000015\nx_error_seconds{point=\"b\"} 0.0000015\n"
+            "# HELP wirestamp_clock_steps_total Steps of the system clock and disruptions of the counter.\n\
+             # TYPE wirestamp_clock_steps_total counter\n\
+             wirestamp_clock_steps_total{source=\"a\"} 3\nwirestamp_clock_steps_total{source=\"b\"} 4\n\
+             # HELP wirestamp_clock_error_seconds Error bound of a raw stamp taken now, against system time.\n\
+             # TYPE wirestamp_clock_error_seconds gauge\n\
+             wirestamp_clock_error_seconds{source=\"a\"} 0.0000015\n\
+             wirestamp_clock_error_seconds{source=\"b\"} 0.0000015\n"
         );
+    }
+
+    #[test]
+    fn table_of_metrics_is_valid() {
+        let rows = METRICS.lines().filter(|line| line.starts_with("| `")).count();
+        assert_eq!(DESCRIPTIONS.len(), rows);
+        for (name, (kind, help)) in &*DESCRIPTIONS {
+            assert_eq!(name.ends_with("_total"), *kind == MetricType::COUNTER, "{name}");
+            assert!(name.starts_with("wirestamp_") && help.ends_with('.'), "{name}: {help}");
+        }
     }
 
     #[test]
     fn label_values_are_escaped() {
         let mut families = Families::default();
-        families.info("x_info", "Facts.", &[("filter", "a\"} 7\n\\".to_owned())]);
+        families.info("x_info", &[("filter", "a\"} 7\n\\".to_owned())]);
         let text = families.text().unwrap();
         assert_eq!(text.lines().last(), Some(r#"x_info{filter="a\"} 7\n\\"} 1"#));
     }

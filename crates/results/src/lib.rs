@@ -24,5 +24,5 @@ mod parquet;
 mod table;
 
 pub use error::Error;
-pub use families::{Families, Labels, TEXT, seconds};
+pub use families::{Families, Labels, TEXT, Value, help, seconds};
 pub use table::{Field, Table};

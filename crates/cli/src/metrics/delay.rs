@@ -9,7 +9,7 @@ use prometheus::{Histogram, HistogramOpts};
 use wirestamp_capture::Capture;
 use wirestamp_clock::ClockService;
 use wirestamp_metrics::{Counts, Outcome, Quality};
-use wirestamp_results::{Families, seconds};
+use wirestamp_results::{Families, help, seconds};
 use wirestamp_session::LiveFigures;
 
 use super::Endpoint;
@@ -54,12 +54,7 @@ impl Exported {
         let (shown, clock) = (Arc::clone(&live), Arc::clone(clock));
         endpoint.serve(output, move |families| {
             shown.collect(families);
-            families.gauge(
-                "wirestamp_delay_sample_share",
-                "The share of all packets that is measured, 0 to 1.",
-                &[],
-                share,
-            );
+            families.add("wirestamp_delay_sample_share", &[], share);
             taps.iter().for_each(|tap| tap.collect(families));
             calibration(families, &clock.status());
         })?;
@@ -88,68 +83,28 @@ struct LiveDelay {
     delays: Histogram,
 }
 
-/// A counter metric.
-struct Count {
-    name: &'static str,
-    help: &'static str,
-    /// Its point, for a metric with one series for each point.
-    point: Option<&'static str>,
-    of: fn(&Counts) -> u64,
-}
-
-const fn count(name: &'static str, help: &'static str, of: fn(&Counts) -> u64) -> Count {
-    Count { name, help, point: None, of }
-}
-
-const UNDETERMINED: Count = count(
-    "wirestamp_delay_given_up_packets_total",
-    "Packets with an undetermined outcome.",
-    |counts| counts.undetermined_sent,
-);
-
+/// The counters: parts of their names, the point of those with one series for each, and the counts.
+type Count = (&'static str, Option<&'static str>, fn(&Counts) -> u64);
 const COUNTS: [Count; 10] = [
-    count("wirestamp_delay_sent_packets_total", "Packets observed at A.", |counts| counts.sent),
-    count(
-        "wirestamp_delay_received_packets_total",
-        "Packets observed at B, with duplicates.",
-        |counts| counts.received,
-    ),
-    count("wirestamp_delay_matched_packets_total", "Packets observed at both points.", |counts| {
-        counts.matched
-    }),
-    count(
-        "wirestamp_delay_lost_packets_total",
-        "Packets observed at A and not at B within the timeout (RFC 7680).",
-        |counts| counts.lost,
-    ),
-    count(
-        "wirestamp_delay_duplicated_packets_total",
-        "Duplicates at B, without the first arrival of a packet (RFC 5560).",
-        |counts| counts.duplicated,
-    ),
-    count(
-        "wirestamp_delay_reordered_packets_total",
-        "Packets that arrived after a packet of their flow that was sent later (RFC 4737).",
-        |counts| counts.reordered,
-    ),
-    count("wirestamp_delay_unexpected_packets_total", "Packets observed at B only.", |counts| {
-        counts.unexpected
-    }),
-    count(
-        "wirestamp_delay_identical_packets_total",
-        "Packets at A that are identical to an earlier one.",
-        |counts| counts.identical,
-    ),
-    Count { point: Some("a"), ..UNDETERMINED },
-    Count { point: Some("b"), of: |counts| counts.undetermined_received, ..UNDETERMINED },
+    ("sent", None, |counts| counts.sent),
+    ("received", None, |counts| counts.received),
+    ("matched", None, |counts| counts.matched),
+    ("lost", None, |counts| counts.lost),
+    ("duplicated", None, |counts| counts.duplicated),
+    ("reordered", None, |counts| counts.reordered),
+    ("unexpected", None, |counts| counts.unexpected),
+    ("identical", None, |counts| counts.identical),
+    ("given_up", Some("a"), |counts| counts.undetermined_sent),
+    ("given_up", Some("b"), |counts| counts.undetermined_received),
 ];
+
+/// The histogram of delays.
+const DELAYS: &str = "wirestamp_delay_one_way_seconds";
 
 impl LiveDelay {
     /// Empty figures.
     fn new() -> anyhow::Result<Self> {
-        let help = "One-way delays from A to B (RFC 7679); negative ones are clock errors.";
-        let options =
-            HistogramOpts::new("wirestamp_delay_one_way_seconds", help).buckets(buckets());
+        let options = HistogramOpts::new(DELAYS, help(DELAYS)).buckets(buckets());
         Ok(Self {
             counts: [const { AtomicU64::new(0) }; COUNTS.len()],
             clock_error_ns: AtomicI64::new(0),
@@ -161,8 +116,8 @@ impl LiveDelay {
         if let Outcome::Matched { delay, .. } = outcome {
             self.delays.observe(seconds(delay.as_nanos()));
         }
-        for (shown, count) in self.counts.iter().zip(&COUNTS) {
-            shown.store((count.of)(total.counts()), Ordering::Relaxed);
+        for (shown, (_, _, count)) in self.counts.iter().zip(&COUNTS) {
+            shown.store(count(total.counts()), Ordering::Relaxed);
         }
         if let Some(error) = total.clock_error() {
             self.clock_error_ns.store(error.max.as_nanos(), Ordering::Relaxed);
@@ -171,18 +126,15 @@ impl LiveDelay {
 
     /// Adds the metrics to a scrape.
     fn collect(&self, families: &mut Families) {
-        for (shown, &Count { name, help, point, .. }) in self.counts.iter().zip(&COUNTS) {
+        for (shown, (name, point, _)) in self.counts.iter().zip(COUNTS) {
+            let name = format!("wirestamp_delay_{name}_packets_total");
             let labels = point.map(|point| ("point", point.to_owned()));
-            families.counter(name, help, labels.as_slice(), shown.load(Ordering::Relaxed));
+            families.add(&name, labels.as_slice(), shown.load(Ordering::Relaxed));
         }
         families.extend(self.delays.collect());
         if self.delays.get_sample_count() > 0 {
-            families.seconds(
-                "wirestamp_delay_clock_error_seconds",
-                "Max error bound of a delay so far, because of the clocks.",
-                &[],
-                self.clock_error_ns.load(Ordering::Relaxed),
-            );
+            let error = seconds(self.clock_error_ns.load(Ordering::Relaxed));
+            families.add("wirestamp_delay_clock_error_seconds", &[], error);
         }
     }
 }
@@ -257,9 +209,9 @@ mod tests {
             undetermined_sent: 9,
             undetermined_received: 10,
         };
-        let shown = COUNTS.map(|count| (count.of)(&counts));
+        let shown = COUNTS.map(|(_, _, count)| count(&counts));
         assert_eq!(shown, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
-        assert!(COUNTS.iter().map(|count| (count.name, count.point)).is_sorted_by(|a, b| a != b));
+        assert!(COUNTS.iter().map(|(name, point, _)| (name, point)).is_sorted_by(|a, b| a != b));
     }
 
     #[test]

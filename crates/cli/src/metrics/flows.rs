@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use wirestamp_capture::Capture;
 use wirestamp_clock::ClockService;
 use wirestamp_metrics::flow::FlowReport;
-use wirestamp_results::{Families, Labels};
+use wirestamp_results::{Families, Labels, seconds};
 use wirestamp_session::LiveFigures;
 use wirestamp_session::flows::SharedFlows;
 
@@ -14,7 +14,7 @@ use super::{Endpoint, capture};
 use crate::output::Output;
 
 /// Number of exported flows, worst first: each has its own series in Prometheus, and the number of flows
-/// is unbounded.
+/// is unbounded. `metrics.md` states the number.
 const MAX_FLOWS: usize = 20;
 
 /// Scrapes within this time get the same flows, to bound their load on the capture.
@@ -60,13 +60,8 @@ impl FlowSnapshot {
 
     fn collect(&self, families: &mut Families) {
         let kept = u32::try_from(self.kept).map_or(f64::INFINITY, f64::from);
-        families.gauge("wirestamp_flows", "Flows and RTP streams in memory.", &[], kept);
-        families.counter(
-            "wirestamp_flows_given_up_total",
-            "Flows evicted for new ones.",
-            &[],
-            self.evicted,
-        );
+        families.add("wirestamp_flows", &[], kept);
+        families.add("wirestamp_flows_given_up_total", &[], self.evicted);
         self.worst.iter().for_each(|report| flow(families, report, &labels(report)));
     }
 }
@@ -89,28 +84,20 @@ fn labels(report: &FlowReport) -> Vec<(&'static str, String)> {
 /// Adds one of the worst flows.
 fn flow(families: &mut Families, report: &FlowReport, labels: &Labels) {
     let FlowReport { packets, bytes, rtp, tcp, .. } = report;
-    let worst = |what: &str| format!("{what} Only for the {MAX_FLOWS} worst flows.");
-    let help = worst("Packets of a flow.");
-    families.counter("wirestamp_flow_packets_total", &help, labels, *packets);
-    let help = worst("Bytes of a flow on the wire, with link headers.");
-    families.counter("wirestamp_flow_bytes_total", &help, labels, *bytes);
+    families.add("wirestamp_flow_packets_total", labels, *packets);
+    families.add("wirestamp_flow_bytes_total", labels, *bytes);
     if let Some(lost) = report.lost {
-        let help = worst("Lost RTP packets, or retransmitted TCP segments.");
-        families.counter("wirestamp_flow_lost_packets_total", &help, labels, lost);
+        families.add("wirestamp_flow_lost_packets_total", labels, lost);
     }
     if let Some(round_trip) = tcp.and_then(|tcp| tcp.rtt_ns) {
-        let help = worst("Median round-trip time from here to the receiver.");
-        families.seconds("wirestamp_flow_round_trip_seconds", &help, labels, round_trip.p50);
+        families.add("wirestamp_flow_round_trip_seconds", labels, seconds(round_trip.p50));
     }
     let Some(rtp) = rtp else { return };
     if let Some(jitter) = rtp.jitter_ms {
-        let help = worst("The interarrival jitter of RTP (RFC 3550).");
-        families.gauge("wirestamp_flow_jitter_seconds", &help, labels, jitter / 1e3);
+        families.add("wirestamp_flow_jitter_seconds", labels, jitter / 1e3);
     }
     if let (Some(mos), Some(r_factor)) = (rtp.mos, rtp.r_factor) {
-        let help = worst("Conversational MOS, 1 to 4.5 (ITU-T G.107).");
-        families.gauge("wirestamp_flow_mos", &help, labels, mos);
-        let help = worst("The R-factor of the MOS, 0 to 100 (ITU-T G.107).");
-        families.gauge("wirestamp_flow_r_factor", &help, labels, r_factor);
+        families.add("wirestamp_flow_mos", labels, mos);
+        families.add("wirestamp_flow_r_factor", labels, r_factor);
     }
 }

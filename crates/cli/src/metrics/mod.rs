@@ -47,7 +47,7 @@ impl Endpoint {
         server::serve(listener, move || {
             let mut families = Families::default();
             let version = [("version", env!("CARGO_PKG_VERSION").to_owned())];
-            families.info("wirestamp_build_info", "The version of Wirestamp.", &version);
+            families.info("wirestamp_build_info", &version);
             collect(&mut families);
             families.text().map_err(|error| error.to_string())
         })

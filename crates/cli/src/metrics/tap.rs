@@ -46,75 +46,32 @@ fn set_up(families: &mut Families, labels: &Labels, facts: &Facts) {
     let Facts { method, stamp, taken, clock, .. } = facts;
     let facts = [("method", *method), ("stamp", stamp), ("taken", taken), ("clock", clock)];
     let facts = facts.map(|(name, value)| (name, value.to_owned()));
-    families.info(
-        "wirestamp_capture_info",
-        "Capture method, stamp source, place of the stamp and clock.",
-        &[labels, &facts].concat(),
-    );
+    families.info("wirestamp_capture_info", &[labels, &facts].concat());
 }
 
 /// Adds the ledger.
 fn account(families: &mut Families, labels: &Labels, ledger: &Ledger) {
-    let mut line = |name: &str, help: &str, packets: u64| {
-        families.counter(&format!("wirestamp_capture_{name}_total"), help, labels, packets);
+    let mut add = |name: &str, packets: u64| {
+        families.add(&format!("wirestamp_capture_{name}_total"), labels, packets);
     };
-    line("seen_packets", "Packets that reached the receiver, counted by the kernel.", ledger.seen);
-    line(
-        "interface_dropped_packets",
-        "Packets that the interface dropped, for any receiver.",
-        ledger.interface_dropped,
-    );
-    line(
-        "kernel_dropped_packets",
-        "Packets lost because the ring or queue between the kernel and the capture was full.",
-        ledger.kernel_dropped,
-    );
-    line(
-        "consumer_dropped_packets",
-        "Packets lost because they could not be written.",
-        ledger.consumer_dropped,
-    );
-    line("filtered_packets", "Packets rejected by the filter after the kernel.", ledger.filtered);
-    line("surplus_packets", "Packets after the requested count.", ledger.surplus);
-    line(
-        "fill_ring_empty_packets",
-        "Packets dropped by the kernel because the AF_XDP fill ring was empty.",
-        ledger.fill_ring_empty,
-    );
-    line("late_stamps", "Stamps taken later than requested.", ledger.stamped_late);
-    line(
-        "out_of_order_packets",
-        "Packets that arrived after a packet with a later stamp.",
-        ledger.out_of_order,
-    );
+    add("seen_packets", ledger.seen);
+    add("interface_dropped_packets", ledger.interface_dropped);
+    add("kernel_dropped_packets", ledger.kernel_dropped);
+    add("consumer_dropped_packets", ledger.consumer_dropped);
+    add("filtered_packets", ledger.filtered);
+    add("surplus_packets", ledger.surplus);
+    add("fill_ring_empty_packets", ledger.fill_ring_empty);
+    add("late_stamps", ledger.stamped_late);
+    add("out_of_order_packets", ledger.out_of_order);
 }
 
 fn captured(families: &mut Families, labels: &Labels, glance: &Glance) {
-    families.counter(
-        "wirestamp_capture_packets_total",
-        "Packets captured.",
-        labels,
-        glance.packets,
-    );
-    families.counter(
-        "wirestamp_capture_bytes_total",
-        "Bytes on the wire, without check sequences, of the packets captured.",
-        labels,
-        glance.bytes,
-    );
+    families.add("wirestamp_capture_packets_total", labels, glance.packets);
+    families.add("wirestamp_capture_bytes_total", labels, glance.bytes);
     let Some((time, error)) = glance.newest else { return };
-    families.gauge(
-        "wirestamp_capture_last_packet_timestamp_seconds",
-        "Stamp of the newest packet.",
-        labels,
-        seconds(time.as_nanos()),
-    );
-    families.seconds(
-        "wirestamp_capture_stamp_error_seconds",
-        "Error bound of the newest packet's stamp, against system time.",
-        labels,
-        error.as_nanos(),
-    );
+    let [time, error] = [time.as_nanos(), error.as_nanos()].map(seconds);
+    families.add("wirestamp_capture_last_packet_timestamp_seconds", labels, time);
+    families.add("wirestamp_capture_stamp_error_seconds", labels, error);
 }
 
 #[cfg(test)]

@@ -85,7 +85,12 @@ fn collect(at: &str, value: &Value, objects: &mut BTreeMap<String, BTreeSet<Stri
     }
 }
 
-/// Families of metrics in a scrape, with their types.
+/// Families of metrics in a scrape, with their types. Each has a help text.
 fn families(scrape: &str) -> impl Iterator<Item = &str> {
-    scrape.lines().filter_map(|line| line.strip_prefix("# TYPE "))
+    let families = scrape.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    families.inspect(|family| {
+        let (name, _) = family.split_once(' ').unwrap();
+        let has_help = |line: &str| line.starts_with(&format!("# HELP {name} "));
+        assert!(scrape.lines().any(has_help), "{name} is not in crates/results/metrics.md");
+    })
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use tracing::warn;
 use wirestamp_clock::Span;
-use wirestamp_results::Families;
+use wirestamp_metrics::numeric::count_to_f64;
+use wirestamp_results::{Families, seconds};
 
 use super::health::{ClockOffset, ProbeHealth};
 use super::probe_registry::ProbeRegistry;
@@ -70,26 +71,10 @@ pub(super) fn show(probe: &Name, health: &ProbeHealth, tasks: &Tasks, families: 
             ("other", other.to_string()),
             ("task", entered.task.name.to_string()),
         ];
-        #[expect(clippy::cast_precision_loss, reason = "Prometheus has floats; exact to 2^53")]
-        let [ahead, bound] = [offset.ahead_ns as f64, offset.bound_ns as f64];
-        families.gauge(
-            "wirestamp_probe_clock_offset_seconds",
-            "How far the clock of the reflecting probe is ahead, measured with test packets.",
-            &labels,
-            ahead / 1e9,
-        );
-        families.gauge(
-            "wirestamp_probe_clock_offset_error_seconds",
-            "Max error of the offset: half of the round trip.",
-            &labels,
-            bound / 1e9,
-        );
-        families.gauge(
-            "wirestamp_probe_clocks_contradicted",
-            "Whether the two clocks differ by more than the errors that they state.",
-            &labels,
-            f64::from(u8::from(offset.contradicts)),
-        );
+        let (ahead, bound) = (seconds(offset.ahead_ns), count_to_f64(offset.bound_ns) / 1e9);
+        families.add("wirestamp_probe_clock_offset_seconds", &labels, ahead);
+        families.add("wirestamp_probe_clock_offset_error_seconds", &labels, bound);
+        families.add("wirestamp_probe_clocks_contradicted", &labels, offset.contradicts);
     }
 }
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use wirestamp_metrics::numeric::count_to_f64;
 use wirestamp_results::Families;
 
 use super::totals::unless_away;
-use super::values::float;
 use crate::Name;
 use crate::collector::Sum;
 use crate::controller::sources::{QueryError, Sources};
@@ -57,28 +57,15 @@ pub(super) fn show(
 
 fn show_sum(task: &Name, sum: &Sum, families: &mut Families) {
     let labels = [("task", task.to_string())];
-    for (name, help, count) in [
-        ("packets", "Packets at the point of a counting task.", sum.packets),
-        ("bytes", "Bytes on the wire at the point, including link headers.", sum.bytes),
-        ("missed_packets", "Packets that the capture lost at the point.", sum.missed),
-    ] {
-        families.counter(&format!("wirestamp_task_{name}_total"), help, &labels, count);
-    }
-    families.seconds_total(
-        "wirestamp_task_watched_seconds_total",
-        "Time for which the point was observed.",
-        &labels,
-        sum.watched_ns,
-    );
+    families.add("wirestamp_task_packets_total", &labels, sum.packets);
+    families.add("wirestamp_task_bytes_total", &labels, sum.bytes);
+    families.add("wirestamp_task_missed_packets_total", &labels, sum.missed);
+    let watched = count_to_f64(sum.watched_ns) / 1e9;
+    families.add("wirestamp_task_watched_seconds_total", &labels, watched);
 }
 
 fn show_flows(task: &Name, flows: u64, families: &mut Families) {
-    families.gauge(
-        "wirestamp_task_flows",
-        "Stored flows, at most 100,000.",
-        &[("task", task.to_string())],
-        float(flows),
-    );
+    families.add("wirestamp_task_flows", &[("task", task.to_string())], flows);
 }
 
 #[cfg(test)]

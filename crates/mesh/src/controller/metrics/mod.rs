@@ -6,7 +6,6 @@
 mod counted;
 mod probes;
 pub(super) mod totals;
-mod values;
 mod window;
 
 use axum::extract::State;
@@ -15,7 +14,6 @@ use axum::response::IntoResponse;
 use wirestamp_results::{Families, TEXT};
 
 use self::probes::{show_probe, show_rejected};
-use self::values::truth;
 use super::api::{Api, Reader};
 use super::clocks;
 use super::error_response::{ApiError, CommonErrors, ErrorBody};
@@ -33,7 +31,7 @@ pub(super) async fn scrape(
     let tasks = api.plan.subscribe().borrow().clone();
     let mut families = Families::default();
     let version = [("version", env!("CARGO_PKG_VERSION").to_owned())];
-    families.info("wirestamp_build_info", "The version of Wirestamp.", &version);
+    families.info("wirestamp_build_info", &version);
     let totals = api.totals.catch_up(&tasks, &api.sources);
     // Concurrent, so that the timeouts do not add up.
     let (last, counted) = tokio::join!(totals, counted::ask(&tasks, &api.sources));
@@ -42,12 +40,7 @@ pub(super) async fn scrape(
     counted::show(counted, &tasks, &mut families)?;
     add_exporter_stats(&api.sources.exporter_stats().counts(), &mut families);
     for (name, attends) in api.placement.collectors() {
-        families.gauge(
-            "wirestamp_collector_up",
-            "Whether the collector is connected to the controller. The controller's own collector is not listed.",
-            &[("collector", name.to_string())],
-            truth(attends),
-        );
+        families.add("wirestamp_collector_up", &[("collector", name.to_string())], attends);
     }
     for (name, attending) in api.probes.all() {
         show_probe(&name, &attending, &mut families);
@@ -63,12 +56,7 @@ pub(super) async fn scrape(
 /// Records from foreign exporters, if the collector listens for them.
 fn add_exporter_stats(exporter_stats: &[(&str, u64)], families: &mut Families) {
     for (what, count) in exporter_stats {
-        families.counter(
-            "wirestamp_digests_total",
-            "IPFIX records received from foreign exporters, by outcome.",
-            &[("what", (*what).to_owned())],
-            *count,
-        );
+        families.add("wirestamp_digests_total", &[("what", (*what).to_owned())], *count);
     }
 }
 

@@ -7,7 +7,7 @@ use tokio::sync::Mutex;
 use tracing::debug;
 use wirestamp_results::Families;
 
-use super::window::{COUNTS, Count, show_window};
+use super::window::{COUNTS, show_window};
 use crate::Name;
 use crate::collector::{Measured, ResultRange, Step};
 use crate::controller::sources::{QueryError, Sources};
@@ -94,8 +94,8 @@ impl Total {
     /// Adds the next results, in order of time. Returns whether there were any.
     pub(super) fn add(&mut self, measured: Vec<Measured>) -> bool {
         for it in &measured {
-            for (total, count) in self.counts.iter_mut().zip(&COUNTS) {
-                *total += (count.of)(&it.counts);
+            for (total, (_, count)) in self.counts.iter_mut().zip(&COUNTS) {
+                *total += count(&it.counts);
             }
         }
         let Some(newest) = measured.into_iter().next_back() else { return false };
@@ -106,9 +106,8 @@ impl Total {
 
     pub(super) fn show(&self, task: &Name, families: &mut Families) {
         let labels = [("task", task.to_string())];
-        for (total, Count { name, help, .. }) in self.counts.iter().zip(&COUNTS) {
-            let name = format!("wirestamp_task_{name}_packets_total");
-            families.counter(&name, &format!("{help}."), &labels, *total);
+        for (total, (name, _)) in self.counts.iter().zip(&COUNTS) {
+            families.add(&format!("wirestamp_task_{name}_packets_total"), &labels, *total);
         }
         if let Some(newest) = &self.newest {
             show_window(newest, &labels, families);
