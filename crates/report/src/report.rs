@@ -78,6 +78,15 @@ pub struct Check {
     pub how: String,
 }
 
+impl Check {
+    /// A check that holds if both values are equal.
+    #[must_use]
+    pub fn exact(what: impl Into<String>, truth: String, measured: String, how: String) -> Self {
+        let holds = truth == measured;
+        Self { what: what.into(), truth, measured, within_percent: None, holds, how }
+    }
+}
+
 /// Packet ledger of one observation point.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Ledger {

@@ -10,8 +10,8 @@ use wirestamp_lab::PathLab;
 use super::recorder::Recorder;
 use super::result::{DemoResult, Options, Progress};
 use super::run::{Measured, Run, Traffic};
+use super::tcpdump::TcpdumpPair;
 use super::truth::Truth;
-use super::witness::Witness;
 use super::{bed, present};
 
 /// Runs the demo until everything is sent or `stop` is requested, and writes the report.
@@ -29,21 +29,21 @@ pub(super) fn measure(
     progress(Progress::Step("building the path"));
     let clock = ClockService::start(Counter::select()).context("cannot calibrate the counter")?;
     let lab = PathLab::new(&bed::impairments())?;
-    let witness = Witness::start(&lab, &options.folder)?;
+    let tcpdump = TcpdumpPair::start(&lab, &options.folder)?;
     let run = Run::new(options, &clock, &lab);
 
     let mut recorder = Recorder::default();
     let Measured { traffic, taps, mut notes } = run.measure(stop, &mut recorder, progress)?;
 
     progress(Progress::Step("comparing with the truth"));
-    let witness = witness.map(Witness::finish).transpose()?;
+    let tcpdump = tcpdump.map(TcpdumpPair::finish).transpose()?;
     let truth = Truth {
         sent: &traffic.sent,
         arrived: &traffic.arrived,
         bottleneck: lab.bottleneck()?,
         copies: lab.duplicated()?,
         path: &lab.impairments,
-        witness: witness.as_ref(),
+        tcpdump: tcpdump.as_ref(),
     };
     let checks = truth.checks(&recorder, &taps);
     notes.extend(missing(&truth, &traffic));
@@ -59,7 +59,7 @@ fn missing(truth: &Truth<'_>, traffic: &Traffic) -> impl Iterator<Item = String>
     let when = |holds: bool, note: &str| holds.then(|| note.to_owned());
     let missing = [
         when(
-            truth.witness.is_none(),
+            truth.tcpdump.is_none(),
             "tcpdump is missing, so there is no reference measurement of the delay; `make setup` installs it",
         ),
         when(

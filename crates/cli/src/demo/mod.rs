@@ -7,8 +7,8 @@ mod present;
 mod recorder;
 mod result;
 mod run;
+mod tcpdump;
 mod truth;
-mod witness;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
     bar.finish_and_clear();
     let result = result?;
     output.result(&result, text)?;
-    Ok(if result.is_true() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if result.agrees() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn text(result: &DemoResult) -> String {

@@ -72,9 +72,9 @@ pub(super) struct StreamResult {
 }
 
 impl DemoResult {
-    /// Whether everything that was compared with the truth agrees with it.
+    /// Whether all checks hold.
     #[must_use]
-    pub(super) fn is_true(&self) -> bool {
+    pub(super) fn agrees(&self) -> bool {
         self.checks.iter().all(|check| check.holds)
     }
 }

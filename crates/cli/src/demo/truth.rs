@@ -8,12 +8,12 @@ use wirestamp_traffic::{SendReport, SinkReport, StreamArrivals};
 use super::bed::{ROLES, full_frame, full_queue};
 use super::recorder::Recorder;
 use super::result::millis;
-use super::witness::Testimony;
+use super::tcpdump::TcpdumpResult;
 use wirestamp_report::Check;
 use wirestamp_session::TapReport;
 
 /// Max difference of the mean delay from tcpdump's.
-const WITNESS_PERCENT: f64 = 2.0;
+const MEAN_PERCENT: f64 = 2.0;
 /// Max difference of the max delay from the full queue's: packets do not fill the queue to the byte, and the token
 /// bucket lets some leave at once.
 const QUEUE_PERCENT: f64 = 10.0;
@@ -31,7 +31,7 @@ pub(super) struct Truth<'a> {
     /// Configured impairments of the path.
     pub(super) path: &'a Impairments,
     /// Measurement by tcpdump.
-    pub(super) witness: Option<&'a Testimony>,
+    pub(super) tcpdump: Option<&'a TcpdumpResult>,
 }
 
 impl Truth<'_> {
@@ -72,14 +72,13 @@ impl Truth<'_> {
         ];
         if self.queue_was_full() {
             checks.extend(self.longest(&found.total));
-            checks.extend(self.witness(&found.total));
+            checks.extend(self.mean(&found.total));
         }
         checks
     }
 
-    /// Whether the bottleneck has queued up to its limit. A run that was over before that has no
-    /// delays but those of the machine itself, some tens of microseconds, of which 2 % is nothing
-    /// that two programs on one machine could agree on.
+    /// Whether the bottleneck's queue reached its limit. A shorter run has only the delays of the machine
+    /// itself, some tens of microseconds: two programs do not agree on them within 2 %.
     pub(super) fn queue_was_full(&self) -> bool {
         self.bottleneck.dropped_packets > 0
     }
@@ -100,49 +99,33 @@ impl Truth<'_> {
             .collect();
         let measured: Vec<u64> =
             found.streams.iter().map(|stream| measured(stream.quality.counts())).collect();
-        Check {
-            what: format!("{what}: {}", ROLES.map(|role| role.short).join(", ")),
-            truth: join(&truth),
-            measured: join(&measured),
-            within_percent: None,
-            holds: truth == measured,
-            how: format!("{how}; equal to the packet"),
-        }
+        let what = format!("{what}: {}", ROLES.map(|role| role.short).join(", "));
+        Check::exact(what, join(&truth), join(&measured), format!("{how}; equal to the packet"))
     }
 
     fn drops(&self, found: &Counts) -> Check {
         let truth = self.bottleneck.dropped_packets;
         let measured = (found.sent + self.copies).saturating_sub(found.received);
-        Check {
-            what: "Packets dropped by the bottleneck, including duplicates".into(),
-            truth: truth.to_string(),
-            measured: measured.to_string(),
-            within_percent: None,
-            holds: truth == measured,
-            how: "the queue's own counter; equal to the packet".into(),
-        }
+        let what = "Packets dropped by the bottleneck, including duplicates";
+        let how = "the queue's own counter; equal to the packet".to_owned();
+        Check::exact(what, truth.to_string(), measured.to_string(), how)
     }
 
     fn sockets(&self) -> Check {
         let complete = self.arrived.iter().all(SinkReport::is_complete);
         let dropped: u32 = self.arrived.iter().map(|report| report.dropped).sum();
-        Check {
-            what: "Packets dropped by the receiving sockets".into(),
-            truth: "0".into(),
-            measured: dropped.to_string(),
-            within_percent: None,
-            holds: complete,
-            how: "must be 0, because the counts above are the reference".into(),
-        }
+        let how = "must be 0, because the counts above are the reference".to_owned();
+        let what = "Packets dropped by the receiving sockets";
+        Check { holds: complete, ..Check::exact(what, "0".into(), dropped.to_string(), how) }
     }
 
     /// When the machine stalls, packets stay in the queue for longer; only tcpdump shows it.
     fn longest(&self, found: &Quality) -> Option<Check> {
         let longest = millis(found.delay().summary()?.max);
         let full = millis(full_queue(self.path).as_nanos());
-        let stood_still = self.witness.map_or(Span::ZERO, |w| w.stood_still(full_frame(self.path)));
-        let stood_still = millis(stood_still.as_nanos());
-        let truth = full + stood_still;
+        let stalled = self.tcpdump.map_or(Span::ZERO, |it| it.stalled(full_frame(self.path)));
+        let stalled = millis(stalled.as_nanos());
+        let truth = full + stalled;
         Some(Check {
             what: "Max delay".into(),
             truth: format!("{truth:.1} ms"),
@@ -150,22 +133,22 @@ impl Truth<'_> {
             within_percent: Some(QUEUE_PERCENT),
             holds: percent_off(longest, truth) <= QUEUE_PERCENT,
             how: format!(
-                "the full queue at the bottleneck's rate, {full:.1} ms, and {stood_still:.1} ms in which \
+                "the full queue at the bottleneck's rate, {full:.1} ms, and {stalled:.1} ms in which \
                  tcpdump saw nothing leave it"
             ),
         })
     }
 
-    fn witness(&self, found: &Quality) -> Option<Check> {
-        let theirs = self.witness?.quality.delay().summary()?;
+    fn mean(&self, found: &Quality) -> Option<Check> {
+        let theirs = self.tcpdump?.quality.delay().summary()?;
         let ours = found.delay().summary()?;
         let off = percent_off(ours.mean, theirs.mean);
         Some(Check {
             what: "Mean one-way delay".into(),
             truth: format!("{:.4} ms over {} packets", theirs.mean / 1e6, theirs.count),
             measured: format!("{:.4} ms over {} packets", ours.mean / 1e6, ours.count),
-            within_percent: Some(WITNESS_PERCENT),
-            holds: off <= WITNESS_PERCENT,
+            within_percent: Some(MEAN_PERCENT),
+            holds: off <= MEAN_PERCENT,
             how: format!(
                 "tcpdump with the kernel's stamps at both taps; they differ by {off:.2} %"
             ),
@@ -175,15 +158,11 @@ impl Truth<'_> {
 
 fn captures(taps: &[TapReport]) -> Check {
     let lost: Vec<_> = taps.iter().map(|tap| tap.ledger.lost()).collect();
-    Check {
-        what: "Packets lost by the captures: tap A, tap B".into(),
-        truth: join(&vec![0; taps.len()]),
-        measured: join(&lost),
-        within_percent: None,
-        holds: taps.iter().all(|tap| tap.balanced && tap.ledger.lost() == 0),
-        how: "must be 0, so that capture loss is not counted as network loss; the ledgers must balance"
-            .into(),
-    }
+    let what = "Packets lost by the captures: tap A, tap B";
+    let how =
+        "must be 0, so that capture loss is not counted as network loss; the ledgers must balance";
+    let holds = taps.iter().all(|tap| tap.balanced && tap.ledger.lost() == 0);
+    Check { holds, ..Check::exact(what, join(&vec![0; taps.len()]), join(&lost), how.to_owned()) }
 }
 
 fn join(values: &[u64]) -> String {

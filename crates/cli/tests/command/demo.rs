@@ -110,7 +110,7 @@ fn failed_demo_leaves_no_tcpdump() {
     let output = run(&["demo", "--duration", "1", "-o", folder.path().to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1));
     let left = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
-    let left: Vec<_> = left.filter(|name| name.to_string_lossy().contains("witness")).collect();
+    let left: Vec<_> = left.filter(|name| name.to_string_lossy().contains("tcpdump")).collect();
     assert!(left.is_empty(), "{left:?}");
 }
 

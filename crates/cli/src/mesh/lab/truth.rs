@@ -86,7 +86,7 @@ impl Reference {
         });
         let measured = found.tasks.iter().map(|task| measured(&task.counts));
         let what = format!("{what}: {}", TASKS.map(|(name, _)| name).join(", "));
-        compared(what, join(truth), join(measured), how)
+        Check::exact(what, join(truth), join(measured), format!("{how}; exact"))
     }
 
     fn sockets(&self) -> Check {
@@ -132,13 +132,7 @@ fn first(first_delay: Duration) -> Check {
 }
 
 fn equal(what: &str, truth: u64, measured: u64, how: &str) -> Check {
-    compared(what.into(), truth.to_string(), measured.to_string(), how)
-}
-
-fn compared(what: String, truth: String, measured: String, how: &str) -> Check {
-    let holds = truth == measured;
-    let how = format!("{how}; exact");
-    Check { what, truth, measured, within_percent: None, holds, how }
+    Check::exact(what, truth.to_string(), measured.to_string(), format!("{how}; exact"))
 }
 
 fn join(values: impl Iterator<Item = u64>) -> String {

@@ -16,22 +16,22 @@ use wirestamp_metrics::{Outcome, Quality};
 use wirestamp_session::{Terms, compare};
 
 /// Two tcpdumps that are listening.
-pub(super) struct Witness {
+pub(super) struct TcpdumpPair {
     taps: [Tcpdump; 2],
 }
 
 struct Tcpdump {
     child: Child,
-    said: BufReader<ChildStderr>,
+    stderr: BufReader<ChildStderr>,
     /// Removed with this, however the run ends.
     file: TempPath,
 }
 
-impl Witness {
+impl TcpdumpPair {
     /// Starts tcpdump at both taps and waits until both listen. `None` when it is not installed.
     pub(super) fn start(lab: &PathLab, folder: &Path) -> anyhow::Result<Option<Self>> {
         let start = |namespace: &Netns, tap: &str| {
-            Tcpdump::start(namespace, tap, folder.join(format!("witness-{tap}.pcap")))
+            Tcpdump::start(namespace, tap, folder.join(format!("tcpdump-{tap}.pcap")))
         };
         let Some(a) = start(lab.router(), TAP_A)? else { return Ok(None) };
         let Some(b) = start(lab.sink(), TAP_B)? else { return Ok(None) };
@@ -39,18 +39,18 @@ impl Witness {
     }
 
     /// Stops both and returns their results.
-    pub(super) fn finish(mut self) -> anyhow::Result<Testimony> {
+    pub(super) fn finish(mut self) -> anyhow::Result<TcpdumpResult> {
         self.taps.iter_mut().try_for_each(Tcpdump::finish)?;
         let [a, b] = self.taps.each_ref().map(|tap| Reader::open(&tap.file));
-        let mut testimony = Testimony::default();
-        compare(a?, b?, &Terms::default(), &mut |outcome| testimony.record(&outcome))?;
-        Ok(testimony)
+        let mut result = TcpdumpResult::default();
+        compare(a?, b?, &Terms::default(), &mut |outcome| result.record(&outcome))?;
+        Ok(result)
     }
 }
 
 /// Results of the two tcpdumps.
 #[derive(Default)]
-pub(super) struct Testimony {
+pub(super) struct TcpdumpResult {
     pub(super) quality: Quality,
     /// Stamps at tap B, duplicates included.
     arrivals: Vec<Time<Utc>>,
@@ -58,7 +58,7 @@ pub(super) struct Testimony {
     longest: Option<(Time<Utc>, Span)>,
 }
 
-impl Testimony {
+impl TcpdumpResult {
     fn record(&mut self, outcome: &Outcome) {
         self.quality.record(outcome);
         match outcome {
@@ -75,9 +75,9 @@ impl Testimony {
         }
     }
 
-    /// How much of the longest delay nothing came to tap B in, beyond the time `frame` that one
-    /// packet takes to leave: there was a packet waiting all along, so the machine stood still.
-    pub(super) fn stood_still(&self, frame: Span) -> Span {
+    /// The part of the max delay in which no packet arrived at tap B, beyond the time `frame` of sending one
+    /// packet. A packet was waiting in the queue, so the machine was stalled.
+    pub(super) fn stalled(&self, frame: Span) -> Span {
         let Some((sent, delay)) = self.longest else { return Span::ZERO };
         let waiting = sent..=sent + delay;
         let mut during: Vec<_> =
@@ -92,11 +92,11 @@ impl Testimony {
 impl Tcpdump {
     fn start(namespace: &Netns, tap: &str, file: PathBuf) -> anyhow::Result<Option<Self>> {
         let mut command = namespace.command("tcpdump");
-        // Nanoseconds, each packet at once, and a large buffer, as its manual advises against
-        // drops; `-Z root` because it could not write to a folder of root's otherwise.
+        // Nanoseconds, no batches, and a large buffer, as its manual advises against drops. Without `-Z root`
+        // it cannot write to a folder of root.
         command.args(["-n", "--time-stamp-precision=nano", "--immediate-mode", "-B", "16384"]);
         command.args(["-Z", "root", "-i", tap, "-w"]).arg(&file).arg("udp");
-        // Ctrl-C in a terminal is meant for us: tcpdump has to stay for the last packets.
+        // Ctrl-C in a terminal must not end tcpdump before the last packets.
         command.process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = match command.spawn() {
@@ -104,12 +104,12 @@ impl Tcpdump {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error).context("cannot start tcpdump"),
         };
-        let said = child.stderr.take().context("tcpdump has no standard error")?;
+        let stderr = child.stderr.take().context("tcpdump has no standard error")?;
         let file = TempPath::try_from_path(file).context("cannot read the current folder")?;
-        let mut tcpdump = Self { child, said: BufReader::new(said), file };
+        let mut tcpdump = Self { child, stderr: BufReader::new(stderr), file };
         let mut all = String::new();
         while !all.contains("listening on") {
-            if tcpdump.said.read_line(&mut all)? == 0 {
+            if tcpdump.stderr.read_line(&mut all)? == 0 {
                 bail!("tcpdump does not listen on {tap}: {}", all.trim());
             }
         }
@@ -119,10 +119,10 @@ impl Tcpdump {
     fn finish(&mut self) -> anyhow::Result<()> {
         let pid = Pid::from_child(&self.child);
         kill_process(pid, Signal::INT).context("cannot end tcpdump")?;
-        let mut last_words = String::new();
-        self.said.read_to_string(&mut last_words)?;
+        let mut summary = String::new();
+        self.stderr.read_to_string(&mut summary)?;
         self.child.wait()?;
-        let dropped = last_words
+        let dropped = summary
             .lines()
             .find_map(|line| line.strip_suffix(" packets dropped by kernel"))
             .context("tcpdump did not report its drops")?;
@@ -135,7 +135,7 @@ impl Tcpdump {
 
 impl Drop for Tcpdump {
     fn drop(&mut self) {
-        // After `finish` both calls find nothing to do; without it, the run has failed elsewhere.
+        // For a run that failed before `finish`.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
