@@ -6,8 +6,11 @@ use wirestamp_results::{Families, Labels, seconds};
 
 use crate::collector::{Measured, Spread};
 
-/// The counts of a window, and the parts of metric names that show them.
-pub(super) const COUNTS: [(&str, fn(&Counts) -> u64); 10] = [
+/// A counter: the part of its metric name, and its count.
+type Counter = (&'static str, fn(&Counts) -> u64);
+
+/// The counts of a window.
+pub(super) const COUNTS: [Counter; 10] = [
     ("sent", |it| it.sent),
     ("received", |it| it.received),
     ("matched", |it| it.matched),
