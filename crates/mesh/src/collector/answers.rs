@@ -48,24 +48,25 @@ impl Answers for AnswersService {
 impl AnswersService {
     fn rows(&self, task: u64, what: What) -> Result<Vec<String>, Status> {
         let collector = &self.collector;
+        let results = || collector.results();
         match what {
             What::Measured(range) => written(collector.measured(task, &range.try_into()?)),
-            What::Counted(range) => written(collector.counted(task, &range.try_into()?)),
+            What::Counted(range) => written(results().counted(task, &range.try_into()?)),
             What::Flows(range) => {
-                collector.flows(task, &range.try_into()?).map_err(|error| unreadable(&error))
+                results().flows(task, &range.try_into()?).map_err(|error| unreadable(&error))
             }
             What::Newest(_) => written(collector.newest(task)),
             What::SettledUntil(_) => {
                 written(collector.settled_until(task).map(|until| [until.as_nanos()]))
             }
             What::Histograms(v1::Histograms { from, until }) => {
-                written(collector.histograms(task, from..until).map(|it| [it]))
+                written(results().histograms(task, from..until).map(|it| [it]))
             }
             What::Recent(v1::Recent { from, most }) => {
                 written(collector.recent(Time::from_nanos(from), most))
             }
-            What::Sum(_) => written(collector.sum(task).map(|it| [it])),
-            What::FlowCount(_) => written(collector.flow_count(task).map(|it| [it])),
+            What::Sum(_) => written(results().sum(task).map(|it| [it])),
+            What::FlowCount(_) => written(results().flow_count(task).map(|it| [it])),
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::ops::{Range, RangeInclusive};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use thiserror::Error;
 use tokio::sync::watch;
 use tracing::{info, warn};
@@ -13,9 +14,7 @@ use wirestamp_metrics::Point;
 use wirestamp_metrics::emodel::Codec;
 
 use super::processor::Processor;
-use super::{
-    Counted, Delivery, ExporterStats, Histograms, Hour, Measured, ResultRange, Results, Sum, side,
-};
+use super::{Delivery, ExporterStats, Measured, ResultRange, Results, side};
 use crate::task::{Measure, Task, Tasks};
 use crate::{DatabaseError, Name};
 
@@ -118,65 +117,6 @@ impl Collector {
         Ok(measured.into_iter().map(|it| it.rated(codec)).collect())
     }
 
-    /// Delay histograms of a task: see [`Results::histograms`].
-    ///
-    /// # Errors
-    /// When the file cannot be read.
-    pub fn histograms(&self, task: u64, range: Range<i64>) -> Result<Histograms, DatabaseError> {
-        self.results().histograms(task, range)
-    }
-
-    /// Counted intervals of a task: see [`Results::counted`].
-    ///
-    /// # Errors
-    /// When the file cannot be read.
-    pub fn counted(&self, task: u64, range: &ResultRange) -> Result<Vec<Counted>, DatabaseError> {
-        self.results().counted(task, range)
-    }
-
-    /// Flows of a task: see [`Results::flows`].
-    ///
-    /// # Errors
-    /// When the file cannot be read.
-    pub fn flows(&self, task: u64, range: &ResultRange) -> Result<Vec<String>, DatabaseError> {
-        self.results().flows(task, range)
-    }
-
-    /// Sum of a counting task: see [`Results::sum`].
-    ///
-    /// # Errors
-    /// When the file cannot be read.
-    pub fn sum(&self, task: u64) -> Result<Sum, DatabaseError> {
-        self.results().sum(task)
-    }
-
-    /// Number of stored flows of a task: see [`Results::flow_count`].
-    ///
-    /// # Errors
-    /// When the file cannot be read.
-    pub fn flow_count(&self, task: u64) -> Result<u64, DatabaseError> {
-        self.results().flow_count(task)
-    }
-
-    /// See [`Results::next_hour`].
-    pub(super) fn next_hour(
-        &self,
-        task: u64,
-        next_results: impl FnOnce(Time<Utc>) -> Time<Utc>,
-    ) -> Result<Option<Hour>, DatabaseError> {
-        self.results().next_hour(task, next_results)
-    }
-
-    /// See [`Results::archived`].
-    pub(super) fn archived(&self, task: u64, hour: &Hour) -> Result<(), DatabaseError> {
-        self.results().archived(task, hour)
-    }
-
-    /// See [`Results::forget`].
-    pub(super) fn forget(&self, task: u64, before: Time<Utc>) -> Result<(), DatabaseError> {
-        self.results().forget(task, before)
-    }
-
     /// The newest window of a task.
     ///
     /// # Errors
@@ -237,7 +177,7 @@ impl Collector {
         let (here, behind) = (side(point), first.saturating_sub(1));
         let ongoing = loop {
             let ongoing = self.ongoing(task, entered)?;
-            let mut state = lock(&ongoing.state);
+            let mut state = ongoing.state.lock();
             if state.is_lost {
                 continue;
             }
@@ -273,9 +213,9 @@ impl Collector {
     }
 
     fn ongoing(&self, task: u64, entered: &Task) -> Result<Arc<Ongoing>, DatabaseError> {
-        let mut all = lock(&self.ongoing);
+        let mut all = self.ongoing.lock();
         // A discarded state is rebuilt from the stored results.
-        if let Some(ongoing) = all.get(&task).filter(|it| !lock(&it.state).is_lost) {
+        if let Some(ongoing) = all.get(&task).filter(|it| !it.state.lock().is_lost) {
             return Ok(Arc::clone(ongoing));
         }
         let progress = self.results().progress(task)?;
@@ -299,8 +239,9 @@ impl Collector {
         &self.tasks
     }
 
-    pub(super) fn results(&self) -> MutexGuard<'_, Results> {
-        lock(&self.results)
+    /// The stored results, locked.
+    pub fn results(&self) -> MutexGuard<'_, Results> {
+        self.results.lock()
     }
 }
 
@@ -393,13 +334,8 @@ impl Channel {
     /// The state of the task, unless the channel was superseded.
     fn state(&self) -> Result<MutexGuard<'_, State>, Refused> {
         let Ongoing { task, state, .. } = &*self.ongoing;
-        let state = lock(state);
+        let state = state.lock();
         let is_newest = state.spools[side(self.point)] == Some(self.spool);
         if is_newest && !state.is_lost { Ok(state) } else { Err(Refused::Superseded(*task)) }
     }
-}
-
-/// Data that a panicking thread left behind is discarded by `is_lost`.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

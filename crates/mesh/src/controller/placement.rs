@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use rusqlite::{Connection, Transaction, params};
 use tokio::sync::watch;
 use tracing::warn;
@@ -78,7 +78,7 @@ impl TaskPlacement {
         address: String,
         now: Timestamp,
     ) -> Result<(), DatabaseError> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.collectors.get(name).is_none_or(|known| known.address != address) {
             let query = "INSERT INTO collector VALUES (?1, ?2)
                          ON CONFLICT (name) DO UPDATE SET address = ?2";
@@ -93,7 +93,7 @@ impl TaskPlacement {
 
     /// Marks a collector that connected at `came` as disconnected, unless it has connected again.
     pub(super) fn disconnected(&self, name: &Name, came: Timestamp) {
-        if let Some(known) = self.lock().collectors.get_mut(name)
+        if let Some(known) = self.state.lock().collectors.get_mut(name)
             && known.since == Some(came)
         {
             known.since = None;
@@ -102,7 +102,7 @@ impl TaskPlacement {
 
     /// The collectors, and whether each is connected.
     pub(super) fn collectors(&self) -> Vec<(Name, bool)> {
-        let state = self.lock();
+        let state = self.state.lock();
         state.collectors.iter().map(|(name, it)| (name.clone(), it.since.is_some())).collect()
     }
 
@@ -113,7 +113,7 @@ impl TaskPlacement {
         tasks: &Tasks,
         members: &ValidCertificates,
     ) -> Result<(), DatabaseError> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.placement.contains_key(&task) {
             return Ok(());
         }
@@ -127,7 +127,7 @@ impl TaskPlacement {
 
     /// Name and address of a task's collector; none for the controller's own.
     pub(super) fn of(&self, task: u64) -> Option<(Name, String)> {
-        let state = self.lock();
+        let state = self.state.lock();
         let name = state.placement.get(&task).cloned().flatten()?;
         let address = state.collectors.get(&name)?.address.clone();
         Some((name, address))
@@ -135,7 +135,7 @@ impl TaskPlacement {
 
     /// Names and addresses of the collectors that have tasks.
     pub(super) fn addresses(&self) -> Vec<(Name, String)> {
-        let state = self.lock();
+        let state = self.state.lock();
         let placement: BTreeSet<_> = state.placement.values().flatten().collect();
         let known = state.collectors.iter().filter(|(name, _)| placement.contains(name));
         known.map(|(name, it)| (name.clone(), it.address.clone())).collect()
@@ -143,7 +143,7 @@ impl TaskPlacement {
 
     /// The tasks of a collector. Without a name: of the controller's own, including tasks that are not placed yet.
     pub(super) fn tasks_of(&self, tasks: &Tasks, collector: Option<&Name>) -> Tasks {
-        let state = self.lock();
+        let state = self.state.lock();
         let home = |task: &u64| state.placement.get(task).and_then(Option::as_ref);
         let of = |(task, entered): (&u64, &TaskRecord)| {
             (home(task) == collector).then(|| (*task, entered.clone()))
@@ -165,11 +165,6 @@ impl TaskPlacement {
             }
         }
         by_address.into_iter().map(|(collector, tasks)| Destination { collector, tasks }).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // A change is atomic, even if a thread panics.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::watch;
 use utoipa::ToSchema;
@@ -43,12 +43,12 @@ impl ProbeRegistry {
     /// All probes, also disconnected ones.
     #[must_use]
     pub fn all(&self) -> BTreeMap<Name, RegisteredProbe> {
-        self.lock().clone()
+        self.all.lock().clone()
     }
 
     /// Current or last address of a probe.
     pub(super) fn address(&self, probe: &Name) -> Option<IpAddr> {
-        self.lock().get(probe).map(|it| it.address.ip().to_canonical())
+        self.all.lock().get(probe).map(|it| it.address.ip().to_canonical())
     }
 
     /// Notified of each change.
@@ -61,7 +61,7 @@ impl ProbeRegistry {
     pub(super) fn connected(&self, probe: &Name, address: SocketAddr, now: Timestamp) {
         let attending =
             RegisteredProbe { address, since: now, last_message: now, until: None, health: None };
-        self.lock().insert(probe.clone(), attending);
+        self.all.lock().insert(probe.clone(), attending);
         self.changed.send_replace(());
     }
 
@@ -83,13 +83,9 @@ impl ProbeRegistry {
 
     /// Changes the entry of a probe, unless it has connected again since.
     fn change(&self, probe: &Name, came: Timestamp, change: impl FnOnce(&mut RegisteredProbe)) {
-        if let Some(attending) = self.lock().get_mut(probe).filter(|it| it.since == came) {
+        if let Some(attending) = self.all.lock().get_mut(probe).filter(|it| it.since == came) {
             change(attending);
             self.changed.send_replace(());
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Name, RegisteredProbe>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

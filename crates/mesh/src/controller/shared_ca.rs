@@ -1,9 +1,10 @@
 //! The CA, shared between its users, and the list of valid certificates.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 use tokio::task::block_in_place;
 use tokio::time;
@@ -33,7 +34,7 @@ impl SharedCa {
     /// The CA, locked.
     pub(super) fn lock(&self) -> MutexGuard<'_, Authority> {
         // Each change of it is atomic, even if a thread panics.
-        self.authority.lock().unwrap_or_else(PoisonError::into_inner)
+        self.authority.lock()
     }
 
     /// The valid certificates and their changes.

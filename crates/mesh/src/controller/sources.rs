@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::task::{JoinSet, block_in_place};
 use tokio::time::timeout;
 use tonic::transport::Channel;
@@ -61,11 +62,11 @@ pub enum QueryError {
 pub struct Sources {
     own: Arc<Collector>,
     /// Serialises reads from the own collector: others would each block a thread.
-    turn: Mutex<()>,
+    turn: AsyncMutex<()>,
     placement: Arc<TaskPlacement>,
     members: watch::Receiver<Arc<ValidCertificates>>,
     credentials: watch::Receiver<Credentials>,
-    connections: StdMutex<BTreeMap<Name, Connection>>,
+    connections: Mutex<BTreeMap<Name, Connection>>,
     /// Notified of new results of any collector.
     changed: watch::Sender<()>,
 }
@@ -75,10 +76,11 @@ struct Connection {
     address: String,
     credentials: Credentials,
     client: AnswersClient<Channel>,
-    failure: Arc<StdMutex<Option<Failure>>>,
+    failure: Arc<Mutex<Option<Failure>>>,
 }
 
 /// The last failure to reach a collector.
+#[derive(Clone)]
 struct Failure {
     at: Instant,
     why: String,
@@ -91,8 +93,16 @@ impl Sources {
         members: watch::Receiver<Arc<ValidCertificates>>,
         credentials: watch::Receiver<Credentials>,
     ) -> Self {
-        let (connections, changed) = (StdMutex::default(), watch::Sender::default());
-        Self { own, turn: Mutex::default(), placement, members, credentials, connections, changed }
+        let (connections, changed) = (Mutex::default(), watch::Sender::default());
+        Self {
+            own,
+            turn: AsyncMutex::default(),
+            placement,
+            members,
+            credentials,
+            connections,
+            changed,
+        }
     }
 
     /// Notified of new results.
@@ -130,7 +140,7 @@ impl Sources {
         }
     }
 
-    /// Counted intervals of a task: see [`Collector::counted`].
+    /// Counted intervals of a task.
     ///
     /// # Errors
     /// As for [`Self::measured`].
@@ -140,29 +150,29 @@ impl Sources {
         range: &ResultRange,
     ) -> Result<Vec<Counted>, QueryError> {
         match self.remote(task)? {
-            None => self.read(|own| own.counted(task, range)).await,
+            None => self.read(|own| own.results().counted(task, range)).await,
             Some(connection) => connection.read(task, What::Counted(range.into())).await,
         }
     }
 
-    /// Flows of a task: see [`Collector::flows`].
+    /// Flows of a task.
     ///
     /// # Errors
     /// As for [`Self::measured`].
     pub async fn flows(&self, task: u64, range: &ResultRange) -> Result<Vec<String>, QueryError> {
         match self.remote(task)? {
-            None => self.read(|own| own.flows(task, range)).await,
+            None => self.read(|own| own.results().flows(task, range)).await,
             Some(connection) => connection.ask(task, What::Flows(range.into())).await,
         }
     }
 
-    /// Delay histograms of a task: see [`Collector::histograms`].
+    /// Delay histograms of a task.
     ///
     /// # Errors
     /// As for [`Self::measured`].
     pub async fn histograms(&self, task: u64, range: Range<i64>) -> Result<Histograms, QueryError> {
         match self.remote(task)? {
-            None => self.read(|own| own.histograms(task, range)).await,
+            None => self.read(|own| own.results().histograms(task, range)).await,
             Some(connection) => {
                 let Range { start: from, end: until } = range;
                 connection.one(task, What::Histograms(v1::Histograms { from, until })).await
@@ -204,24 +214,24 @@ impl Sources {
         Ok((all, away))
     }
 
-    /// Sum of a counting task: see [`Collector::sum`].
+    /// Sum of a counting task.
     ///
     /// # Errors
     /// As for [`Self::measured`].
     pub async fn sum(&self, task: u64) -> Result<Sum, QueryError> {
         match self.remote(task)? {
-            None => self.read(|own| own.sum(task)).await,
+            None => self.read(|own| own.results().sum(task)).await,
             Some(connection) => connection.one(task, What::Sum(v1::Sum {})).await,
         }
     }
 
-    /// Number of stored flows of a task: see [`Collector::flow_count`].
+    /// Number of stored flows of a task.
     ///
     /// # Errors
     /// As for [`Self::measured`].
     pub async fn flow_count(&self, task: u64) -> Result<u64, QueryError> {
         match self.remote(task)? {
-            None => self.read(|own| own.flow_count(task)).await,
+            None => self.read(|own| own.results().flow_count(task)).await,
             Some(connection) => connection.one(task, What::FlowCount(v1::FlowCount {})).await,
         }
     }
@@ -303,34 +313,30 @@ impl Sources {
             collector: collector.clone(),
             why: why.to_string(),
         })?;
-        let failure = remote.lock_failure();
-        let new = failure.as_ref().filter(|it| it.at.elapsed() < RETRY_DELAY);
-        let why = new.map(|it| it.why.clone());
-        drop(failure);
-        why.map_or(Ok(remote), |why| Err(QueryError::Away { collector, why }))
+        let failure = remote.failure.lock().clone();
+        match failure.filter(|it| it.at.elapsed() < RETRY_DELAY) {
+            Some(Failure { why, .. }) => Err(QueryError::Away { collector, why }),
+            None => Ok(remote),
+        }
     }
 
     fn call(&self, collector: Name, address: String) -> Result<RemoteCollector, Unusable> {
         let credentials = self.credentials.borrow().clone();
-        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        let connection = connections.get(&collector);
-        if let Some(connection) =
-            connection.filter(|it| it.address == address && it.credentials == credentials)
-        {
-            let (client, failure) = (connection.client.clone(), Arc::clone(&connection.failure));
-            return Ok(RemoteCollector {
-                collector,
-                client,
-                failure,
-                timeout_after: RESPONSE_TIMEOUT,
-            });
-        }
-        let channel = call(&address, Role::Collector, &Trust::Certificate(&credentials))?;
-        let client = AnswersClient::new(channel);
-        let failure = Arc::default();
-        let (of_it, own) = (client.clone(), Arc::clone(&failure));
-        let connection = Connection { address, credentials, client: of_it, failure: own };
-        connections.insert(collector.clone(), connection);
+        let mut connections = self.connections.lock();
+        let known = connections.get(&collector);
+        let (client, failure) =
+            match known.filter(|it| it.address == address && it.credentials == credentials) {
+                Some(known) => (known.client.clone(), Arc::clone(&known.failure)),
+                None => {
+                    let trust = Trust::Certificate(&credentials);
+                    let channel = call(&address, Role::Collector, &trust)?;
+                    let (client, failure) = (AnswersClient::new(channel), Arc::default());
+                    let (own, shared) = (client.clone(), Arc::clone(&failure));
+                    let connection = Connection { address, credentials, client, failure };
+                    connections.insert(collector.clone(), connection);
+                    (own, shared)
+                }
+            };
         Ok(RemoteCollector { collector, client, failure, timeout_after: RESPONSE_TIMEOUT })
     }
 }
@@ -339,7 +345,7 @@ impl Sources {
 struct RemoteCollector {
     collector: Name,
     client: AnswersClient<Channel>,
-    failure: Arc<StdMutex<Option<Failure>>>,
+    failure: Arc<Mutex<Option<Failure>>>,
     timeout_after: Duration,
 }
 
@@ -398,12 +404,8 @@ impl RemoteCollector {
 
     /// Records that the collector cannot be reached; it is not called again for a while.
     fn failed(&self, why: String) -> QueryError {
-        *self.lock_failure() = Some(Failure { at: Instant::now(), why: why.clone() });
+        *self.failure.lock() = Some(Failure { at: Instant::now(), why: why.clone() });
         self.away(why)
-    }
-
-    fn lock_failure(&self) -> MutexGuard<'_, Option<Failure>> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn away(&self, why: String) -> QueryError {

@@ -1,9 +1,10 @@
 //! The tasks, stored in a file.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use rusqlite::types::Type;
 use rusqlite::{Connection, Row, Transaction, params};
 use tokio::sync::watch;
@@ -92,7 +93,7 @@ impl TaskStore {
             self.enter_from(FILE, task, now)?;
         }
         let query = "SELECT name FROM task WHERE origin = ? AND ended IS NULL";
-        let before: Vec<String> = self.lock().read(|database| {
+        let before: Vec<String> = self.database.lock().read(|database| {
             let mut statement = database.prepare(query)?;
             let names = statement.query_map([FILE], |row| row.get(0))?;
             names.collect()
@@ -111,7 +112,7 @@ impl TaskStore {
         task: &Task,
         now: Timestamp,
     ) -> Result<Change, DatabaseError> {
-        let mut database = self.lock();
+        let mut database = self.database.lock();
         let before = self.current(&task.name);
         if let Some((number, _)) = before.filter(|(_, entered)| entered.task == *task) {
             return Ok(Change::Unchanged(number));
@@ -137,7 +138,7 @@ impl TaskStore {
     /// # Errors
     /// When the file cannot be written.
     pub fn end(&self, name: &Name, now: Timestamp) -> Result<Option<u64>, DatabaseError> {
-        let mut database = self.lock();
+        let mut database = self.database.lock();
         let number = self.current(name).map(|(number, _)| number);
         if number.is_some() {
             database.change(|change| end(change, name, now))?;
@@ -168,17 +169,12 @@ impl TaskStore {
     /// When the file cannot be read.
     pub(super) fn secret(&self, task: u64) -> Result<Option<Vec<u8>>, DatabaseError> {
         let query = "SELECT secret FROM task WHERE number = ?";
-        self.lock().read(|it| it.query_row(query, [task.cast_signed()], |row| row.get(0)))
+        self.database.lock().read(|it| it.query_row(query, [task.cast_signed()], |row| row.get(0)))
     }
 
     fn publish(&self, database: &Database) -> Result<(), DatabaseError> {
         self.tasks.send_replace(Arc::new(database.read(all)?));
         Ok(())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Database> {
-        // A change is atomic, even if a thread panics.
-        self.database.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

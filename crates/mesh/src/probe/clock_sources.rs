@@ -1,8 +1,9 @@
 //! Periodic query of the clock sources. Runs beside the captures, because daemons may answer late.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::task::spawn_blocking;
 use tokio::time;
 use wirestamp_clock::{ClockSources, SyncStatus};
@@ -21,7 +22,7 @@ impl SharedClockSources {
 
     /// Last statuses of the daemons, and the kernel's current status.
     pub(super) fn statuses(&self) -> Vec<SyncStatus> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).statuses()
+        self.0.lock().statuses()
     }
 
     /// Queries the clock sources once per second; never returns.
@@ -30,7 +31,7 @@ impl SharedClockSources {
             time::sleep(QUERY_INTERVAL).await;
             // After a panic, which is logged, the old statuses stay and their errors grow.
             if let Ok(sources) = spawn_blocking(ClockSources::query).await {
-                *self.0.lock().unwrap_or_else(PoisonError::into_inner) = sources;
+                *self.0.lock() = sources;
             }
         }
     }

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::{self, JoinHandle, JoinSet, block_in_place};
 use tokio::time;
@@ -172,25 +173,21 @@ impl State {
     fn update(&self, runner: &Runner, troubles: Vec<(ChannelName, String)>) {
         let troubles = troubles.into_iter();
         let troubles = troubles.map(|(name, why)| Trouble { task: name.task, why });
-        *self.captures.lock().unwrap_or_else(PoisonError::into_inner) = runner.ledgers();
-        *self.stats() = runner.stats();
-        *self.troubles.lock().unwrap_or_else(PoisonError::into_inner) = troubles.collect();
+        *self.captures.lock() = runner.ledgers();
+        *self.stats.lock() = runner.stats();
+        *self.troubles.lock() = troubles.collect();
     }
 
     /// Current counts of the captures.
     fn captures(&self) -> Vec<Capture> {
-        let captures = self.captures.lock().unwrap_or_else(PoisonError::into_inner);
+        let captures = self.captures.lock();
         captures.iter().map(account).collect()
-    }
-
-    fn stats(&self) -> MutexGuard<'_, Vec<(ChannelName, Arc<TestStats>)>> {
-        self.stats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Current clock offsets measured by the senders of tests.
     fn clock_offsets(&self) -> Vec<ClockOffset> {
         let Ok(now) = Time::try_from(SystemTime::now()) else { return Vec::new() };
-        let stats = self.stats();
+        let stats = self.stats.lock();
         let best = stats.iter().filter_map(|(name, stats)| {
             let best = stats.exchanges().best(now)?;
             Some(ClockOffset {
@@ -217,10 +214,10 @@ impl State {
             memory: memory(),
             held: block_in_place(|| self.spool.bytes()),
             captures: self.captures(),
-            troubles: self.troubles.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            troubles: self.troubles.lock().clone(),
             clock_sources: statuses.iter().map(sync_status).collect(),
             clock_offsets: self.clock_offsets(),
-            tests: self.stats().iter().map(|(name, it)| it.account(*name)).collect(),
+            tests: self.stats.lock().iter().map(|(name, it)| it.account(*name)).collect(),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Resources that captures and test ends share.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{self, SyncSender};
-use std::sync::{Arc, PoisonError};
 use std::time::SystemTime;
 
 use tokio::sync::watch;
@@ -45,7 +45,7 @@ impl Shared {
     pub(super) fn report_absence(&self, names: impl Iterator<Item = ChannelName>) {
         let now = Time::try_from(SystemTime::now()).unwrap_or(Time::from_nanos(0));
         let (mut machine, mut made) = (self.machine.clone(), Batches::new());
-        let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut closed = self.closed.lock();
         for name in names {
             let reported_until = closed.entry(name).or_insert(now);
             if *reported_until < now {

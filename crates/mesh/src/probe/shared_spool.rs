@@ -1,8 +1,8 @@
 //! The spool, shared between the captures that fill it and the deliveries that empty it.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use wirestamp_clock::{Time, Utc};
 
@@ -29,7 +29,7 @@ impl SharedSpool {
     /// # Errors
     /// When the file cannot be written.
     pub fn append(&self, batches: &[(ChannelName, Batch)]) -> Result<(), DatabaseError> {
-        self.lock().append(batches)?;
+        self.spool.lock().append(batches)?;
         self.grown.send_replace(());
         Ok(())
     }
@@ -39,7 +39,7 @@ impl SharedSpool {
     /// # Errors
     /// When the file cannot be read.
     pub fn channels(&self) -> Result<Vec<ChannelName>, DatabaseError> {
-        let names = self.lock().channels()?;
+        let names = self.spool.lock().channels()?;
         // The spool has no other names.
         Ok(names.iter().filter_map(|name| name.parse().ok()).collect())
     }
@@ -47,19 +47,19 @@ impl SharedSpool {
     /// Size of the undelivered batches, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.lock().bytes()
+        self.spool.lock().bytes()
     }
 
     /// For each channel, the end of the last batch ever appended.
     pub(super) fn reported_until(&self) -> Result<BTreeMap<ChannelName, Time<Utc>>, DatabaseError> {
-        let reported = self.lock().reported_until()?.into_iter();
+        let reported = self.spool.lock().reported_until()?.into_iter();
         let named = reported.filter_map(|(name, nanos)| Some((name.parse().ok()?, nanos)));
         Ok(named.map(|(name, nanos)| (name, Time::from_nanos(nanos))).collect())
     }
 
     /// Number of the spool, and number of the channel's first batch that is stored or comes next.
     pub(super) fn opening(&self, channel: ChannelName) -> Result<(i64, u64), DatabaseError> {
-        let spool = self.lock();
+        let spool = self.spool.lock();
         Ok((spool.stream()?, spool.first(&channel.to_string())?))
     }
 
@@ -69,7 +69,7 @@ impl SharedSpool {
         behind: u64,
         bytes: u64,
     ) -> Result<Vec<Held>, DatabaseError> {
-        self.lock().read(&channel.to_string(), behind, bytes)
+        self.spool.lock().read(&channel.to_string(), behind, bytes)
     }
 
     pub(super) fn acknowledge(
@@ -77,15 +77,10 @@ impl SharedSpool {
         channel: ChannelName,
         up_to: u64,
     ) -> Result<(), DatabaseError> {
-        self.lock().acknowledge(&channel.to_string(), up_to)
+        self.spool.lock().acknowledge(&channel.to_string(), up_to)
     }
 
     pub(super) fn subscribe(&self) -> watch::Receiver<()> {
         self.grown.subscribe()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Spool> {
-        // Each change is atomic, even if a thread panics.
-        self.spool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

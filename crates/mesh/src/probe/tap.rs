@@ -1,10 +1,11 @@
 //! Distributes the packets of an interface or test end to its observers.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tracing::warn;
 use wirestamp_capture::{CaptureLoss, CapturedPacket, Error, Filter, Sink};
 use wirestamp_clock::{Span, Time, Utc};
@@ -109,7 +110,7 @@ impl Tap {
                 Command::Attach(name, filter, purpose) => {
                     // Packets after `until` may have been processed, but none after `newest`.
                     let begin = until.max(self.newest + Span::from_nanos(1));
-                    let begin = self.closed().get(&name).map_or(begin, |end| begin.max(*end));
+                    let begin = self.closed.lock().get(&name).map_or(begin, |end| begin.max(*end));
                     if begin - until > MAX_CLOCK_STEP {
                         let (task, begin) = (name.task, shown(begin));
                         warn!("a clock was set back: task {task} is not observed before {begin}");
@@ -126,12 +127,8 @@ impl Tap {
         if let Some(ActiveObserver { look, .. }) = self.looking.remove(&name) {
             let (batches, end) = look.close(until, self.machine.clock());
             made.extend(batches.into_iter().map(|batch| (name, batch)));
-            self.closed().insert(name, end);
+            self.closed.lock().insert(name, end);
         }
-    }
-
-    fn closed(&self) -> MutexGuard<'_, BTreeMap<ChannelName, Time<Utc>>> {
-        self.closed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits if the queue is full. The kernel counts packets that it drops meanwhile.
@@ -182,7 +179,7 @@ impl Sink for Tap {
         // Another tap may replace this one.
         for (name, batch) in &made {
             let reported_until = Time::from_nanos(*batch.times.end());
-            let mut closed = self.closed();
+            let mut closed = self.closed.lock();
             let closed = closed.entry(*name).or_insert(reported_until);
             *closed = reported_until.max(*closed);
         }

@@ -1,8 +1,8 @@
 //! Statistics of an end of an active test: clock offsets and rejected datagrams.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use tracing::warn;
 use wirestamp_active::sender::ClockExchanges;
 use wirestamp_packet::stamp::NotStamp;
@@ -21,7 +21,7 @@ pub(super) struct TestStats {
 impl TestStats {
     /// The sender's exchanges of test packets and answers.
     pub(super) fn exchanges(&self) -> MutexGuard<'_, ClockExchanges> {
-        self.exchanges.lock().unwrap_or_else(PoisonError::into_inner)
+        self.exchanges.lock()
     }
 
     /// Counts a rejected datagram. Only the first one is logged.

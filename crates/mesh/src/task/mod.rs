@@ -13,7 +13,6 @@
 //! schedule = { every = "1h", for = "10m", until = "2027-01-01T00:00:00Z" }
 //! ```
 
-mod end;
 mod file;
 mod foreign;
 mod measure;
@@ -27,12 +26,11 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub use end::{End, NotAnEnd};
 pub use file::{WrongFile, read_file};
 pub use foreign::{ForeignPoint, NotForeign};
 pub use measure::{ActiveDelay, Distribution, Measure, PassiveDelay, ReportedDelay};
 pub(crate) use measure::{VOLUME, interval};
-pub use point::{NotAPoint, Point};
+pub use point::{End, NotAPoint, NotAnEnd, Point};
 pub use schedule::{Schedule, Window, WrongSchedule};
 pub use spec::WrongTask;
 

@@ -89,11 +89,14 @@ impl Archive {
     fn tend_task(&self, number: u64, entered: &TaskRecord) -> Result<(), ArchiveError> {
         let next_results =
             |settled_until| task_end::next_results(entered, settled_until, Timestamp::now());
-        while let Some(hour) = self.collector.next_hour(number, next_results)? {
+        loop {
+            // Unlocked before the file is written.
+            let next = self.collector.results().next_hour(number, next_results)?;
+            let Some(hour) = next else { break };
             self.write(number, &entered.task, &hour)?;
-            self.collector.archived(number, &hour)?;
+            self.collector.results().archived(number, &hour)?;
         }
-        Ok(self.collector.forget(number, self.oldest())?)
+        Ok(self.collector.results().forget(number, self.oldest())?)
     }
 
     fn write(&self, number: u64, task: &Task, hour: &Hour) -> Result<(), ArchiveError> {
@@ -101,10 +104,10 @@ impl Archive {
         let range = ResultRange { step: Step::AsMeasured, from, until, most: u32::MAX };
         let table = match task.measure {
             Measure::Volume { .. } | Measure::Traffic { .. } => {
-                Table::of(&self.collector.counted(number, &range)?, COUNTED)
+                Table::of(&self.collector.results().counted(number, &range)?, COUNTED)
             }
             Measure::Flows { .. } => {
-                let found = self.collector.flows(number, &range)?;
+                let found = self.collector.results().flows(number, &range)?;
                 Table::of_flows(&flow_reports(&task.name, found))
             }
             _ => Table::of(&self.collector.measured(number, &range)?, MEASURED),

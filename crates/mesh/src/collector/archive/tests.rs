@@ -74,13 +74,13 @@ fn complete_hours_are_archived_and_deleted() {
     fs::remove_file(&file).unwrap();
     archive.tend_task(7, &task()).unwrap();
     assert_eq!(names(&path), ["2027-01-15T08"]);
-    assert_eq!(collector.counted(7, &everything()).unwrap().len(), 9);
+    assert_eq!(collector.results().counted(7, &everything()).unwrap().len(), 9);
     // The current hour is not archived, and stays.
-    collector.forget(7, begin + Span::from_secs(999_999)).unwrap();
-    let left = collector.counted(7, &everything()).unwrap();
+    collector.results().forget(7, begin + Span::from_secs(999_999)).unwrap();
+    let left = collector.results().counted(7, &everything()).unwrap();
     assert_eq!(left.iter().map(|it| it.packets).collect::<Vec<_>>(), [8]);
     let by_hour = ResultRange { step: Step::Hour, ..everything() };
-    assert_eq!(collector.counted(7, &by_hour).unwrap().len(), 3);
+    assert_eq!(collector.results().counted(7, &by_hour).unwrap().len(), 3);
 }
 
 const PLAIN: &str = r#"{"src":"192.0.2.1","dst":"192.0.2.2","sport":5,"dport":6,"protocol":17,
@@ -141,8 +141,8 @@ fn flow_is_in_the_hour_of_its_last_packet() {
     assert_eq!(of(tcp, names), ["\"2001:db8::2\"", "7", "2", "30"]);
     assert_eq!(of(plain, names), ["\"192.0.2.2\"", "1", "", ""]);
     // Archived flows are deleted, others stay.
-    collector.forget(7, begin + Span::from_secs(999_999)).unwrap();
-    assert_eq!(collector.flows(7, &everything()).unwrap(), ["going on"]);
+    collector.results().forget(7, begin + Span::from_secs(999_999)).unwrap();
+    assert_eq!(collector.results().flows(7, &everything()).unwrap(), ["going on"]);
 }
 
 #[test]

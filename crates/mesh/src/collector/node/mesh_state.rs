@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use parking_lot::RwLock;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
@@ -53,7 +54,7 @@ impl MeshState {
 
     fn take(&self, charge: &Charge) {
         let good = charge.good.iter().filter_map(good).collect();
-        *self.good.write().unwrap_or_else(PoisonError::into_inner) = good;
+        *self.good.write() = good;
         let tasks: Tasks = charge.tasks.iter().filter_map(task).collect();
         self.tasks.send_if_modified(|before| {
             let is_other = **before != tasks;
@@ -69,7 +70,7 @@ impl MeshState {
 
 impl CertificateList for MeshState {
     fn has(&self, serial: Serial, now: Timestamp) -> pki::Result<bool> {
-        let good = self.good.read().unwrap_or_else(PoisonError::into_inner);
+        let good = self.good.read();
         Ok(good.get(&serial).is_some_and(|until| now < *until))
     }
 }

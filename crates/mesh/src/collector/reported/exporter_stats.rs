@@ -1,6 +1,6 @@
 //! Statistics of foreign exporters.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::Mutex;
 
 /// Datagrams, records and packets by outcome, since the collector started.
 #[derive(Debug, Default)]
@@ -43,7 +43,7 @@ impl ExporterStats {
     /// The counters by name; empty if the collector does not listen for exporters.
     #[must_use]
     pub fn counts(&self) -> Vec<(&'static str, u64)> {
-        let counts = *self.lock();
+        let counts = *self.0.lock();
         if !counts.is_listening {
             return Vec::new();
         }
@@ -65,10 +65,6 @@ impl ExporterStats {
     }
 
     pub(super) fn publish(&self, counts: Counts) {
-        *self.lock() = counts;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Counts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.lock() = counts;
     }
 }

@@ -1,9 +1,10 @@
 //! Counters of tasks that measure delay, since the controller started.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::sync::Arc;
 
-use tokio::sync::Mutex;
+use parking_lot::Mutex;
+use tokio::sync::Mutex as AsyncMutex;
 use tracing::debug;
 use wirestamp_results::Families;
 
@@ -17,7 +18,7 @@ use crate::task::{TaskRecord, Tasks};
 const MAX_READ: u32 = 3600;
 
 /// Totals of each task since the controller started.
-pub(in crate::controller) struct Totals(StdMutex<BTreeMap<u64, Arc<Mutex<Total>>>>);
+pub(in crate::controller) struct Totals(Mutex<BTreeMap<u64, Arc<AsyncMutex<Total>>>>);
 
 pub(super) struct Total {
     /// Results that begin before this are in the counts, or existed earlier; none if that was not read yet.
@@ -30,7 +31,9 @@ impl Totals {
     /// Totals that start after the existing results of these tasks.
     pub(in crate::controller) fn new(tasks: &Tasks) -> Self {
         let unknown = || Total { next: None, ..Total::behind(None) };
-        Self(StdMutex::new(tasks.keys().map(|it| (*it, Arc::new(Mutex::new(unknown())))).collect()))
+        Self(Mutex::new(
+            tasks.keys().map(|it| (*it, Arc::new(AsyncMutex::new(unknown())))).collect(),
+        ))
     }
 
     /// Adds the new results of all tasks that answer in time.
@@ -58,9 +61,11 @@ impl Totals {
         }
     }
 
-    fn of(&self, task: u64) -> Arc<Mutex<Total>> {
-        let mut totals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(totals.entry(task).or_insert_with(|| Arc::new(Mutex::new(Total::behind(None)))))
+    fn of(&self, task: u64) -> Arc<AsyncMutex<Total>> {
+        let mut totals = self.0.lock();
+        Arc::clone(
+            totals.entry(task).or_insert_with(|| Arc::new(AsyncMutex::new(Total::behind(None)))),
+        )
     }
 }
 
