@@ -1,31 +1,19 @@
 //! The clock service: one thread that keeps the timelines of this machine's clocks up to date.
 
-use std::io;
-use std::process;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
+mod calibration;
 
-use arc_swap::ArcSwap;
+use std::process;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
 use serde::Serialize;
 use wirestamp_sys::process::with_signals_blocked;
 
-use crate::anchor::SystemClocks;
-use crate::phc::{self, NicClocks};
 use crate::source::selection::fix_process_counter;
-use crate::survey::smallest_usual_step;
-use crate::wall::{Steering, WallClock};
-use crate::{
-    CalibrationError, Calibrator, Counter, Domain, Phc, RawStamp, SourceError, Span, Stamp,
-    Timeline, VmClock,
-};
-
-/// Interval between the first two samples.
-const FIRST_INTERVAL: Duration = Duration::from_millis(1);
-
-/// Max interval; intervals double up to it. Long enough that a joint read of 50 ns gives the rate to 0.4 ppm, short
-/// enough that the oscillator and the slewing are steady.
-const MAX_INTERVAL: Duration = Duration::from_millis(250);
+use crate::wall::WallClock;
+use crate::{Counter, Domain, Phc, RawStamp, Span, Stamp, Timeline};
+pub use calibration::StartError;
+use calibration::{Calibration, LatestTimelines, StopSignal};
 
 /// Calibrates the machine's clocks on its own thread, `ws-clock`, until dropped.
 ///
@@ -44,67 +32,6 @@ pub struct ClockService {
     thread: Option<JoinHandle<()>>,
     /// Process of the thread.
     process: u32,
-}
-
-/// The newest timelines. Reading takes no lock, because a child process could inherit a held one.
-#[derive(Debug)]
-struct LatestTimelines {
-    counter: ArcSwap<Timeline>,
-    monotonic: ArcSwap<Timeline>,
-    /// Takes the number of steps from the counter's timeline.
-    realtime: ArcSwap<Timeline>,
-    /// [`Timeline::unknown`] without a network card's clock.
-    nic: ArcSwap<Timeline>,
-}
-
-/// Signal that ends the thread.
-#[derive(Debug, Default)]
-struct StopSignal {
-    requested: Mutex<bool>,
-    change: Condvar,
-}
-
-/// State of the thread.
-struct Calibration {
-    counter: Calibrator<SystemClocks>,
-    monotonic: Calibrator<SystemClocks>,
-    nic: Option<Calibrator<NicClocks>>,
-    steering: Steering,
-    disruption_marker: Option<u64>,
-    newest: Arc<LatestTimelines>,
-}
-
-/// Error of [`ClockService::start`].
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The process stamps with another counter.
-    #[error(transparent)]
-    Settled(#[from] SourceError),
-    /// The counter, or a clock of the system, does not run.
-    #[error(transparent)]
-    Calibration(#[from] CalibrationError),
-    /// The network card's clock does not run.
-    #[error(
-        "/dev/ptp{number}, the network card's clock, {}: `phc_ctl /dev/ptp{number} set` may start \
-         it; otherwise stamp with another clock",
-        behaviour(*cause)
-    )]
-    Nic {
-        /// Number of its device.
-        number: u32,
-        /// Cause.
-        cause: CalibrationError,
-    },
-    /// The thread cannot be created.
-    #[error("cannot start the calibration thread: {0}; stop other threads or processes")]
-    Thread(io::Error),
-}
-
-fn behaviour(cause: CalibrationError) -> &'static str {
-    match cause {
-        CalibrationError::Backwards => "runs backwards, or can no longer be read",
-        CalibrationError::Stopped => "stands still",
-    }
 }
 
 /// State of the counter's calibration. Serialises with these names.
@@ -239,129 +166,22 @@ impl Drop for ClockService {
             std::mem::forget(thread);
             return;
         }
-        *self.stop.lock() = true;
-        self.stop.change.notify_one();
+        self.stop.request();
         // A calibrator that panicked has already printed it to standard error.
         let _ = thread.join();
     }
 }
 
-impl Calibration {
-    fn spawn(counter: Counter, nic: Option<Phc>) -> Result<Self, StartError> {
-        let calibrate = |clocks: SystemClocks| {
-            let step = smallest_usual_step(clocks);
-            Calibrator::new(clocks.domain(), clocks, step)
-        };
-        let disruption_marker = disruption_marker();
-        let (counter_calibrator, monotonic) =
-            (calibrate(SystemClocks::counter(counter))?, calibrate(SystemClocks::monotonic())?);
-        let nic = nic.map(calibrate_nic).transpose()?;
-        let nic_timeline = nic.as_ref().map(Calibrator::timeline);
-        let newest = LatestTimelines {
-            counter: ArcSwap::new(counter_calibrator.timeline()),
-            monotonic: ArcSwap::new(monotonic.timeline()),
-            realtime: ArcSwap::from_pointee(Timeline::realtime()),
-            nic: ArcSwap::new(nic_timeline.unwrap_or_else(|| Arc::new(Timeline::unknown()))),
-        };
-        Ok(Self {
-            steering: Steering::new(&counter_calibrator.timeline(), counter.read_ordered()),
-            counter: counter_calibrator,
-            monotonic,
-            nic,
-            disruption_marker,
-            newest: Arc::new(newest),
-        })
-    }
-
-    fn calibrate_periodically(mut self, counter: Counter, stop: &StopSignal) {
-        let mut interval = FIRST_INTERVAL;
-        while !stop.wait(jittered(interval, counter.read())) {
-            let steps = self.steps();
-            self.sample();
-            let timeline = self.counter.timeline();
-            // After a step the rates must be estimated anew, and quickly.
-            let stepped = self.steps() != steps;
-            interval = if stepped { FIRST_INTERVAL } else { (interval * 2).min(MAX_INTERVAL) };
-            let interval = Span::try_from(interval).unwrap_or(Span::MAX);
-            self.steering.follow(&timeline, interval, || counter.read_ordered());
-        }
-    }
-
-    fn sample(&mut self) {
-        let counter =
-            if self.was_migrated() { self.counter.disrupt() } else { self.counter.sample() };
-        self.newest.publish(counter, self.monotonic.sample());
-        if let Some(nic) = &mut self.nic {
-            self.newest.nic.store(nic.sample());
-        }
-    }
-
-    /// Steps of the counter's timeline and of the network card's. Both include steps of the system clock, and each
-    /// the breaks of its own clock.
-    fn steps(&self) -> (u32, Option<u32>) {
-        let of_nic = self.nic.as_ref().map(|nic| nic.timeline().steps());
-        (self.counter.timeline().steps(), of_nic)
-    }
-
-    /// True if the hypervisor reports a migration since the last call. A marker during an update is read with the
-    /// next sample.
-    fn was_migrated(&mut self) -> bool {
-        let Some(marker) = disruption_marker() else { return false };
-        self.disruption_marker.replace(marker).is_some_and(|before| before != marker)
-    }
-}
-
-fn calibrate_nic(nic: Phc) -> Result<Calibrator<NicClocks>, StartError> {
-    let number = nic.number();
-    let calibrator = Calibrator::new(Domain::Nic, NicClocks::new(nic), phc::STEP);
-    calibrator.map_err(|cause| StartError::Nic { number, cause })
-}
-
-fn disruption_marker() -> Option<u64> {
-    VmClock::of_machine().ok().and_then(VmClock::disruption_marker)
-}
-
-impl LatestTimelines {
-    fn publish(&self, counter: Arc<Timeline>, monotonic: Arc<Timeline>) {
-        let steps = counter.steps();
-        if steps != self.realtime.load().steps() {
-            let realtime = Timeline::identity_after(Domain::Realtime, steps);
-            self.realtime.store(Arc::new(realtime));
-        }
-        self.counter.store(counter);
-        self.monotonic.store(monotonic);
-    }
-}
-
-impl StopSignal {
-    /// A poisoned lock holds a valid value.
-    fn lock(&self) -> MutexGuard<'_, bool> {
-        self.requested.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits for `interval`, or until the service is dropped: true in that case.
-    fn wait(&self, interval: Duration) -> bool {
-        let waited = self.change.wait_timeout_while(self.lock(), interval, |stop| !*stop);
-        *waited.unwrap_or_else(PoisonError::into_inner).0
-    }
-}
-
-/// The interval shortened by up to an eighth, so that sampling does not synchronise with periodic traffic. The low
-/// bits of a counter are random enough for that.
-fn jittered(interval: Duration, counter: u64) -> Duration {
-    let scrambled = counter.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56;
-    let part = u32::try_from(scrambled).unwrap_or(0);
-    interval - interval * part / (8 * 256)
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
     use wirestamp_sys::clock::ClockId;
 
     use super::*;
     use crate::Clocks;
+    use crate::anchor::SystemClocks;
+    use crate::phc::NicClocks;
 
     #[test]
     fn service_converts_at_once_and_stops_on_drop() {
@@ -432,29 +252,6 @@ mod tests {
         assert_eq!(service.timeline(Domain::Nic).domain(), Domain::Nic);
         for raw in [0, 1, 1 << 60, u64::MAX] {
             assert_eq!(service.timeline(Domain::Nic).convert(raw).error, Span::MAX);
-        }
-    }
-
-    #[test]
-    fn steps_are_counted_for_kernel_stamps_too() {
-        let after = |steps| Arc::new(Timeline::identity_after(Domain::Counter, steps));
-        let newest = LatestTimelines {
-            counter: ArcSwap::new(after(0)),
-            monotonic: ArcSwap::new(after(0)),
-            realtime: ArcSwap::new(after(0)),
-            nic: ArcSwap::from_pointee(Timeline::unknown()),
-        };
-        for steps in [0, 1, 1, 3] {
-            newest.publish(after(steps), after(0));
-            assert_eq!(newest.realtime.load().steps(), steps);
-        }
-    }
-
-    #[test]
-    fn jitter_shortens_by_at_most_an_eighth() {
-        for value in 0..10_000 {
-            let interval = jittered(MAX_INTERVAL, value);
-            assert!(interval <= MAX_INTERVAL && interval >= MAX_INTERVAL * 7 / 8);
         }
     }
 }
