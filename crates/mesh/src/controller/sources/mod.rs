@@ -1,89 +1,43 @@
 //! Access to the results of all collectors: the controller's own, and others over the network.
 
+mod remote;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use parking_lot::Mutex;
-use serde::de::DeserializeOwned;
-use thiserror::Error;
-use tokio::sync::{Mutex as AsyncMutex, watch};
+use tokio::sync::{Mutex, watch};
 use tokio::task::{JoinSet, block_in_place};
 use tokio::time::timeout;
-use tonic::transport::Channel;
-use tonic::{Code, Status};
 use wirestamp_clock::{Time, Utc};
 
 use super::placement::TaskPlacement;
-use super::response::Answer;
 use super::shared_ca::ValidCertificates;
 use crate::collector::{
     Collector, Counted, ExporterStats, Histograms, Measured, Recent, ResultRange, Sum,
 };
-use crate::pki::{Credentials, Role};
-use crate::transport::{Trust, Unusable, call, reason};
-use crate::v1::answers_client::AnswersClient;
+use crate::pki::Credentials;
 use crate::v1::question::What;
-use crate::v1::{Newest, Question, SettledUntil};
+use crate::v1::{Newest, SettledUntil};
 use crate::{DatabaseError, Name, v1};
-
-/// How long a collector may take for a response.
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
+pub use remote::QueryError;
+use remote::{Connections, RemoteCollector};
 
 /// Timeout of a query that runs together with others: Prometheus waits ten seconds for all of them.
 const CONCURRENT_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// How long an unreachable collector is not called again.
-const RETRY_DELAY: Duration = Duration::from_secs(5);
-
-/// Why results are not available.
-#[derive(Debug, Error)]
-pub enum QueryError {
-    /// The controller's own results cannot be read.
-    #[error(transparent)]
-    Database(#[from] DatabaseError),
-    /// The collector does not answer.
-    #[error("cannot read results from the collector {collector}: {why}")]
-    Away {
-        /// Name of the collector.
-        collector: Name,
-        /// Cause.
-        why: String,
-    },
-    /// The response is too long.
-    #[error(
-        "cannot read results from the collector {0}: too many; request a shorter time or a coarser step"
-    )]
-    TooMuch(Name),
-}
 
 /// Results of all collectors of a mesh.
 pub struct Sources {
     own: Arc<Collector>,
     /// Serialises reads from the own collector: others would each block a thread.
-    turn: AsyncMutex<()>,
+    turn: Mutex<()>,
     placement: Arc<TaskPlacement>,
     members: watch::Receiver<Arc<ValidCertificates>>,
     credentials: watch::Receiver<Credentials>,
-    connections: Mutex<BTreeMap<Name, Connection>>,
+    connections: Connections,
     /// Notified of new results of any collector.
     changed: watch::Sender<()>,
-}
-
-/// Connection to a collector, reused while its address and the credentials stay the same.
-struct Connection {
-    address: String,
-    credentials: Credentials,
-    client: AnswersClient<Channel>,
-    failure: Arc<Mutex<Option<Failure>>>,
-}
-
-/// The last failure to reach a collector.
-#[derive(Clone)]
-struct Failure {
-    at: Instant,
-    why: String,
 }
 
 impl Sources {
@@ -93,15 +47,14 @@ impl Sources {
         members: watch::Receiver<Arc<ValidCertificates>>,
         credentials: watch::Receiver<Credentials>,
     ) -> Self {
-        let (connections, changed) = (Mutex::default(), watch::Sender::default());
         Self {
             own,
-            turn: AsyncMutex::default(),
+            turn: Mutex::default(),
             placement,
             members,
             credentials,
-            connections,
-            changed,
+            connections: Connections::default(),
+            changed: watch::Sender::default(),
         }
     }
 
@@ -196,7 +149,10 @@ impl Sources {
             let what = What::Recent(v1::Recent { from: from.as_nanos(), most });
             match self.connection(collector.clone(), address) {
                 Ok(connection) => drop(questions.spawn(async move {
-                    (collector, connection.in_time().read::<(u64, Recent)>(0, what).await)
+                    (
+                        collector,
+                        connection.within(CONCURRENT_TIMEOUT).read::<(u64, Recent)>(0, what).await,
+                    )
                 })),
                 Err(why) => away.push(why),
             }
@@ -302,113 +258,13 @@ impl Sources {
         home.map(|(collector, address)| self.connection(collector, address)).transpose()
     }
 
-    /// The connection to a collector.
+    /// A query to a collector with a valid certificate.
     fn connection(&self, collector: Name, address: String) -> Result<RemoteCollector, QueryError> {
         if !self.members.borrow().has_collector(&collector) {
             let why = "its certificate is not valid any more".to_owned();
             return Err(QueryError::Away { collector, why });
         }
-        let called = self.call(collector.clone(), address);
-        let remote = called.map_err(|why| QueryError::Away {
-            collector: collector.clone(),
-            why: why.to_string(),
-        })?;
-        let failure = remote.failure.lock().clone();
-        match failure.filter(|it| it.at.elapsed() < RETRY_DELAY) {
-            Some(Failure { why, .. }) => Err(QueryError::Away { collector, why }),
-            None => Ok(remote),
-        }
-    }
-
-    fn call(&self, collector: Name, address: String) -> Result<RemoteCollector, Unusable> {
         let credentials = self.credentials.borrow().clone();
-        let mut connections = self.connections.lock();
-        let known = connections.get(&collector);
-        let (client, failure) =
-            match known.filter(|it| it.address == address && it.credentials == credentials) {
-                Some(known) => (known.client.clone(), Arc::clone(&known.failure)),
-                None => {
-                    let trust = Trust::Certificate(&credentials);
-                    let channel = call(&address, Role::Collector, &trust)?;
-                    let (client, failure) = (AnswersClient::new(channel), Arc::default());
-                    let (own, shared) = (client.clone(), Arc::clone(&failure));
-                    let connection = Connection { address, credentials, client, failure };
-                    connections.insert(collector.clone(), connection);
-                    (own, shared)
-                }
-            };
-        Ok(RemoteCollector { collector, client, failure, timeout_after: RESPONSE_TIMEOUT })
-    }
-}
-
-/// A query to a remote collector.
-struct RemoteCollector {
-    collector: Name,
-    client: AnswersClient<Channel>,
-    failure: Arc<Mutex<Option<Failure>>>,
-    timeout_after: Duration,
-}
-
-impl RemoteCollector {
-    /// With the shorter timeout of concurrent queries.
-    fn in_time(self) -> Self {
-        Self { timeout_after: CONCURRENT_TIMEOUT, ..self }
-    }
-
-    async fn read<T: DeserializeOwned>(
-        mut self,
-        task: u64,
-        what: What,
-    ) -> Result<Vec<T>, QueryError> {
-        let rows = self.rows(task, what).await?;
-        let read = rows.iter().map(|row| serde_json::from_str(row)).collect::<Result<_, _>>();
-        read.map_err(|why| self.away(format!("its response is not valid: {why}")))
-    }
-
-    async fn one<T: DeserializeOwned>(self, task: u64, what: What) -> Result<T, QueryError> {
-        let collector = self.collector.clone();
-        let row = self.read(task, what).await?.pop();
-        row.ok_or_else(|| QueryError::Away { collector, why: "its response is empty".to_owned() })
-    }
-
-    async fn ask(mut self, task: u64, what: What) -> Result<Vec<String>, QueryError> {
-        self.rows(task, what).await
-    }
-
-    /// The rows of the response, as JSON.
-    async fn rows(&mut self, task: u64, what: What) -> Result<Vec<String>, QueryError> {
-        let client = &mut self.client;
-        let asked = async {
-            let mut answer = Answer::to(&what);
-            let question = Question { task, what: Some(what) };
-            let mut stream = client.ask(question).await?.into_inner();
-            while let Some(more) = stream.message().await? {
-                answer.add(more.rows)?;
-            }
-            Ok::<_, Status>(answer.rows())
-        };
-        match timeout(self.timeout_after, asked).await {
-            Ok(Ok(rows)) => Ok(rows),
-            Ok(Err(status)) if status.code() == Code::Unavailable => {
-                Err(self.failed(reason(&status)))
-            }
-            Ok(Err(status)) if status.code() == Code::ResourceExhausted => {
-                Err(QueryError::TooMuch(self.collector.clone()))
-            }
-            Ok(Err(status)) => Err(self.away(reason(&status))),
-            Err(_) => {
-                Err(self.failed(format!("no response within {} s", self.timeout_after.as_secs())))
-            }
-        }
-    }
-
-    /// Records that the collector cannot be reached; it is not called again for a while.
-    fn failed(&self, why: String) -> QueryError {
-        *self.failure.lock() = Some(Failure { at: Instant::now(), why: why.clone() });
-        self.away(why)
-    }
-
-    fn away(&self, why: String) -> QueryError {
-        QueryError::Away { collector: self.collector.clone(), why }
+        self.connections.query(collector, address, credentials)
     }
 }
