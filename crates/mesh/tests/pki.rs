@@ -168,7 +168,7 @@ fn token_works_once_and_replaces_certificates() {
     let token = authority.token(&probe, HOUR, now()).unwrap();
     let trusted = certificates(&authority.trust_pem(now()).unwrap());
     assert!(token.is_of(&trusted[0]));
-    // What cannot be signed uses nothing up.
+    // A failed signature uses no token.
     assert!(matches!(authority.enrol(&token, "no request", now()), Err(Error::Certificate(_))));
     let issued = authority.enrol(&token, &request, now()).unwrap();
     assert_eq!(Subject::of(&issued.der), Ok((probe.clone(), issued.serial)));

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use crate::format::{NOTHING, length, micros, real, signed};
+use crate::format::{NOTHING, length, real, signed};
 
 /// How sure an interval is.
 const CONFIDENCE: f64 = 0.95;
@@ -96,12 +96,6 @@ pub fn decimal(Estimate { mean, ci95 }: Estimate, decimals: usize) -> String {
     }
 }
 
-/// Nanoseconds as microseconds, for a row of many.
-pub fn micros_with_confidence(Estimate { mean, ci95 }: Estimate) -> String {
-    let ci95 = ci95.map_or_else(String::new, |ci95| format!(" ± {}", micros(ci95)));
-    micros(mean) + &ci95
-}
-
 /// A coefficient of correlation.
 pub fn coefficient(Estimate { mean, ci95 }: Estimate) -> String {
     let ci95 = ci95.map_or_else(String::new, |ci95| format!(" ± {ci95:.3}"));
@@ -145,10 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn estimates_have_their_interval_where_there_is_one() {
-        let sure = Estimate { mean: -1_500.0, ci95: Some(200.0) };
-        assert_eq!(micros_with_confidence(sure), "\u{2212}1.500 ± 0.200");
-        assert_eq!(micros_with_confidence(Estimate { ci95: None, ..sure }), "\u{2212}1.500");
+    fn coefficients_have_their_interval() {
         let rho = Estimate { mean: -0.25, ci95: Some(0.5) };
         assert_eq!(coefficient(rho), "\u{2212}0.250 ± 0.500");
     }

@@ -61,7 +61,7 @@ fn test_payload(frame: &[u8]) -> Option<&[u8]> {
     (is_test && packet.payload_length()? > 4).then(|| packet.payload())
 }
 
-/// What the stage is to know a datagram by, however wide its count is.
+/// Identifies a datagram for the stage, with a count of either width.
 fn number_of(frame: &[u8]) -> Option<u64> {
     let payload = test_payload(frame)?;
     let mut heads =

@@ -39,79 +39,62 @@ pub struct Entry {
 
 /// All of them, in the order of the papers.
 pub static STUDIES: &[Entry] = &[
-    Entry {
-        name: "timers",
-        about: "cost of reading a time source",
-        paper: timers::PAPER,
-        run: timers::run,
-        run_over_mesh: None,
-    },
-    Entry {
-        name: "overhead",
-        about: "cost of timestamping a packet",
-        paper: overhead::PAPER,
-        run: overhead::run,
-        run_over_mesh: None,
-    },
-    Entry {
-        name: "interarrival",
-        about: "error of times between arrivals, by timestamping method",
-        paper: interarrival::PAPER,
-        run: interarrival::run,
-        run_over_mesh: None,
-    },
-    Entry {
-        name: "loss",
-        about: "packet loss by timestamping method",
-        paper: loss::PAPER,
-        run: loss::run,
-        run_over_mesh: None,
-    },
-    Entry {
-        name: "reception",
-        about: "packet loss and timestamp error of each capture technique",
-        paper: reception::PAPER,
-        run: reception::run,
-        run_over_mesh: None,
-    },
-    Entry {
-        name: "step",
-        about: "smallest delay change that is detected",
-        paper: step::PAPER,
-        run: step::run,
-        run_over_mesh: None,
-    },
-    Entry {
-        name: "limit-rate",
-        about: "max packet rate of a probe without loss",
-        paper: limit_rate::PAPER,
-        run: limit_rate::run,
-        run_over_mesh: Some(limit_rate::run_over_mesh),
-    },
-    Entry {
-        name: "timestamp-jitter",
-        about: "timestamp error at a constant packet rate",
-        paper: timestamp_jitter::PAPER,
-        run: timestamp_jitter::run,
-        run_over_mesh: None,
-    },
-    Entry {
-        name: "passive-delay",
-        about: "error of passive one-way delay and loss",
-        paper: passive_delay::PAPER,
-        run: passive_delay::run,
-        run_over_mesh: Some(passive_delay::run_over_mesh),
-    },
-    Entry {
-        name: "active-delay",
-        about: "difference between active and passive one-way delay of the same packets",
-        paper: active_delay::PAPER,
-        run: active_delay::run,
-        run_over_mesh: Some(active_delay::run_over_mesh),
-    },
+    study("timers", "cost of reading a time source", timers::PAPER, timers::run),
+    study("overhead", "cost of timestamping a packet", overhead::PAPER, overhead::run),
+    study(
+        "interarrival",
+        "error of times between arrivals, by timestamping method",
+        interarrival::PAPER,
+        interarrival::run,
+    ),
+    study("loss", "packet loss by timestamping method", loss::PAPER, loss::run),
+    study(
+        "reception",
+        "packet loss and timestamp error of each capture technique",
+        reception::PAPER,
+        reception::run,
+    ),
+    study("step", "smallest delay change that is detected", step::PAPER, step::run),
+    study(
+        "limit-rate",
+        "max packet rate of a probe without loss",
+        limit_rate::PAPER,
+        limit_rate::run,
+    )
+    .over_mesh(limit_rate::run_over_mesh),
+    study(
+        "timestamp-jitter",
+        "timestamp error at a constant packet rate",
+        timestamp_jitter::PAPER,
+        timestamp_jitter::run,
+    ),
+    study(
+        "passive-delay",
+        "error of passive one-way delay and loss",
+        passive_delay::PAPER,
+        passive_delay::run,
+    )
+    .over_mesh(passive_delay::run_over_mesh),
+    study(
+        "active-delay",
+        "difference between active and passive one-way delay of the same packets",
+        active_delay::PAPER,
+        active_delay::run,
+    )
+    .over_mesh(active_delay::run_over_mesh),
 ];
 
+/// A study that runs without a mesh.
+const fn study(name: &'static str, about: &'static str, paper: &'static str, run: Run) -> Entry {
+    Entry { name, about, paper, run, run_over_mesh: None }
+}
+
 impl Entry {
+    /// The study, which also runs with a mesh.
+    const fn over_mesh(self, run: RunOverMesh) -> Self {
+        Self { run_over_mesh: Some(run), ..self }
+    }
+
     /// The study of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
@@ -141,7 +124,7 @@ impl Entry {
     /// the folder.
     ///
     /// # Errors
-    /// As of [`Entry::run`], when it is nothing for a mesh, or when there is none to be had.
+    /// As of [`Entry::run`], when the study has no mesh variant, or no mesh is available.
     pub fn run_over_mesh(
         &self,
         bring_up: StartMesh,
@@ -150,7 +133,7 @@ impl Entry {
         progress: &mut dyn FnMut(&Progress),
     ) -> anyhow::Result<Account> {
         let run = self.run_over_mesh;
-        let run = run.with_context(|| format!("study {} is nothing for a mesh", self.name))?;
+        let run = run.with_context(|| format!("study {} cannot run with a mesh", self.name))?;
         let account = run(bring_up, options, stop, progress)?;
         reported(&format!("{}-mesh", self.name), options, account)
     }

@@ -27,7 +27,7 @@ pub(crate) fn flood(bed: &Bed, contender: Contender, stop: &AtomicBool) -> anyho
                 Contender::Wirestamp | Contender::StampSuite => number.to_be_bytes(),
             };
             packet[number_at..number_at + 4].copy_from_slice(&bytes);
-            // What the reflector cannot take is dropped behind this; a full queue here is no end either.
+            // Packets beyond the capacity of the reflector are dropped later; a full queue here is not an error.
             let _ = socket.send(&packet);
         }
         anyhow::Ok(())

@@ -72,7 +72,7 @@ impl AssignmentStore {
         destinations.flat_map(of).collect()
     }
 
-    /// What the probe must measure at `now`, when that changes next, and what it cannot measure.
+    /// The measurements due at `now`, the time of the next change, and the impossible measurements.
     pub(super) fn now(&self, probe: &Name, now: Timestamp) -> CurrentWork {
         let mut result = CurrentWork::default();
         for duty in &self.assignment.duties {

@@ -48,7 +48,7 @@ pub struct DelayReport<'a> {
 /// A flow, or all of them together.
 #[derive(Clone, Debug)]
 pub struct Subject<'a> {
-    /// What it is.
+    /// Name.
     pub name: String,
     /// Delay, loss and other metrics.
     pub quality: &'a Quality,

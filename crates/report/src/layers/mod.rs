@@ -37,7 +37,7 @@ pub struct LayersResult {
 pub struct Layer {
     /// From where to where.
     pub name: String,
-    /// The same in a word, for the figure.
+    /// Short name, for the figure.
     pub short: String,
     /// In nanoseconds; none if no packet was seen at both ends.
     pub delay: Option<Summary>,

@@ -70,7 +70,7 @@ impl<'a> Truth<'a> {
         Self { packets, arrivals, counts }
     }
 
-    /// What came out is what was chosen: no frame went missing on either side of the stage, and
+    /// The output is as chosen: no frame was lost on either side of the stage, and
     /// none came before its time.
     pub(crate) fn assert_as_planned(&self, plan: &ImpairmentPlan) {
         for (packet, arrival) in self.packets.iter().zip(&self.arrivals) {

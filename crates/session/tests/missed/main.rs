@@ -29,7 +29,7 @@ struct Measured {
     files: Counts,
     taps: [TapReport; 2],
     undated: [u64; 2],
-    /// What the kernel dropped at each point before a capture could see it: lost as on the network.
+    /// Packets that the kernel dropped at each point before the capture: lost as on the network.
     strays: [u64; 2],
     /// Which of the numbered packets were captured at each point.
     seen: [Vec<bool>; 2],

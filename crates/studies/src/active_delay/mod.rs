@@ -56,7 +56,7 @@ pub(crate) fn run(
 /// The study with probes and controller of a mesh.
 ///
 /// # Errors
-/// As of [`run`], or when there is no mesh to be had.
+/// As of [`run`], or when no mesh is available.
 pub(crate) fn run_over_mesh(
     bring_up: StartMesh,
     options: &Options,
@@ -80,12 +80,8 @@ pub(crate) fn run_over_mesh(
 
 /// Account of the runs and their results.
 fn account(runs: &Runs<Measured>, findings: &ActiveDelayResult) -> anyhow::Result<Account> {
-    let texts = Texts {
-        report: include_str!("report.md"),
-        deviations: include_str!("deviations.md"),
-        paper: PAPER,
-        published: Some(include_str!("published.json")),
-    };
+    let texts = Texts::new(include_str!("report.md"), include_str!("deviations.md"), PAPER)
+        .with_published(include_str!("published.json"));
     texts.account(Making::of(runs), claims::claims(runs), findings, &|_, _| None)
 }
 

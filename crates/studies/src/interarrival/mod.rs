@@ -67,12 +67,7 @@ fn account(
     let mut making = Making::of(captured);
     making.interrupted |= stamped.interrupted;
     making.repetitions = making.repetitions.min(stamped.complete());
-    let texts = Texts {
-        report: include_str!("report.md"),
-        deviations: include_str!("deviations.md"),
-        paper: PAPER,
-        published: None,
-    };
+    let texts = Texts::new(include_str!("report.md"), include_str!("deviations.md"), PAPER);
     texts.account(making, claims::claims(stamped, findings), findings, &|id, heading| {
         let (figure, pattern) = id.rsplit_once('-')?;
         let pattern = Traffic::ALL.into_iter().find(|it| it.name() == pattern)?;

@@ -33,7 +33,7 @@ pub(crate) use paper::PAPER;
 /// Measures until all is done or `stop` is requested.
 ///
 /// # Errors
-/// For want of privileges or of a second core, when a capture fails, or when the folder cannot be used
+/// When privileges or a second core are missing, when a capture fails, or when the folder cannot be used
 /// or holds the results of a run of another size.
 pub(crate) fn run(
     options: &Options,
@@ -58,12 +58,8 @@ pub(crate) fn run(
 fn account(measured: &LimitRateRuns) -> anyhow::Result<Account> {
     let findings = LimitRateResult::of(measured);
     let making = Making { interrupted: measured.interrupted(), ..Making::of(&measured.searches) };
-    let texts = Texts {
-        report: include_str!("report.md"),
-        deviations: include_str!("deviations.md"),
-        paper: PAPER,
-        published: Some(include_str!("published.json")),
-    };
+    let texts = Texts::new(include_str!("report.md"), include_str!("deviations.md"), PAPER)
+        .with_published(include_str!("published.json"));
     let mut account =
         texts.account(making, claims::claims(measured), &findings, &|id, heading| {
             let draw = |size, id: &str| figures::model(&findings, size, id);

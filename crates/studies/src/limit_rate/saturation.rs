@@ -73,7 +73,7 @@ pub(super) fn saturation(trials: &[Trial]) -> Option<Saturation> {
     if passes(first) {
         return Some(Saturation::NotReached(first.rate()));
     }
-    // What was sent counts, not what was asked for: the sender may have been slower.
+    // The sent rate counts, not the requested one: the sender may have been slower.
     let passed = others.iter().filter(|trial| passes(trial)).map(Trial::rate);
     Some(Saturation::Reached(passed.fold(0.0, f64::max)))
 }

@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn the_full_run_fits_into_45_minutes_and_the_quick_one_into_half_a_minute() {
-        // What a trial takes beside its time is some tenths of a second.
+        // A trial has some tenths of a second of overhead.
         let lasts = |quick| {
             let of = |sweep: &Sweep| {
                 let trials = sweep.lines.iter().flat_map(|&line| {

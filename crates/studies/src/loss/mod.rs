@@ -27,7 +27,7 @@ pub(crate) use paper::PAPER;
 /// Measures until all is done or `stop` is requested.
 ///
 /// # Errors
-/// For want of privileges or of a second core, when a capture fails, or when the folder cannot be used
+/// When privileges or a second core are missing, when a capture fails, or when the folder cannot be used
 /// or holds the results of a run of another size.
 pub(crate) fn run(
     options: &Options,
@@ -44,12 +44,7 @@ pub(crate) fn run(
 /// Account of the runs and their results.
 fn account(runs: &Runs<Round>, size: LossStudyScale) -> anyhow::Result<Account> {
     let findings = LossStudyResult::of(runs, size);
-    let texts = Texts {
-        report: include_str!("report.md"),
-        deviations: include_str!("deviations.md"),
-        paper: PAPER,
-        published: None,
-    };
+    let texts = Texts::new(include_str!("report.md"), include_str!("deviations.md"), PAPER);
     texts.account(Making::of(runs), claims::claims(runs, size), &findings, &|_, _| None)
 }
 

@@ -52,12 +52,7 @@ pub(crate) fn run(
 
 /// Account of the runs and their results.
 fn account(runs: &Runs<Stamped>, findings: &OverheadResult) -> anyhow::Result<Account> {
-    let texts = Texts {
-        report: include_str!("report.md"),
-        deviations: include_str!("deviations.md"),
-        paper: PAPER,
-        published: None,
-    };
+    let texts = Texts::new(include_str!("report.md"), include_str!("deviations.md"), PAPER);
     texts.account(Making::of(runs), claims::claims(runs), findings, &|id, heading| {
         let (figure, pattern) = id.split_once('-')?;
         let pattern = Traffic::ALL.into_iter().find(|it| it.name() == pattern)?;

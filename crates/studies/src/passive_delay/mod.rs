@@ -59,7 +59,7 @@ pub(crate) fn run(
 /// The study with probes and controller of a mesh.
 ///
 /// # Errors
-/// As of [`run`], or when there is no mesh to be had.
+/// As of [`run`], or when no mesh is available.
 pub(crate) fn run_over_mesh(
     bring_up: StartMesh,
     options: &Options,
@@ -114,12 +114,8 @@ fn account(
     let interrupted = runs.iter().any(|runs| runs.interrupted);
     let making = Making { interrupted, ..Making::of(frames) };
     let claims = claims::claims(runs, setting);
-    let texts = Texts {
-        report: include_str!("report.md"),
-        deviations: include_str!("deviations.md"),
-        paper: PAPER,
-        published: Some(include_str!("published.json")),
-    };
+    let texts = Texts::new(include_str!("report.md"), include_str!("deviations.md"), PAPER)
+        .with_published(include_str!("published.json"));
     let mut account = texts.account(making, claims, findings, &|_, _| None)?;
     let [a, b, c] = [precision, frames, duration].map(Runs::complete);
     let repetitions =

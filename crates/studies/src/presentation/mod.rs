@@ -38,19 +38,31 @@ const EFFECTS: &str = include_str!("effects.md");
 #[derive(Clone, Copy)]
 pub(crate) struct Texts {
     /// The template of its report.
-    pub(crate) report: &'static str,
+    report: &'static str,
     /// Departures from the paper's experiment, see [`Account::deviations`].
-    pub(crate) deviations: &'static str,
+    deviations: &'static str,
     /// The paper.
-    pub(crate) paper: &'static str,
+    paper: &'static str,
     /// The paper's numbers in JSON, which become `published` in the document; none where the findings have them.
-    pub(crate) published: Option<&'static str>,
+    published: Option<&'static str>,
 }
 
 /// Draws the figure of an identity, under a heading.
 pub(crate) type Draw<'a> = &'a dyn Fn(&str, &str) -> Option<Part>;
 
 impl Texts {
+    pub(crate) const fn new(
+        report: &'static str,
+        deviations: &'static str,
+        paper: &'static str,
+    ) -> Self {
+        Self { report, deviations, paper, published: None }
+    }
+
+    pub(crate) const fn with_published(self, published: &'static str) -> Self {
+        Self { published: Some(published), ..self }
+    }
+
     /// The account of a study.
     ///
     /// # Errors
@@ -150,7 +162,7 @@ fn escaped(text: &str) -> String {
     text.replace('\\', r"\\").replace('|', r"\|").replace('\n', " ")
 }
 
-/// What a rendered template holds.
+/// Content of a rendered template.
 #[derive(Default)]
 struct Page {
     title: String,

@@ -50,7 +50,7 @@ impl Probe {
     /// Lays the cable.
     ///
     /// # Errors
-    /// For want of privileges, which are named with the way to get them, or of iproute2.
+    /// When privileges are missing (the error names them and how to get them), or iproute2.
     pub(crate) fn new() -> anyhow::Result<Self> {
         wirestamp_lab::check_privilege()?;
         let clock =

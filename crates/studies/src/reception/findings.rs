@@ -158,7 +158,7 @@ fn fluctuation(run: &[Block]) -> Option<f64> {
 fn of_cell(runs: &Runs<Block>, index: usize, conditions: Conditions) -> CellFindings {
     let estimate =
         |of: Response| Estimate::of(&runs.of_cell(index).filter_map(of).collect::<Vec<_>>());
-    // What is said of a whole run is in each of its blocks.
+    // Each block repeats the values of its run.
     let sum = |of: fn(&Block) -> u64| -> u64 {
         runs.of_cell(index).filter_map(|run| run.first()).map(of).sum()
     };

@@ -43,12 +43,8 @@ pub(crate) fn run(
 
 /// Account of the runs and their results.
 fn account(runs: &Runs<Block>, findings: &ReceptionResult) -> anyhow::Result<Account> {
-    let texts = Texts {
-        report: include_str!("report.md"),
-        deviations: include_str!("deviations.md"),
-        paper: PAPER,
-        published: Some(include_str!("published.json")),
-    };
+    let texts = Texts::new(include_str!("report.md"), include_str!("deviations.md"), PAPER)
+        .with_published(include_str!("published.json"));
     texts.account(Making::of(runs), claims::claims(runs), findings, &|id, heading| {
         let names: &[&str] = match id {
             "time" => &figures::SERIES_OF,

@@ -34,7 +34,7 @@ impl Technique {
         pair(self.method, self.stamp).is_ok_and(works_without_card)
     }
 
-    /// Method and source in a word that a file can be called by.
+    /// Method and source as one word, fit for a file name.
     pub(crate) fn name(self) -> String {
         format!("{}:{}", self.method, self.stamp)
     }

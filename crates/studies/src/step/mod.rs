@@ -45,12 +45,7 @@ pub(crate) fn run(
 /// Account of the runs and their results.
 fn account(runs: &Runs<Block>, findings: &StepResult) -> anyhow::Result<Account> {
     let data = Data { runs, packets: findings.packets };
-    let texts = Texts {
-        report: include_str!("report.md"),
-        deviations: include_str!("deviations.md"),
-        paper: PAPER,
-        published: None,
-    };
+    let texts = Texts::new(include_str!("report.md"), include_str!("deviations.md"), PAPER);
     texts.account(Making::of(runs), claims::claims(findings), findings, &|id, heading| {
         let draw = |size: (u32, u32), id: &str| figures::step(data, size, id);
         (id == "step").then(|| Part::figure(heading, id, figures::SERIES_OF, draw))

@@ -34,7 +34,7 @@ impl Bed {
     /// Builds it.
     ///
     /// # Errors
-    /// For want of privileges, of a second core, or of iproute2 and ethtool.
+    /// When privileges, a second core, iproute2 or ethtool are missing.
     pub fn build() -> anyhow::Result<Self> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         ensure!(cores > CAPTURE_CORE, "a sender and a capture need two cores; there is one");

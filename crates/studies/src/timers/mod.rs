@@ -74,12 +74,7 @@ fn account(
 ) -> anyhow::Result<Account> {
     let making = Making::of(runs);
     let claims = claims::claims(runs, ways, findings, &making.circumstances.clocksource);
-    let texts = Texts {
-        report: include_str!("report.md"),
-        deviations: include_str!("deviations.md"),
-        paper: PAPER,
-        published: None,
-    };
+    let texts = Texts::new(include_str!("report.md"), include_str!("deviations.md"), PAPER);
     texts.account(making, claims, findings, &|id, heading| {
         let timers = figures::shown(findings).filter_map(|way| way.timer).map(Timer::name);
         let names = match id {

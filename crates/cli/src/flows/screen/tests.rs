@@ -176,7 +176,7 @@ fn enter_opens_the_page_of_a_flow() {
     let download = after(&[Key::Down, Key::Down, Key::Enter], &data);
     let (text, shown) = drawn(&download, &data, 80, 12);
     assert!(text.contains("handshake       41.0 ms"), "{text}");
-    // What does not fit is reached by scrolling, and not passed.
+    // Scrolling reaches the last line, and stops there.
     assert!(!text.contains("max    200 ms") && shown.hidden > 0, "{text}");
     let keys = [&[Key::Down, Key::Down, Key::Enter][..], &[Key::PageDown; 9], &[Key::Up]].concat();
     assert_eq!(after(&keys, &data).scrolled, shown.hidden - 1);

@@ -35,7 +35,7 @@ const AGREEMENT: f64 = 0.01;
 /// How long a process may take to begin before the test counts as failed.
 const FAILED_AFTER: Duration = Duration::from_secs(20);
 
-/// What the stage is to know a datagram by; the one that opens the test passes unharmed.
+/// Identifies a datagram for the stage; the first one of the test passes unchanged.
 fn number_of(frame: &[u8]) -> Option<u64> {
     let packet = Packet::parse(LinkType::Ethernet, frame).ok()?;
     let to_server = packet.flow().protocol == 17 && packet.flow().destination.port() == PORT;

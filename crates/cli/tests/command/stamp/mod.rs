@@ -15,7 +15,7 @@ use wirestamp_lab::Netns;
 
 use crate::common::{stderr, tool};
 
-/// What both ends have where they share a key. Programs that also take keys in hexadecimal digits must not
+/// The key that both ends share. Programs that also take keys in hexadecimal digits must not
 /// take it for one, and it has no end of line, which some of them count in.
 pub(crate) const SECRET: &str = "both ends have this, no hex";
 

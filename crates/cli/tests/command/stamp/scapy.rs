@@ -55,7 +55,7 @@ fn assert_answer(answer: &Value, number: u64) {
     let [stamps, unknown, padding] = &answer["tlv_objects"].as_array().unwrap()[..] else {
         panic!("{answer}")
     };
-    // What is understood loses its flag.
+    // A known extension has no "unrecognised" flag.
     assert_eq!(counts(stamps, ["type", "flags"]), [3, 0], "{answer}");
     assert_ne!(stamps["value"], "00000000", "{answer}");
     assert_eq!(counts(unknown, ["type", "flags"]), [200, UNRECOGNISED], "{answer}");

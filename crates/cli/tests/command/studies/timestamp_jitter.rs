@@ -20,7 +20,7 @@ fn stamp_jitter_is_compared_with_the_paper() {
     assert_eq!(of_ring().count(), 3 * 5);
     for cell in of_ring() {
         let count = |name: &str| cell[name].as_u64().unwrap();
-        // What is missing was lost by the capture, or by the kernel before it.
+        // Missing packets were lost by the capture, or by the kernel before it.
         assert!(count("sent") >= count("captured") && count("sent") > 0, "{cell:#}");
         if let (Some(least), Some(longest)) =
             (cell["stamped"]["min"].as_f64(), cell["stamped"]["max"].as_f64())

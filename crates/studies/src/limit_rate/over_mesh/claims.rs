@@ -79,7 +79,7 @@ fn kept(runs: &Runs<Trial>, findings: &MeshLimitRateResult, more: usize) -> Clai
         let lead = more.at_least() - MIN_RATE_RATIO * one.at_least();
         let is_decided = match (one, more) {
             (Saturation::Reached(_), Saturation::Reached(_)) => true,
-            // What is not reached is known to be as much, and may be more.
+            // A limit that was not reached is a lower bound.
             (Saturation::Reached(_), Saturation::NotReached(_)) => lead > 0.0,
             (Saturation::NotReached(_), Saturation::Reached(_)) => lead < 0.0,
             (Saturation::NotReached(_), Saturation::NotReached(_)) => false,

@@ -23,7 +23,7 @@ use trials::{MeshLimitRateScale, Trials};
 /// Measures until all is done or `stop` is requested.
 ///
 /// # Errors
-/// For want of privileges, of a second core or of a mesh, when a node ends, or when the folder cannot be used
+/// When privileges, a second core or a mesh are missing, when a node ends, or when the folder cannot be used
 /// or holds the results of a run of another size.
 pub(crate) fn run_over_mesh(
     bring_up: StartMesh,
@@ -42,12 +42,7 @@ pub(crate) fn run_over_mesh(
 
 fn account(runs: &Runs<super::trials::Trial>) -> anyhow::Result<Account> {
     let findings = MeshLimitRateResult::of(runs);
-    let texts = Texts {
-        report: include_str!("report.md"),
-        deviations: include_str!("deviations.md"),
-        paper: PAPER,
-        published: None,
-    };
+    let texts = Texts::new(include_str!("report.md"), include_str!("deviations.md"), PAPER);
     texts.account(Making::of(runs), claims::claims(runs), &findings, &|_, _| None)
 }
 

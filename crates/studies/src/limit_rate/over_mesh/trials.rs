@@ -117,7 +117,7 @@ pub(super) struct Trials {
 
 impl Trials {
     /// # Errors
-    /// When the counter cannot be calibrated, or for want of a second core.
+    /// When the counter cannot be calibrated, or a second core is missing.
     pub(super) fn new(size: MeshLimitRateScale, bring_up: mesh::StartMesh) -> anyhow::Result<Self> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         ensure!(cores > CAPTURE_CORE, "a sender and a probe need two cores; there is one");
