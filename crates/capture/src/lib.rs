@@ -40,6 +40,7 @@ mod pipeline;
 mod pool;
 mod receiver;
 mod ring;
+mod skeletons;
 mod socket;
 pub mod softirq_cost;
 mod source;

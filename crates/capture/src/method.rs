@@ -1,9 +1,10 @@
 //! Reception methods and timestamp sources.
 
-use std::fmt;
+use strum::{Display, IntoStaticStr};
 
 /// Reception method: how packets get from the interface to this process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Method {
     /// A packet socket's ring, shared with the kernel (`Documentation/networking/packet_mmap.rst`).
     Ring,
@@ -13,6 +14,7 @@ pub enum Method {
     Recvmmsg,
     /// The ring of libpcap. With raw stamps, libpcap returns each packet at once (immediate mode); otherwise in
     /// blocks, as in tcpdump.
+    #[strum(serialize = "libpcap")]
     LibPcap,
     /// AF_XDP sockets: an XDP program redirects each frame to this process (`Documentation/networking/af_xdp.rst`),
     /// and the network stack does not receive it.
@@ -25,7 +27,8 @@ pub enum Method {
 }
 
 /// Timestamp source: which clock stamps a packet, and where it is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum StampSource {
     /// The kernel's real-time clock, read where the packet enters the network stack.
     Kernel,
@@ -51,15 +54,7 @@ impl Method {
     /// The name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Ring => "ring",
-            Self::Recvmsg => "recvmsg",
-            Self::Recvmmsg => "recvmmsg",
-            Self::LibPcap => "libpcap",
-            Self::Xdp => "xdp",
-            Self::XdpPass => "xdp-pass",
-            Self::TcPass => "tc-pass",
-        }
+        self.into()
     }
 
     /// Whether an XDP program receives the packets.
@@ -84,24 +79,6 @@ impl StampSource {
     /// The name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Kernel => "kernel",
-            Self::Raw => "raw",
-            Self::Xdp => "xdp",
-            Self::Tc => "tc",
-            Self::Hardware => "hardware",
-        }
-    }
-}
-
-impl fmt::Display for Method {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl fmt::Display for StampSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        self.into()
     }
 }

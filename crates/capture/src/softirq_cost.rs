@@ -7,21 +7,10 @@ use libbpf_rs::skel::{OpenSkel, Skel};
 use libbpf_rs::{Object, ProgramInput};
 use wirestamp_clock::Counter;
 
-use self::skeleton::CostSkelBuilder;
 use crate::Error;
 use crate::bpf_program::opened;
 use crate::capabilities::{CounterFunction, Obstacle, counter_function};
-
-#[expect(
-    unsafe_code,
-    clippy::allow_attributes,
-    clippy::undocumented_unsafe_blocks,
-    unreachable_pub,
-    reason = "generated from the object file by libbpf-cargo"
-)]
-mod skeleton {
-    include!(concat!(env!("OUT_DIR"), "/cost.skel.rs"));
-}
+use crate::skeletons::cost::CostSkelBuilder;
 
 /// The programs' input frame; they do not read it.
 const FRAME: [u8; 64] = [0; 64];

@@ -5,6 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use wirestamp_clock::{OutOfRange, Time, Utc};
+use wirestamp_metrics::Counts;
+use wirestamp_metrics::numeric::count_to_f64;
 
 /// Nanoseconds without packets before a measurement.
 const GAP: i64 = 100_000_000;
@@ -24,23 +26,6 @@ pub struct Second {
     pub error_ns: Option<i64>,
     /// Whether a delay is below zero by more than `error_ns`.
     pub contradicts_the_clocks: bool,
-}
-
-/// Packet counts of a task.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[expect(missing_docs, reason = "as of wirestamp_metrics::Counts")]
-pub struct Counts {
-    pub sent: u64,
-    pub matched: u64,
-    pub lost: u64,
-    pub duplicated: u64,
-    pub reordered: u64,
-    pub unexpected: u64,
-    #[serde(rename = "given_up_sent")]
-    pub undetermined_sent: u64,
-    #[serde(rename = "given_up_received")]
-    pub undetermined_received: u64,
-    pub identical: u64,
 }
 
 /// One-way delays, in nanoseconds.
@@ -67,31 +52,16 @@ pub struct Interval {
     pub watched_ns: i64,
 }
 
-impl Counts {
-    /// Adds the counts of another time.
-    pub fn add(&mut self, other: &Self) {
-        self.sent += other.sent;
-        self.matched += other.matched;
-        self.lost += other.lost;
-        self.duplicated += other.duplicated;
-        self.reordered += other.reordered;
-        self.unexpected += other.unexpected;
-        self.undetermined_sent += other.undetermined_sent;
-        self.undetermined_received += other.undetermined_received;
-        self.identical += other.identical;
-    }
-}
-
 impl Delay {
     /// The merged delays of both.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         let count = self.count + other.count;
-        let sum = self.mean * real(self.count) + other.mean * real(other.count);
+        let sum = self.mean * count_to_f64(self.count) + other.mean * count_to_f64(other.count);
         Self {
             count,
             min: self.min.min(other.min),
-            mean: sum / real(count.max(1)),
+            mean: sum / count_to_f64(count.max(1)),
             max: self.max.max(other.max),
         }
     }
@@ -108,12 +78,6 @@ pub fn next_second() -> Result<i64, OutOfRange<Time<Utc>>> {
     let wait = u64::try_from(next + GAP - now()?).unwrap_or(0);
     thread::sleep(Duration::from_nanos(wait));
     Ok(next)
-}
-
-/// A count as a real number.
-#[expect(clippy::cast_precision_loss, reason = "exact below 2^53 packets")]
-fn real(count: u64) -> f64 {
-    count as f64
 }
 
 #[cfg(test)]

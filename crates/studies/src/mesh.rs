@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use wirestamp_capture::Stop;
-use wirestamp_lab::results::{Counts, Delay, Interval, Second};
+use wirestamp_lab::results::{Delay, Interval, Second};
 use wirestamp_lab::{Impairments, MeshLab, SINK_V6, TAP_A, TAP_B};
+use wirestamp_metrics::Counts;
 
 use wirestamp_report::format::approximate;
 

@@ -6,24 +6,13 @@ use std::os::fd::{AsFd, AsRawFd};
 use libbpf_rs::skel::{OpenSkel, Skel};
 use libbpf_rs::{MapCore, MapFlags};
 
-use self::skeleton::RedirectSkelBuilder;
 use super::CAPABILITIES;
 use super::queue::Queue;
 use crate::Error;
 use crate::bpf_program::{Attached, Counts, Hook, Place, StampedBy, loaded, opened, refused};
 use crate::filter::Filter;
 use crate::interface::Interface;
-
-#[expect(
-    unsafe_code,
-    clippy::allow_attributes,
-    clippy::undocumented_unsafe_blocks,
-    unreachable_pub,
-    reason = "generated from the object file by libbpf-cargo"
-)]
-mod skeleton {
-    include!(concat!(env!("OUT_DIR"), "/redirect.skel.rs"));
-}
+use crate::skeletons::redirect::RedirectSkelBuilder;
 
 /// The attached program. It is detached on drop, and by the kernel when the process ends, reason the link is a
 /// file descriptor.

@@ -1,9 +1,10 @@
 //! Formats of capture files.
 
-use std::fmt;
 use std::io;
 use std::str::FromStr;
 use std::time::Duration;
+
+use strum::{Display, IntoStaticStr};
 
 use super::Provenance;
 use super::buffer::RecordParser;
@@ -13,7 +14,8 @@ use super::raw::PacketComment;
 use crate::{CapturedPacket, Error, Facts};
 
 /// A file format.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Display, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Format {
     /// pcapng with nanoseconds: the only format with room for the properties of the stamps.
     #[default]
@@ -21,6 +23,7 @@ pub enum Format {
     /// Classic pcap with nanoseconds. It has no room for method, clock, error and losses.
     Pcap,
     /// Classic pcap with microseconds, for readers without nanosecond support; times are truncated.
+    #[strum(serialize = "pcap-us")]
     PcapMicros,
 }
 
@@ -30,11 +33,7 @@ impl Format {
     /// The name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Pcapng => "pcapng",
-            Self::Pcap => "pcap",
-            Self::PcapMicros => "pcap-us",
-        }
+        self.into()
     }
 
     /// Whether the format has only packets and times, without the properties of the stamps.
@@ -45,12 +44,6 @@ impl Format {
 
     pub(super) fn parse_record(self) -> RecordParser {
         if self.is_classic() { pcap::parse_record } else { pcapng::parse_record }
-    }
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

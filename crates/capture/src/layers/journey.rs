@@ -1,6 +1,7 @@
 //! The path of one packet through the host, as recorded by `bpf/layers.bpf.c`.
 
 use serde::Serialize;
+use strum::{IntoStaticStr, VariantArray};
 
 use super::{Direction, Point};
 
@@ -19,9 +20,12 @@ mod layout {
     pub(super) const BYTES: usize = HEAD + 192;
 }
 
-/// End of a packet's path through the host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+/// End of a packet's path through the host, in the order of the numbers in the BPF program.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, IntoStaticStr, VariantArray,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "kebab-case")]
 pub enum End {
     /// None yet: on its way or in a queue at the end of the measurement. Includes segments that TCP merged with
     /// others, because it frees them without an event.
@@ -45,33 +49,10 @@ pub enum End {
 }
 
 impl End {
-    /// In the order of their numbers in the BPF program.
-    const ALL: [Self; 9] = [
-        Self::Open,
-        Self::Read,
-        Self::Dropped,
-        Self::Consumed,
-        Self::Joined,
-        Self::Forwarded,
-        Self::Unknown,
-        Self::Sent,
-        Self::Split,
-    ];
-
     /// Name in the output and in the JSON.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Read => "read",
-            Self::Dropped => "dropped",
-            Self::Consumed => "consumed",
-            Self::Joined => "joined",
-            Self::Forwarded => "forwarded",
-            Self::Unknown => "unknown",
-            Self::Sent => "sent",
-            Self::Split => "split",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -110,7 +91,7 @@ impl Journey {
             own: std::array::from_fn(|point| word(bytes, layout::OWN + 4 * point)),
             card: present(long(bytes, layout::CARD)),
             length: word(bytes, layout::LENGTH),
-            end: *End::ALL.get(usize::from(bytes[layout::END]))?,
+            end: *End::VARIANTS.get(usize::from(bytes[layout::END]))?,
             reason: word(bytes, layout::REASON),
             head: bytes[layout::HEAD..].get(..usize::from(captured))?.to_vec(),
         })

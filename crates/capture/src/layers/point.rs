@@ -1,10 +1,12 @@
 //! The observation points in a host, by the direction of packets.
 
 use serde::Serialize;
+use strum::IntoStaticStr;
 
 /// A point on a packet's path. [`Direction::points`] lists the points of a direction, in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Point {
     /// The driver passes a received packet on: to GRO, to a core's backlog or to the stack. Or it receives a packet
     /// to send from the queue.
@@ -28,15 +30,8 @@ pub enum Point {
 impl Point {
     /// Name in the output and in the JSON.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Driver => "driver",
-            Self::Stack => "stack",
-            Self::Socket => "socket",
-            Self::Application => "application",
-            Self::Queue => "queue",
-            Self::Sent => "sent",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

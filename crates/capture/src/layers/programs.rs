@@ -10,24 +10,13 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::skel::{OpenSkel, Skel};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, OpenObject, RingBufferBuilder};
 
-use self::skeleton::LayersSkelBuilder;
 use super::hooks::{self, Attached, Hook};
 use super::{Direction, Journey, LayersLedger, Reasons};
 use crate::Error;
 use crate::bpf_program::{Counts, lacks_privileges, opened, with_filter};
 use crate::filter::Filter;
 use crate::interface::Interface;
-
-#[expect(
-    unsafe_code,
-    clippy::allow_attributes,
-    clippy::undocumented_unsafe_blocks,
-    unreachable_pub,
-    reason = "generated from the object file by libbpf-cargo"
-)]
-mod skeleton {
-    include!(concat!(env!("OUT_DIR"), "/layers.skel.rs"));
-}
+use crate::skeletons::layers::LayersSkelBuilder;
 
 const CAPABILITIES: &str = "cap_bpf,cap_perfmon,cap_net_admin";
 

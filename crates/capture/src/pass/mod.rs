@@ -1,7 +1,6 @@
 //! `xdp-pass` and `tc-pass`: an XDP or tc program stamps each frame in the softIRQ, copies its head to a BPF ring
 //! buffer and passes the frame, so that an endpoint keeps its traffic (`bpf/stamp.bpf.c`;
 //! `Documentation/bpf/ringbuf.rst` in the kernel's source).
-#![expect(unsafe_code, reason = "libbpf's skeleton")]
 
 mod ring_buffer;
 
@@ -13,7 +12,6 @@ use std::sync::Arc;
 use libbpf_rs::skel::{OpenSkel, Skel};
 
 use self::ring_buffer::{Record, RingBuffer};
-use self::skeleton::StampSkelBuilder;
 use crate::Error;
 use crate::bpf_program::{
     Attached, Counts, Hook, Place, Stamped, StampedBy, loaded, opened, refused,
@@ -21,16 +19,7 @@ use crate::bpf_program::{
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::receiver::{Frame, FrameMemory, FramePlace, KernelCounts, Receiver};
-
-#[expect(
-    clippy::allow_attributes,
-    clippy::undocumented_unsafe_blocks,
-    unreachable_pub,
-    reason = "generated from the object file by libbpf-cargo"
-)]
-mod skeleton {
-    include!(concat!(env!("OUT_DIR"), "/stamp.skel.rs"));
-}
+use crate::skeletons::stamp::StampSkelBuilder;
 
 /// Max bytes copied of a frame. Every record has room for all of them.
 pub(crate) const MAX_HEAD: u32 = 2048;

@@ -112,7 +112,7 @@ impl Arguments {
 
     fn transmission(&self) -> anyhow::Result<SendOptions> {
         let otherwise = if self.replay.is_some() { SendMethod::Packet } else { SendMethod::Udp };
-        let method = self.method.as_deref().and_then(SendMethod::by_name).unwrap_or(otherwise);
+        let method = self.method.as_deref().and_then(|it| it.parse().ok()).unwrap_or(otherwise);
         match method {
             SendMethod::Udp => reject(
                 "conflicts with --method udp, where the kernel makes the frames; use packet, \

@@ -2,13 +2,17 @@
 
 use crate::protocol::MachineClock;
 use serde::{Deserialize, Serialize};
+use strum::{AsRefStr, EnumString};
 use thiserror::Error;
 use utoipa::ToSchema;
 use wirestamp_clock::Span;
 
 /// Why the delay between two machines is not known.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[derive(
+    Clone, Copy, Debug, Error, PartialEq, Eq, Deserialize, Serialize, ToSchema, EnumString, AsRefStr,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum NotSynchronised {
     /// A's clock is not synchronised.
     #[error("the clock of the first point's machine is not synchronised to UTC")]
@@ -19,22 +23,6 @@ pub enum NotSynchronised {
     /// The state of a clock is unknown.
     #[error("the state of the clocks is unknown")]
     Unknown,
-}
-
-impl NotSynchronised {
-    /// Name in databases.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::First => "first",
-            Self::Second => "second",
-            Self::Unknown => "unknown",
-        }
-    }
-
-    /// The value with this name.
-    pub(super) fn named(name: &str) -> Option<Self> {
-        [Self::First, Self::Second, Self::Unknown].into_iter().find(|it| it.name() == name)
-    }
 }
 
 /// Max offset between the clocks of both points: zero on one machine, the sum of both errors on two.

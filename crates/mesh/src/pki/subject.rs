@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use strum::{Display, IntoStaticStr};
 use thiserror::Error;
 use utoipa::ToSchema;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
@@ -17,9 +18,22 @@ const DOMAIN: &str = "wirestamp.internal";
 
 /// Role of a member of the mesh.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    ToSchema,
+    Display,
+    IntoStaticStr,
 )]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Role {
     /// Observes packets for tasks.
     Probe,
@@ -41,24 +55,12 @@ impl Role {
     /// Name of the role.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Probe => "probe",
-            Self::Collector => "collector",
-            Self::Controller => "controller",
-            Self::Operator => "operator",
-            Self::Viewer => "viewer",
-        }
+        self.into()
     }
 
     /// Whether it accepts connections.
     pub(super) fn listens(self) -> bool {
         matches!(self, Self::Collector | Self::Controller)
-    }
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 

@@ -37,7 +37,8 @@ pub struct Counts {
 }
 
 impl Counts {
-    pub(super) fn add(&mut self, other: &Self) {
+    /// Adds the counts of other packets.
+    pub fn add(&mut self, other: &Self) {
         self.sent += other.sent;
         self.received += other.received;
         self.matched += other.matched;

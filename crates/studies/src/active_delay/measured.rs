@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use wirestamp_active::reflector::ReflectorCounts;
 use wirestamp_active::sender::{ReceivedAnswer, TestReport};
-use wirestamp_metrics::{Outcome, ReplyKind};
+use wirestamp_metrics::{Counts, Outcome, ReplyKind};
 
 use crate::mesh::Total;
 use crate::passive_delay::summary;
@@ -93,14 +93,8 @@ impl Measured {
         let received = |total: &Total| total.counts.matched + total.counts.duplicated;
         let [active_min_ns, active_mean_ns, active_max_ns] = active.delays_ns();
         let [passive_min_ns, passive_mean_ns, passive_max_ns] = passive.delays_ns();
-        let wirestamp_lab::results::Counts {
-            sent,
-            matched,
-            lost,
-            undetermined_sent,
-            undetermined_received,
-            ..
-        } = passive.counts;
+        let Counts { sent, matched, lost, undetermined_sent, undetermined_received, .. } =
+            passive.counts;
         Self {
             sent: active.counts.sent,
             reflected: received(active),

@@ -73,8 +73,9 @@ fn same_packets(active: &[Second], passive: &[Second], lasting: i64) -> Option<[
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wirestamp_lab::results::Delay;
     use wirestamp_lab::results::Second;
-    use wirestamp_lab::results::{Counts, Delay};
+    use wirestamp_metrics::Counts;
 
     /// Seconds from `from` on, with the given number of packets that arrive in each.
     fn seconds<const N: usize>(from: i64, packets: [u64; N]) -> Vec<Second> {

@@ -1,6 +1,7 @@
 //! Results of the paper.
 
 use serde::Serialize;
+use strum::IntoStaticStr;
 use wirestamp_traffic::Pattern;
 
 /// Source of the numbers.
@@ -8,8 +9,9 @@ pub(crate) const PAPER: &str = "Orosz and Skopkó, \"Multi-threaded Packet Times
                          Evaluation\" (2013), section V";
 
 /// A way to stamp a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "kebab-case")]
 pub(crate) enum Method {
     /// The kernel's time of day, which is computed from a counter at once.
     Ktime,
@@ -21,18 +23,16 @@ impl Method {
     /// Both, in the order of the paper's tables.
     pub(crate) const ALL: [Self; 2] = [Self::Ktime, Self::Raw];
 
-    /// In a word.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Ktime => "ktime",
-            Self::Raw => "raw",
-        }
+    /// Name in reports.
+    pub(crate) fn name(self) -> &'static str {
+        self.into()
     }
 }
 
 /// One of the paper's patterns of traffic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "kebab-case")]
 pub(crate) enum Traffic {
     /// Pattern 1, a telephone call.
     Call,
@@ -44,12 +44,9 @@ impl Traffic {
     /// Both, in the paper's order.
     pub(crate) const ALL: [Self; 2] = [Self::Call, Self::Video];
 
-    /// In a word.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Call => "call",
-            Self::Video => "video",
-        }
+    /// Name in reports.
+    pub(crate) fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Its frames and gaps.

@@ -170,7 +170,7 @@ impl Study for Measurements<'_> {
         let constants = (lasting > 0).then(|| ("milliseconds".to_owned(), lasting.to_string()));
         let by = if self.mesh.is_some() { "-mesh" } else { "" };
         Design {
-            name: format!("passive-delay{by}-{}", self.question.name()),
+            name: format!("passive-delay{by}-{}", self.question),
             factors: self.factors(),
             repetitions,
             constants: constants.into_iter().collect(),

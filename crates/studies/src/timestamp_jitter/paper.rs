@@ -30,7 +30,7 @@ impl Pause {
     pub(super) const ALL: [Self; 5] =
         [Self::Least, Self::FortyPercent, Self::Half, Self::One, Self::Five];
 
-    /// In a word.
+    /// Name in reports.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Least => "full",

@@ -1,7 +1,10 @@
 //! Names of the send methods.
 
+use strum::{EnumString, IntoStaticStr};
+
 /// A method to hand packets to the kernel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum SendMethod {
     /// A UDP socket: the kernel adds the headers.
     #[default]
@@ -24,18 +27,7 @@ impl SendMethod {
 
     /// The name used in arguments and reports.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Udp => "udp",
-            Self::Packet => "packet",
-            Self::Ring => "ring",
-            Self::Xdp => "xdp",
-        }
-    }
-
-    /// The method with this name.
-    #[must_use]
-    pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|method| method.name() == name)
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }

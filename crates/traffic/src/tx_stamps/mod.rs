@@ -9,13 +9,15 @@ mod queue;
 mod support;
 
 use serde::Serialize;
+use strum::IntoStaticStr;
 use wirestamp_clock::{Time, Utc};
 
 pub(crate) use pending::PendingStamps;
 pub(crate) use queue::StampQueue;
 
 /// A point of the transmit path that has a stamp.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum StampKind {
     /// Before the interface's queueing discipline.
     Sched,
@@ -31,12 +33,8 @@ impl StampKind {
 
     /// The name used in reports.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Sched => "sched",
-            Self::Software => "software",
-            Self::Hardware => "hardware",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

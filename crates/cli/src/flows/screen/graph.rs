@@ -1,7 +1,9 @@
 //! Values over time, drawn in one line.
 
+use strum::VariantArray;
+
 /// The quantity of the graph.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, VariantArray)]
 pub(super) enum Graph {
     /// Bits per second.
     #[default]
@@ -21,16 +23,9 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 const MOS_RANGE: (f64, f64) = (1.0, 4.5);
 
 impl Graph {
-    pub(super) const ALL: [Self; 4] = [Self::Rate, Self::Mos, Self::Jitter, Self::Loss];
-
     /// The next quantity.
     pub(super) fn next(self) -> Self {
-        match self {
-            Self::Rate => Self::Mos,
-            Self::Mos => Self::Jitter,
-            Self::Jitter => Self::Loss,
-            Self::Loss => Self::Rate,
-        }
+        Self::VARIANTS[(self as usize + 1) % Self::VARIANTS.len()]
     }
 
     pub(super) fn name(self) -> &'static str {

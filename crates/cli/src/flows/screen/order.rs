@@ -2,10 +2,11 @@
 
 use std::cmp::Ordering;
 
+use strum::VariantArray;
 use wirestamp_metrics::flow::FlowReport;
 
 /// Sort order of the list.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, VariantArray)]
 pub(super) enum Order {
     /// Worst first, as [`FlowReport::worst_first`] has it.
     #[default]
@@ -25,14 +26,7 @@ pub(super) enum Order {
 impl Order {
     /// The next order.
     pub(super) fn next(self) -> Self {
-        match self {
-            Self::Worst => Self::Loss,
-            Self::Loss => Self::Jitter,
-            Self::Jitter => Self::RoundTrip,
-            Self::RoundTrip => Self::Volume,
-            Self::Volume => Self::Newest,
-            Self::Newest => Self::Worst,
-        }
+        Self::VARIANTS[(self as usize + 1) % Self::VARIANTS.len()]
     }
 
     pub(super) fn name(self) -> &'static str {

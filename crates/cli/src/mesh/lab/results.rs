@@ -1,7 +1,8 @@
 //! The mesh's results since the start of traffic.
 
 use serde::Serialize;
-use wirestamp_lab::results::{Counts, Delay, Second};
+use wirestamp_lab::results::{Delay, Second};
+use wirestamp_metrics::Counts;
 
 use super::api::Api;
 use super::traffic::TASKS;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use wirestamp_lab::Impairments;
-use wirestamp_lab::results::Counts;
+use wirestamp_metrics::Counts;
 use wirestamp_report::Check;
 use wirestamp_traffic::SinkReport;
 

@@ -26,7 +26,7 @@ const SHORTEST_FRAME: usize = 60;
 const ETHERTYPE: usize = 12;
 /// For experiments within one network (IEEE 802, "Local Experimental EtherType 1").
 const LOCAL_EXPERIMENT: u16 = 0x88b5;
-/// What may wait to be read, in bytes of the kernel's: some 80,000 short frames.
+/// Size of the receive buffer, in bytes as the kernel counts them: about 80,000 short frames.
 const QUEUE_BYTES: libc::c_int = 64 << 20;
 /// Room for a control message with struct `scm_timestamping`, three times.
 const CONTROL_BYTES: usize = 128;

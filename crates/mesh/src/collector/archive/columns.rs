@@ -36,10 +36,10 @@ pub(super) const MEASURED: &[Field<Measured>] = &[
     Field::whole("variation_p999_ns", |it| variation(it)?.p999),
     Field::whole("variation_max_ns", |it| variation(it).map(|it| it.max)),
     Field::whole("error_ns", |it| it.error_ns),
-    Field::text("not_synchronised", |it| it.not_synchronised.map(|why| why.name().to_owned())),
+    Field::text("not_synchronised", |it| it.not_synchronised.map(|why| why.as_ref().to_owned())),
     Field::whole("contradicts_the_clocks", |it| Some(it.contradicts_the_clocks.into())),
     Field::real("mos", |it| it.mos),
-    Field::text("no_mos", |it| it.no_mos.map(|why| why.name().to_owned())),
+    Field::text("no_mos", |it| it.no_mos.map(|why| why.as_ref().to_owned())),
 ];
 
 pub(super) const COUNTED: &[Field<Counted>] = &[

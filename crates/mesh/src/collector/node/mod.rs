@@ -140,23 +140,14 @@ impl Node {
     /// # Errors
     /// When the socket fails.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
-        let Self {
-            listener,
-            routes,
-            configuration,
-            member,
-            mesh_state,
-            collector,
-            archive,
-            presence,
-        } = self;
-        let answers = routes.into_make_service_with_connect_info::<Peer>();
+        let (member, mesh_state) = (&self.member, &self.mesh_state);
+        let answers = self.routes.into_make_service_with_connect_info::<Peer>();
         tokio::select! {
-            served = async { axum::serve(listener, answers).await } => served,
-            () = keep_attending(&member, &mesh_state, &collector, &presence) => Ok(()),
+            served = async { axum::serve(self.listener, answers).await } => served,
+            () = keep_attending(member, mesh_state, &self.collector, &self.presence) => Ok(()),
             () = member.stay() => Ok(()),
-            () = renew_configuration(&member, &configuration) => Ok(()),
-            () = maintain(&archive, mesh_state.tasks()) => Ok(()),
+            () = renew_configuration(member, &self.configuration) => Ok(()),
+            () = maintain(&self.archive, mesh_state.tasks()) => Ok(()),
             () = stop => Ok(()),
         }
     }

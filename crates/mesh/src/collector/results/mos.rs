@@ -5,6 +5,7 @@
 //! ratio 1); bursts sound worse. Packetisation and jitter buffers of end systems are not included.
 
 use serde::{Deserialize, Serialize};
+use strum::AsRefStr;
 use utoipa::ToSchema;
 use wirestamp_metrics::emodel::{Codec, Parameters};
 use wirestamp_metrics::numeric::{count_to_f64, round_to_span};
@@ -15,9 +16,10 @@ use super::Measured;
 const BURST_RATIO: f64 = 1.0;
 
 /// Why there is no MOS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema, AsRefStr)]
 #[serde(rename_all = "kebab-case")]
 #[schema(as = NoOpinion)]
+#[strum(serialize_all = "kebab-case")]
 pub enum MosUnavailable {
     /// No packet was seen at both points.
     NoDelay,
@@ -27,19 +29,6 @@ pub enum MosUnavailable {
     ContradictsTheClocks,
     /// ITU-T G.113 has no loss parameters for the codec, and there were losses.
     Codec,
-}
-
-impl MosUnavailable {
-    /// Name in HTTP responses.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::NoDelay => "no-delay",
-            Self::NotSynchronised => "not-synchronised",
-            Self::ContradictsTheClocks => "contradicts-the-clocks",
-            Self::Codec => "codec",
-        }
-    }
 }
 
 impl Measured {
@@ -120,7 +109,7 @@ mod tests {
             (known, Codec::G729, MosUnavailable::Codec),
         ] {
             assert_eq!(mos(window, codec), Err(why));
-            assert_eq!(serde_json::to_value(why).unwrap(), why.name());
+            assert_eq!(serde_json::to_value(why).unwrap(), why.as_ref());
         }
     }
 }

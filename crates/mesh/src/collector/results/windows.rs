@@ -8,7 +8,7 @@ use wirestamp_metrics::{Counts, Summary};
 
 use super::histograms::{self, Histograms};
 use super::{Measured, ResultRange, Spread, Step};
-use crate::collector::{NotSynchronised, Window};
+use crate::collector::Window;
 use crate::database::unsigned;
 
 /// Number of columns before the two distributions, and of each distribution.
@@ -41,7 +41,7 @@ pub(super) fn insert(
     let mut values: Vec<Value> = numbers.map(Value::from).collect();
     let error = window.error();
     values.push(error.ok().map(Span::as_nanos).into());
-    values.push(error.err().map(|why| why.name().to_owned()).into());
+    values.push(error.err().map(|why| why.as_ref().to_owned()).into());
     values.push(window.contradicts_the_clocks().into());
     for distribution in [window.quality.delay(), window.quality.variation()] {
         values.extend(columns(distribution.summary().as_ref()));
@@ -157,7 +157,7 @@ fn window(row: &Row<'_>) -> rusqlite::Result<Measured> {
         error_ns: row.get(13)?,
         above_minimum_ns: delay.as_ref().map(Spread::above_minimum),
         delay_ns: delay.filter(|_| why.is_none()),
-        not_synchronised: why.and_then(|name| NotSynchronised::named(&name)),
+        not_synchronised: why.and_then(|name| name.parse().ok()),
         contradicts_the_clocks: row.get(15)?,
         variation_ns: spread(row, AHEAD + SPREAD)?,
         mos: None,

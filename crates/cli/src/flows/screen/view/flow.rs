@@ -5,6 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
+use strum::VariantArray;
 use wirestamp_metrics::Summary;
 use wirestamp_metrics::flow::{FlowReport, Iperf3Report, RtpReport, TcpReport};
 
@@ -170,7 +171,7 @@ impl Page {
 
     /// The available graphs.
     fn graphs(&mut self, report: &FlowReport, data: &Data) {
-        for graph in Graph::ALL {
+        for &graph in Graph::VARIANTS {
             let values = data.over_time(report, graph);
             if values.iter().any(Option::is_some) {
                 let line = graph.line(&values, values.len());
