@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
+use wirestamp_clock::vdso::{ExactConversion, KernelClock, PROOF_READS};
 use wirestamp_clock::{
     ClockService, ClockSources, ClockStatus, Counter, Phc, Span, Survey, SyncStatus, VmClock,
     survey, utc_error,
@@ -39,11 +40,26 @@ struct Document {
     steps: u32,
     /// Why migrations are not reported by the hypervisor; none if they are.
     vm_clock: Option<String>,
+    /// The kernel's own conversion of the counter, if it can be read and is right.
+    exact_conversion: Option<Exact>,
+    /// Why it is not used.
+    no_exact_conversion: Option<String>,
     /// Error bound of the system clock against UTC; none if it is not synchronised.
     utc_error_ns: Option<i64>,
     /// Sync statuses that `utc_error_ns` combines.
     #[serde(rename = "keepers")]
     clock_sources: Vec<SyncStatus>,
+}
+
+/// The kernel's own conversion of the counter, after comparison with the kernel's clocks at begin and end.
+#[derive(Serialize)]
+struct Exact {
+    /// Source of the page's layout: `type information` of the kernel, or a `table` of known versions.
+    layout: &'static str,
+    /// Readings of the kernel's clocks that agree with it.
+    proof_reads: usize,
+    /// How often the kernel updates it.
+    updates_per_second: f64,
 }
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
@@ -54,14 +70,21 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let survey = with_source(survey(), counter.name());
     let service = ClockService::start(counter).context("cannot calibrate the counter")?;
     let stop = stop_on_signal()?;
-    let deadline = Instant::now() + Duration::from_secs_f64(arguments.duration);
+    let exact = ExactConversion::of_machine(counter);
+    let (begin, updates) = (Instant::now(), exact.as_ref().map_or(0, ExactConversion::updates));
+    let deadline = begin + Duration::from_secs_f64(arguments.duration);
     while !stop.is_requested() && Instant::now() < deadline {
         thread::park_timeout(Duration::from_millis(20));
     }
     let status = service.status();
+    let exact = exact.map_err(|why| why.to_string()).and_then(|exact| {
+        let updates = exact.updates().wrapping_sub(updates);
+        let updates_per_second = f64::from(updates) / begin.elapsed().as_secs_f64();
+        Exact::proven(&exact, updates_per_second)
+    });
     let vm_clock = VmClock::of_machine().err().map(ToString::to_string);
     let clock_sources = ClockSources::query().statuses();
-    output.result(&Document::new(survey, status, vm_clock, clock_sources), text)?;
+    output.result(&Document::new(survey, status, exact, vm_clock, clock_sources), text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -81,12 +104,17 @@ impl Document {
     fn new(
         survey: Survey,
         status: ClockStatus,
+        exact: Result<Exact, String>,
         vm_clock: Option<String>,
         clock_sources: Vec<SyncStatus>,
     ) -> Self {
         let ClockStatus { rate_error_ppm, error_ns, frequency_hz, granularity_ns, steps, .. } =
             status;
         let utc_error_ns = utc_error(&clock_sources).ok().map(Span::as_nanos);
+        let (exact_conversion, no_exact_conversion) = match exact {
+            Ok(exact) => (Some(exact), None),
+            Err(why) => (None, Some(why)),
+        };
         Self {
             survey,
             rate_error_ppm,
@@ -95,9 +123,31 @@ impl Document {
             granularity_ns,
             steps,
             vm_clock,
+            exact_conversion,
+            no_exact_conversion,
             utc_error_ns,
             clock_sources,
         }
+    }
+}
+
+impl Exact {
+    /// Compares it with the kernel's clocks again.
+    fn proven(exact: &ExactConversion, updates_per_second: f64) -> Result<Self, String> {
+        exact.prove().map_err(|wrong| format!("it was right at first, but later {wrong}"))?;
+        let layout = if exact.is_described() { "type information" } else { "table" };
+        let proof_reads = 2 * KernelClock::ALL.len() * PROOF_READS as usize;
+        Ok(Self { layout, proof_reads, updates_per_second })
+    }
+}
+
+fn exact_text(document: &Document) -> String {
+    match (&document.exact_conversion, &document.no_exact_conversion) {
+        (Some(Exact { layout, proof_reads, updates_per_second }), _) => format!(
+            "readable (layout: {layout}); equal to the kernel's clocks in {proof_reads} of {proof_reads} readings; \
+             {updates_per_second:.0} updates/s"
+        ),
+        (None, why) => format!("not readable: {}", why.as_deref().unwrap_or("unknown")),
     }
 }
 
@@ -135,7 +185,8 @@ fn text(document: &Document) -> String {
          usual smallest step       {}\n  \
          error to system time      ±{}\n  \
          steps of the system clock {}\n  \
-         migration to another host {}\n\n\
+         migration to another host {}\n  \
+         the kernel's conversion   {}\n\n\
          {}",
         document.frequency_hz / 1e6,
         document.rate_error_ppm,
@@ -146,6 +197,7 @@ fn text(document: &Document) -> String {
             None => "reported by the hypervisor (/dev/vmclock0)".to_owned(),
             Some(reason) => format!("detected only if the clocks disagree afterwards: {reason}"),
         },
+        exact_text(document),
         utc_text(&document.clock_sources),
     )
 }

@@ -10,6 +10,7 @@
 //! | the time of an event, cheap now and exact later | [`Counter::read`], then [`ClockService::convert`], or for many at once [`Timeline::convert_batch`] |
 //! | a duration | [`Counter::read`] twice, then [`ClockService::span`] |
 //! | waking up at a time | [`TickTime`], [`Sleeper`] |
+//! | the kernel's own conversion, and its inverse | [`vdso::ExactConversion`] |
 //!
 //! ```
 //! use wirestamp_clock::{ClockService, Counter};
@@ -136,6 +137,7 @@ mod survey;
 mod ticks;
 mod time;
 mod timeline;
+pub mod vdso;
 mod vmclock;
 mod wall;
 

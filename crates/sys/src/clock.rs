@@ -1,5 +1,5 @@
 //! The kernel's clocks: clock_gettime(2), adjtimex(2).
-#![expect(unsafe_code, reason = "adjtimex(2)")]
+#![expect(unsafe_code, reason = "adjtimex(2), and clock_gettime(2) of any clock")]
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -12,6 +12,16 @@ use rustix::time::{DynamicClockId, Timespec, clock_gettime, clock_gettime_dynami
 #[must_use]
 pub fn now(clock: ClockId) -> i64 {
     nanoseconds(clock_gettime(clock))
+}
+
+/// As [`now`], for any clock by its number, such as `CLOCK_TAI`; 0 for one that does not exist.
+#[inline]
+#[must_use]
+pub fn now_by_number(clock: libc::clockid_t) -> i64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is valid to write.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    nanoseconds(Timespec { tv_sec: time.tv_sec, tv_nsec: time.tv_nsec })
 }
 
 /// Nanoseconds since the epoch of the clock that an open device is, such as `/dev/ptp0`
@@ -53,6 +63,14 @@ mod tests {
     #[test]
     fn file_that_is_no_clock_has_no_time() {
         assert!(device_time(File::open("/dev/null").unwrap().as_fd()).is_err());
+    }
+
+    #[test]
+    fn clock_is_the_same_by_number() {
+        let before = now(ClockId::Boottime);
+        let by_number = now_by_number(libc::CLOCK_BOOTTIME);
+        assert!(before <= by_number && by_number <= now(ClockId::Boottime));
+        assert_eq!(now_by_number(1_000), 0);
     }
 
     #[test]

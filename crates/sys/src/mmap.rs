@@ -221,7 +221,7 @@ impl Drop for Mapping {
     }
 }
 
-/// 64-bit registers of a device, mapped for reading until the process ends.
+/// 64-bit registers of a device, or a page of the kernel, mapped for reading until the process ends.
 #[derive(Debug)]
 pub struct Registers {
     first: *const u64,
@@ -250,6 +250,29 @@ impl Registers {
             return Err(io::Error::last_os_error());
         }
         Ok(Self { first: start.cast_const().cast() })
+    }
+
+    /// The data page of the vDSO, from which this process computes the time without system calls (vdso(7)). The kernel
+    /// maps it into every process; it is no ABI.
+    ///
+    /// # Errors
+    /// The kernel maps none, or /proc is not mounted.
+    pub fn of_vdso() -> io::Result<Self> {
+        let maps = std::fs::read_to_string("/proc/self/maps")?;
+        let line = maps.lines().find(|line| line.ends_with(" [vvar]"));
+        let start = line.and_then(|line| usize::from_str_radix(line.split('-').next()?, 16).ok());
+        let start = start.ok_or(io::ErrorKind::NotFound)?;
+        Ok(Self { first: std::ptr::with_exposed_provenance(start) })
+    }
+
+    /// The word `offset` bytes from the start, read once and as a whole; none outside of the page, or unless the offset
+    /// is a multiple of 8.
+    #[inline]
+    #[must_use]
+    pub fn word(&self, offset: usize) -> Option<u64> {
+        let is_inside = offset.is_multiple_of(8) && offset < Self::SIZE;
+        // SAFETY: inside the mapping, aligned, and mapped as long as the process.
+        is_inside.then(|| unsafe { self.first.add(offset / 8).read_volatile() })
     }
 
     /// The register `OFFSET` bytes from the start, read once and as a whole.

@@ -50,6 +50,14 @@ fn stable_tsc_is_chosen_though_there_is_an_hpet_of_64_bits() {
 }
 
 #[test]
+fn stable_tsc_is_converted_as_the_kernel_does() {
+    let survey = Survey::of_this_machine();
+    let exact = &survey.0["exact_conversion"];
+    assert_eq!(exact["layout"], "type information", "{}", survey.0["no_exact_conversion"]);
+    assert_eq!(exact["proof_reads"], 10_000, "{exact}");
+}
+
+#[test]
 fn unstable_tsc_leaves_the_hpet_or_the_os_whichever_costs_less() {
     let survey = Survey::of_this_machine();
     assert!(

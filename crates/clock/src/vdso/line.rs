@@ -1,0 +1,109 @@
+//! The kernel's conversion of the counter to one of its clocks, and the inverse.
+
+/// Nanoseconds per second.
+const SECOND: i128 = 1_000_000_000;
+
+/// A straight line of the kernel's conversion (`vdso_calc_ns` of lib/vdso/gettimeofday.c). The kernel replaces it a few
+/// hundred times a second, by a line that usually continues it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelLine {
+    /// Counter value where the line begins.
+    pub(super) cycle_last: u64,
+    /// Nanoseconds per tick, times 2^`shift`.
+    pub(super) mult: u32,
+    pub(super) shift: u32,
+    /// Time of the clock at `cycle_last`: whole seconds, and nanoseconds times 2^`shift`.
+    pub(super) seconds: u64,
+    pub(super) shifted_nanos: u64,
+}
+
+impl KernelLine {
+    /// Time of the clock at a counter value, in nanoseconds since its epoch, rounded down as the kernel does. It is the
+    /// kernel's own result for values since the line began and until it was replaced. Saturates.
+    #[must_use]
+    pub fn nanos(&self, counter: u64) -> i64 {
+        let nanos = (self.shifted(counter) >> self.shift) + i128::from(self.seconds) * SECOND;
+        saturated(nanos)
+    }
+
+    /// The first counter value at which the clock shows `nanos` nanoseconds since its epoch; none before the counter's
+    /// start and after its end. [`Self::nanos`] of it is `nanos` again, or the next value that the clock shows if a tick
+    /// is longer than a nanosecond.
+    #[must_use]
+    pub fn counter(&self, nanos: i64) -> Option<u64> {
+        let since_seconds = i128::from(nanos) - i128::from(self.seconds) * SECOND;
+        let shifted = (since_seconds << self.shift) - i128::from(self.shifted_nanos);
+        let mult = i128::from(self.mult);
+        // Rounded up; the divisor is positive.
+        let ticks = (shifted + mult - 1).div_euclid(mult);
+        u64::try_from(i128::from(self.cycle_last) + ticks).ok()
+    }
+
+    /// Time at a counter value since the whole seconds, times 2^`shift`.
+    fn shifted(&self, counter: u64) -> i128 {
+        let ticks = i128::from(counter) - i128::from(self.cycle_last);
+        ticks * i128::from(self.mult) + i128::from(self.shifted_nanos)
+    }
+}
+
+fn saturated(nanos: i128) -> i64 {
+    i64::try_from(nanos).unwrap_or(if nanos < 0 { i64::MIN } else { i64::MAX })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A counter of this frequency, with the largest factor that the kernel would choose.
+    fn line(hertz: u64, cycle_last: u64, seconds: u64, shifted_nanos: u64) -> KernelLine {
+        let shift = 24;
+        let mult = u32::try_from((1_000_000_000_u64 << shift) / hertz).unwrap();
+        KernelLine { cycle_last, mult, shift, seconds, shifted_nanos }
+    }
+
+    #[test]
+    fn line_is_the_formula_of_the_kernel() {
+        let line = line(2_000_000_000, 1_000, 5, 3 << 24);
+        assert_eq!(line.nanos(1_000), 5_000_000_003);
+        assert_eq!(line.nanos(1_001), 5_000_000_003, "rounded down");
+        assert_eq!(line.nanos(1_002), 5_000_000_004);
+        assert_eq!(line.nanos(998), 5_000_000_002, "before the line");
+    }
+
+    #[test]
+    fn times_without_a_counter_value_have_none() {
+        let line = line(1_000_000_000, 1_000, 0, 0);
+        assert_eq!((line.counter(-1_000), line.counter(-1_001)), (Some(0), None));
+        let last = KernelLine { cycle_last: u64::MAX, ..line };
+        assert_eq!((last.counter(0), last.counter(1)), (Some(u64::MAX), None));
+    }
+
+    proptest! {
+        #[test]
+        fn inverse_returns_the_time_within_a_tick(
+            hertz in 20_000_000_u64..=6_000_000_000,
+            cycle_last in 1_u64 << 62..1 << 63,
+            seconds in 0_u64..4_000_000_000,
+            shifted_nanos in 0_u64..1_000_000_000 << 24,
+            away in -1_000_000_000_000_i64..1_000_000_000_000,
+        ) {
+            let line = line(hertz, cycle_last, seconds, shifted_nanos);
+            let nanos = line.nanos(cycle_last).saturating_add(away);
+            let counter = line.counter(nanos).unwrap();
+            let tick = i64::from(line.mult >> line.shift);
+            prop_assert!((nanos..=nanos + tick).contains(&line.nanos(counter)));
+            prop_assert!(line.nanos(counter - 1) < nanos, "the first one");
+        }
+
+        #[test]
+        fn any_line_converts_without_panic(
+            cycle_last in any::<u64>(), mult in 1_u32.., shift in 0_u32..=32, seconds in any::<u64>(),
+            shifted_nanos in any::<u64>(), counter in any::<u64>(), nanos in any::<i64>(),
+        ) {
+            let line = KernelLine { cycle_last, mult, shift, seconds, shifted_nanos };
+            let _ = (line.nanos(counter), line.counter(nanos));
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Exact conversion: the data with which the kernel converts the counter, read from the vDSO's page.
+//!
+//! The kernel publishes a line for each of its clocks in a page that every process may read (vdso(7)), so that
+//! clock_gettime(2) needs no system call. With the same line, a counter value becomes the same nanosecond that the
+//! kernel would return, and a stamp of the kernel becomes a counter value.
+//!
+//! The page is no ABI. Its layout comes from the kernel's type information, or from a table of known layouts, and counts
+//! only if it converts [`PROOF_READS`] readings of each clock correctly.
+
+mod btf;
+mod kernel_clock;
+mod layout;
+mod line;
+mod proof;
+
+use std::hint;
+use std::io;
+use std::sync::atomic::{Ordering, fence};
+
+use thiserror::Error;
+use wirestamp_sys::mmap::Registers;
+
+use crate::Counter;
+pub use kernel_clock::KernelClock;
+use layout::Layout;
+pub use line::KernelLine;
+use proof::Readings;
+pub use proof::{PROOF_READS, WrongConversion};
+
+/// Type information of the running kernel.
+const TYPE_INFORMATION: &str = "/sys/kernel/btf/vmlinux";
+
+/// Modes of `enum vdso_clock_mode` in which programs read the TSC (x86-64) or CNTVCT (aarch64) itself.
+const NO_COUNTER: u32 = 0;
+const COUNTER: u32 = 1;
+const TIME_NAMESPACE: u32 = i32::MAX.cast_unsigned();
+
+/// Reads of a line during updates before giving up. An update takes less than a microsecond.
+const MAX_READS: u32 = 100_000;
+
+/// Why the counter cannot be converted exactly.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NoExactConversion {
+    /// Another counter is in use than the one of the kernel's page.
+    #[error("raw stamps are made by {0}, not by the counter that the kernel reads")]
+    OtherCounter(&'static str),
+    /// There is no page.
+    #[error("the kernel maps no vDSO data: {0}")]
+    NoPage(String),
+    /// The kernel keeps time by a counter that programs cannot read.
+    #[error("the kernel keeps time by a counter that programs cannot read")]
+    NoCounter,
+    /// The kernel keeps time by the clock of a hypervisor.
+    #[error("the kernel keeps time by a clock of the hypervisor (vDSO clock mode {0})")]
+    Hypervisor(u32),
+    /// The process is in a time namespace.
+    #[error("this process is in a time namespace")]
+    TimeNamespace,
+    /// No layout converts correctly.
+    #[error("the layout of the vDSO data is not known: {0}")]
+    Layout(WrongConversion),
+}
+
+/// The kernel's own conversion of the counter, by a layout that passed the proof.
+#[derive(Debug)]
+pub struct ExactConversion {
+    page: Registers,
+    layout: Layout,
+    counter: Counter,
+}
+
+impl ExactConversion {
+    /// The conversion of `counter` on this machine. Takes about a millisecond.
+    ///
+    /// # Errors
+    /// When the kernel does not publish it for this counter, or no known layout of its page is right.
+    pub fn of_machine(counter: Counter) -> Result<Self, NoExactConversion> {
+        if matches!(counter, Counter::Hpet(_) | Counter::Os) {
+            return Err(NoExactConversion::OtherCounter(counter.name()));
+        }
+        let no_page = |error: io::Error| NoExactConversion::NoPage(error.to_string());
+        let page = Registers::of_vdso().map_err(no_page)?;
+        let btf = std::fs::read(TYPE_INFORMATION).ok();
+        let candidates = Layout::candidates(btf.as_deref());
+        let mut conversion = Self { page, layout: candidates[0], counter };
+        // If none is right, the error of the likeliest one counts.
+        let Err(why) = conversion.check() else { return Ok(conversion) };
+        for layout in candidates {
+            conversion.layout = layout;
+            if conversion.check().is_ok() {
+                return Ok(conversion);
+            }
+        }
+        Err(why)
+    }
+
+    /// Checks the mode of the page, and its lines against the kernel's clocks: [`PROOF_READS`] readings of each.
+    fn check(&self) -> Result<(), NoExactConversion> {
+        self.prove().map_err(|wrong| match self.layout.clock_mode(&self.words()) {
+            Some(NO_COUNTER) => NoExactConversion::NoCounter,
+            Some(TIME_NAMESPACE) => NoExactConversion::TimeNamespace,
+            Some(mode @ 2..=3) => NoExactConversion::Hypervisor(mode),
+            _ => NoExactConversion::Layout(wrong),
+        })
+    }
+
+    /// Compares [`PROOF_READS`] readings of each clock of the kernel with its line: each reading lies between the
+    /// converted counter values before and after it. Takes about half a millisecond.
+    ///
+    /// # Errors
+    /// With the first reading outside.
+    pub fn prove(&self) -> Result<(), WrongConversion> {
+        if self.layout.clock_mode(&self.words()) != Some(COUNTER) {
+            return Err(WrongConversion::Unreadable);
+        }
+        proof::prove(&mut &*self)
+    }
+
+    /// The kernel's current line for a clock; none if the kernel does not finish an update.
+    #[must_use]
+    pub fn line(&self, clock: KernelClock) -> Option<KernelLine> {
+        Some(self.sequence_and_line(clock)?.1)
+    }
+
+    /// Updates of the page so far. Two numbers a known time apart give the rate of updates; modulo 2^31.
+    #[must_use]
+    pub fn updates(&self) -> u32 {
+        self.layout.sequence(&self.words()).unwrap_or(0) / 2
+    }
+
+    /// Whether the kernel's type information describes the layout; otherwise it is in a table of known ones.
+    #[must_use]
+    pub fn is_described(&self) -> bool {
+        self.layout.is_described
+    }
+
+    fn sequence_and_line(&self, clock: KernelClock) -> Option<(u32, KernelLine)> {
+        let words = self.words();
+        for _ in 0..MAX_READS {
+            let sequence = self.layout.sequence(&words)?;
+            fence(Ordering::Acquire);
+            let line = self.layout.line(&words, clock);
+            fence(Ordering::Acquire);
+            if sequence.is_multiple_of(2) && self.layout.sequence(&words)? == sequence {
+                return Some((sequence, line?));
+            }
+            hint::spin_loop();
+        }
+        None
+    }
+
+    fn words(&self) -> impl Fn(usize) -> Option<u64> {
+        |offset| self.page.word(offset)
+    }
+}
+
+impl Readings for &ExactConversion {
+    fn line(&mut self, clock: KernelClock) -> Option<(u32, KernelLine)> {
+        self.sequence_and_line(clock)
+    }
+
+    fn sequence(&mut self) -> Option<u32> {
+        self.layout.sequence(&self.words())
+    }
+
+    fn counter(&mut self) -> u64 {
+        self.counter.read_ordered()
+    }
+
+    fn time(&mut self, clock: KernelClock) -> i64 {
+        clock.now()
+    }
+}
+
+/// Parses type information, for fuzzing.
+#[cfg(fuzzing)]
+pub fn parse_type_information(btf: &[u8]) {
+    let _ = Layout::candidates(Some(btf));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conversion_is_exact_or_has_a_reason() {
+        let counter = Counter::select();
+        let exact = match ExactConversion::of_machine(counter) {
+            Ok(exact) => exact,
+            Err(why) => return println!("skipped here: {why}"),
+        };
+        exact.prove().unwrap();
+        for clock in KernelClock::ALL {
+            let line = exact.line(clock).unwrap();
+            let now = clock.now();
+            let raw = line.counter(now).unwrap();
+            assert!((line.nanos(raw) - now).abs() <= 1, "{clock:?}: {now}");
+        }
+    }
+
+    #[test]
+    fn counters_of_other_clocks_have_no_exact_conversion() {
+        let why = ExactConversion::of_machine(Counter::Os).unwrap_err();
+        assert_eq!(why, NoExactConversion::OtherCounter("os"));
+    }
+
+    #[test]
+    fn wrong_layout_fails_the_proof() {
+        let counter = Counter::select();
+        let Ok(mut exact) = ExactConversion::of_machine(counter) else { return };
+        let right = exact.layout;
+        let wrong = [
+            Layout { basetime: right.basetime + 16, ..right },
+            Layout { cycle_last: right.cycle_last + 8, ..right },
+            Layout { mult: right.mult + 4, ..right },
+            Layout { stride: right.stride + 8, ..right },
+            Layout { start: right.start + 8, ..right },
+        ];
+        for layout in wrong {
+            exact.layout = layout;
+            assert!(exact.prove().is_err(), "{layout:?}");
+        }
+    }
+}
