@@ -25,7 +25,7 @@ pub(crate) trait CertificateList: Send + Sync {
 /// Admits callers with a valid certificate.
 pub(crate) struct Authorizer(Arc<dyn CertificateList>);
 
-/// An admit caller: its certificate was valid at the call, or it needs none.
+/// An admitted caller: its certificate was valid at the call, or it needs none.
 #[derive(Clone)]
 pub(crate) struct Caller {
     subject: Subject,

@@ -18,8 +18,8 @@ use wirestamp_mesh::probe::{self, ChannelName};
 use wirestamp_mesh::spool::Batch;
 use wirestamp_mesh::transport::{Trust, call};
 
-/// A packet comes every 10 ms for twenty seconds, a batch is of 100 ms, and behind the packets come batches of
-/// nothing, until everything is settled.
+/// A packet every 10 ms for twenty seconds. A batch covers 100 ms. Empty batches follow the packets until all results
+/// are settled.
 const PACKETS: i64 = 2000;
 const BATCHES: i64 = 250;
 
@@ -58,7 +58,7 @@ fn observations_of_two_probes_become_results() {
     let [first, second] = [("roof", 0), ("cellar", 1)]
         .map(|(name, point)| Probe::let_in(&runtime, folder.path(), mesh.address, name, point))
         .map(Arc::new);
-    // The one has something to deliver from the beginning, the other comes by it.
+    // The first probe has all batches before its delivery starts, the second one receives them during delivery.
     first.hold(batches(0, 0..BATCHES));
     runtime.spawn(Arc::clone(&first).deliver(mesh.address));
     runtime.spawn(Arc::clone(&second).deliver(mesh.address));
@@ -85,7 +85,7 @@ fn killed_controller_produces_the_same_results() {
     mesh.wait_for(500);
     let address = mesh.kill();
     ends.into_iter().for_each(|end| drop(runtime.block_on(end).unwrap()));
-    // They hold what the collector needs again.
+    // The spools still hold the batches that the collector needs again.
     assert!(probes.iter().all(|probe| probe.stock.bytes() > 0));
     let mesh = Running::start(folder.path(), address);
     begin(mesh.address);
@@ -100,13 +100,13 @@ fn unauthorized_delivery_is_rejected() {
     let address = mesh.address.to_string();
     let let_in = |name, point| Probe::let_in(&runtime, folder, mesh.address, name, point);
     let refused = |probe: Probe| runtime.block_on(Arc::new(probe).deliver(mesh.address));
-    // For another's point, for none, and for no task.
+    // For the point of another probe, and for a task that does not exist.
     let first = let_in("roof", 0);
     let why = refused(Probe { channel: ChannelName { task: 1, point: 1 }, ..first });
     assert!(why.ends_with("probe roof does not observe point 1 of task p"), "{why}");
     let why = refused(Probe { channel: ChannelName { task: 9, point: 0 }, ..let_in("ann", 0) });
     assert!(why.ends_with("there is no task 9"), "{why}");
-    // With a certificate of somebody who reads results, or with none.
+    // With the certificate of a viewer, and without a certificate.
     let (request, viewer) = (Request::new().unwrap(), subject("ben", Role::Viewer));
     let mut register = Authority::open(&authority(folder)).unwrap();
     let issued = register.issue(&viewer, &request.pem().unwrap(), &[], now()).unwrap();
@@ -119,7 +119,7 @@ fn unauthorized_delivery_is_rejected() {
     let eve = let_in("eve", 0);
     let why = runtime.block_on(probe::deliver(anonymous, &eve.stock, eve.channel)).unwrap_err();
     assert!(why.to_string().contains("this requires a certificate of the mesh"), "{why}");
-    // With one that was revoked.
+    // With a revoked certificate.
     let revoked = let_in("cellar", 1);
     register.revoke(&"cellar".parse().unwrap(), None, now()).unwrap();
     let why = refused(revoked);
@@ -136,7 +136,7 @@ fn token_works_once_and_with_its_ca_only() {
     };
     let (roof, request) = (token(folder, "roof"), Request::new().unwrap());
     enrol(&roof, &request).unwrap();
-    // The answer may have got lost.
+    // Again with the same key, as if the response had been lost.
     let credentials = enrol(&roof, &request).unwrap();
     let why = enrol(&roof, &Request::new().unwrap()).map(drop).unwrap_err();
     assert!(why.contains("the token for probe roof was used at"), "{why}");

@@ -1,4 +1,4 @@
-//! The authority, its files, and handshakes (TLS 1.3) with what it signs.
+//! The CA, its file, and handshakes (TLS 1.3) with the certificates that it issues.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use wirestamp_mesh::pki::{Authority, Credentials, Error, LIFETIME, Request, Role
 
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
 
-/// Handshakes look at the clock.
+/// The real time, because handshakes check the validity of certificates.
 fn now() -> Timestamp {
     Timestamp::now()
 }
@@ -50,7 +50,7 @@ fn roots(of: &Credentials) -> Arc<RootCertStore> {
     Arc::new(roots)
 }
 
-/// A handshake of both, in memory, and who the server takes the client for.
+/// A handshake in memory. Returns the client's subject, as verified by the server.
 fn shake_hands(
     client: &Credentials,
     server: &Credentials,
@@ -94,7 +94,7 @@ fn nodes_of_one_mesh_accept_each_other() {
     let (probe, controller) = (subject("roof", Role::Probe), subject("main", Role::Controller));
     let [client, server] = [&probe, &controller].map(|it| issue(&mut authority, it));
     assert_eq!(shake_hands(&client, &server, &controller.domain()), Ok(probe.clone()));
-    // Another node's name, or a probe that listens.
+    // Rejected: the name of another node, and a probe as the server.
     let other = subject("other", Role::Controller).domain();
     assert!(shake_hands(&client, &server, &other).is_err());
     assert!(shake_hands(&client, &client, &probe.domain()).is_err());
@@ -107,7 +107,7 @@ fn nodes_of_another_mesh_are_rejected() {
     let called = controller.domain();
     let (ours, theirs) = (issue(&mut here, &controller), issue(&mut there, &probe));
     assert!(shake_hands(&theirs, &ours, &called).is_err());
-    // It trusts ours, and is not trusted.
+    // The client trusts our server, but our server does not trust the client.
     let trusting = Credentials { trust_pem: ours.trust_pem.clone(), ..theirs };
     assert!(shake_hands(&trusting, &ours, &called).is_err());
 }
@@ -168,16 +168,16 @@ fn token_works_once_and_replaces_certificates() {
     let token = authority.token(&probe, HOUR, now()).unwrap();
     let trusted = certificates(&authority.trust_pem(now()).unwrap());
     assert!(token.is_of(&trusted[0]));
-    // A failed signature uses no token.
+    // A request that cannot be signed does not use up the token.
     assert!(matches!(authority.enrol(&token, "no request", now()), Err(Error::Certificate(_))));
     let issued = authority.enrol(&token, &request, now()).unwrap();
     assert_eq!(Subject::of(&issued.der), Ok((probe.clone(), issued.serial)));
-    // Also for another who has the same file open.
+    // The token is also used for another `Authority` with the same file.
     let mut again = Authority::open(&in_folder(&folder)).unwrap();
     let other = Request::new().unwrap().pem().unwrap();
     let used = again.enrol(&token, &other, now()).unwrap_err();
     assert!(used.to_string().starts_with("the token for probe roof was used at"), "{used}");
-    // The answer did not get there: the same key again.
+    // The same key again, as if the response had been lost.
     let repeated = again.enrol(&token, &request, now()).unwrap();
     assert!(again.is_good(repeated.serial, now()).unwrap());
     assert!(!again.is_good(issued.serial, now()).unwrap());
@@ -189,7 +189,7 @@ fn token_works_once_and_replaces_certificates() {
     assert_eq!(again.invited(now()).unwrap(), []);
     let good: Vec<_> = again.entries().unwrap().iter().map(|it| it.is_good(now())).collect();
     assert_eq!(good, [false, false, true]);
-    // Who was there before does not come back.
+    // The earlier node cannot enrol again with its used token.
     assert!(matches!(again.enrol(&used, &request, now()), Err(Error::UsedToken { .. })));
 }
 

@@ -8,7 +8,7 @@ use plotters::prelude::Ranged;
 
 use super::format::unit;
 
-/// No axis has more ticks than this, whatever is asked of it.
+/// Max ticks of an axis.
 const MOST_TICKS: usize = 40;
 
 /// An axis of a figure, in the unit it is labelled with.
@@ -18,7 +18,7 @@ pub struct Axis {
     pub label: String,
     /// From the first value shown to the last; never empty.
     pub range: Range<f64>,
-    /// The values that carry a label, each with it.
+    /// The labelled values, each with its label.
     pub ticks: Vec<(f64, String)>,
     /// Length of one axis unit in the unit of the data.
     pub scale: f64,
@@ -34,18 +34,18 @@ impl Axis {
         Self { label: format!("{what} ({name})"), range, ticks, scale }
     }
 
-    /// An axis of counts from nothing to `most`.
+    /// An axis of counts from 0 to `most`.
     pub fn of_counts(what: &str, most: f64) -> Self {
         let range = 0.0..most.max(1.0) * 1.08;
-        // A count has no halves.
+        // Counts are integers.
         let (ticks, _) = round_ticks(&range, 4.0);
         let whole = ticks.into_iter().filter(|tick| tick.fract() == 0.0);
         let ticks = whole.map(|tick| (tick, number(tick, 0))).collect();
         Self { label: what.to_owned(), range, ticks, scale: 1.0 }
     }
 
-    /// A logarithmic axis of counts up to `most`. Its values are decimal logarithms, and it begins
-    /// half-way below a count of one so that a single packet is seen.
+    /// A logarithmic axis of counts up to `most`. Its values are decimal logarithms. It begins at a count of one half,
+    /// so that a single packet is visible.
     pub fn of_counts_by_decade(what: &str, most: f64) -> Self {
         let top = most.max(1.0).log10();
         let decades = (0..MOST_TICKS).scan(0.0, |decade, _| {
@@ -60,9 +60,8 @@ impl Axis {
         Self { label: format!("{what}, log scale"), range: -0.3..top + 0.12, ticks, scale: 1.0 }
     }
 
-    /// A logarithmic axis of durations given in nanoseconds, from the decade of the least to that
-    /// of the most; durations below 1 ns lie below it. Its values are decimal logarithms of
-    /// nanoseconds ([`Axis::decade`]).
+    /// A logarithmic axis of durations given in nanoseconds, from the decade of the min to that of the max; durations
+    /// below 1 ns are placed at 1 ns. Its values are decimal logarithms of nanoseconds ([`Axis::decade`]).
     pub fn of_durations_by_decade(what: &str, ns: Range<f64>) -> Self {
         let first = Self::decade(ns.start).floor();
         let range = first..Self::decade(ns.end).ceil().max(first + 1.0);
@@ -85,8 +84,7 @@ impl Axis {
         Self { label: what.to_owned(), range, ticks, scale: 1.0 }
     }
 
-    /// A logarithmic axis of shares of a whole, from the decade of the least to the whole. Its values
-    /// are decimal logarithms.
+    /// A logarithmic axis of shares, from the decade of the min to 100 %. Its values are decimal logarithms.
     pub fn of_shares_by_decade(what: &str, least: f64) -> Self {
         let first = least.clamp(1e-9, 0.1).log10().floor();
         let (ticks, _) = round_ticks(&(first..0.0), -first);
@@ -101,7 +99,7 @@ impl Axis {
         Self { label: format!("{what}, log scale"), range: first..0.1, ticks, scale: 1.0 }
     }
 
-    /// Where a duration in nanoseconds lies on a logarithmic axis; what is below 1 ns, at 1 ns.
+    /// Position of a duration in nanoseconds on a logarithmic axis. Durations below 1 ns are placed at 1 ns.
     pub fn decade(ns: f64) -> f64 {
         ns.max(1.0).log10()
     }
@@ -118,13 +116,13 @@ impl Axis {
         Self { label: String::new(), range: 0.0..end, ticks, scale: 1.0 }
     }
 
-    /// Where a value of the data lies on the axis.
+    /// Position of a data value on the axis.
     pub fn at(&self, value: f64) -> f64 {
         value / self.scale
     }
 }
 
-/// An axis has its own ticks, however many the library would like.
+/// Uses the ticks of the axis instead of those of the library.
 impl Ranged for Axis {
     type FormatOption = NoDefaultFormatting;
     type ValueType = f64;
@@ -155,7 +153,7 @@ impl ValueFormatter<f64> for Axis {
 /// The smallest of 1, 2 and 5 times a power of ten that is at least `value`, which is positive.
 pub fn round_up(value: f64) -> f64 {
     let power = 10_f64.powf(value.log10().floor());
-    // The logarithm may be off by a rounding error, in which case the last candidate is the one.
+    // The logarithm may have a rounding error. Then the next power of ten is the result.
     [1.0, 2.0, 5.0]
         .map(|digit| digit * power)
         .into_iter()
@@ -172,7 +170,7 @@ fn round_ticks(range: &Range<f64>, wanted: f64) -> (Vec<f64>, usize) {
         *multiple += 1.0;
         Some(this)
     });
-    // Adding nothing turns a negative zero into zero.
+    // Adding 0.0 turns a negative zero into zero.
     let ticks = multiples.map(|multiple| multiple * step + 0.0);
     let ticks = ticks.take_while(|tick| *tick <= range.end + step * 1e-9).collect();
     let is_whole = |decimals: &usize| {
@@ -183,7 +181,7 @@ fn round_ticks(range: &Range<f64>, wanted: f64) -> (Vec<f64>, usize) {
     (ticks, (0..9).find(is_whole).unwrap_or(9))
 }
 
-/// The range, or one around it if it is empty: figures have no room of no width.
+/// The range, or a small range around it if it is empty: a figure cannot show an axis of zero width.
 fn widened(range: Range<f64>) -> Range<f64> {
     let centre = f64::midpoint(range.start, range.end);
     let least = (centre.abs() * 1e-9).max(1e-9);

@@ -10,12 +10,12 @@ use wirestamp_clock::{OutOfRange, Time, Utc};
 /// The machine, the moment and the command. Serialises with these names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Circumstances {
-    /// When it was made, in UTC: `2026-11-21 14:05:09`.
+    /// Date and time in UTC: `2026-11-21 14:05:09`.
     pub date: String,
     /// The version of this program, with the commit that it was built from if that is known.
     #[serde(default)]
     pub version: String,
-    /// The release of the kernel, as `uname -r` has it.
+    /// The release of the kernel, as `uname -r` prints it.
     pub kernel: String,
     /// The model of the processor and the number of its cores that this process may use.
     pub processor: String,
@@ -26,7 +26,7 @@ pub struct Circumstances {
 }
 
 impl Circumstances {
-    /// Those of this process. What cannot be found out is "unknown".
+    /// Circumstances of this process. A value that cannot be read is "unknown".
     #[must_use]
     pub fn here() -> Self {
         let now = Time::try_from(SystemTime::now()).unwrap_or_else(OutOfRange::into_nearest);

@@ -1,19 +1,19 @@
-//! Means of few runs, and how far off they can be.
+//! Means of few runs, with confidence intervals.
 
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::format::{NOTHING, length, real, signed};
 
-/// How sure an interval is.
+/// Confidence level of the intervals.
 const CONFIDENCE: f64 = 0.95;
 
-/// A mean, and half the width of the interval that holds the true one with 95 % confidence.
+/// A mean, and half the width of its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
     /// The estimate.
     pub mean: f64,
-    /// Half the width of the interval around it; none of fewer than two values.
+    /// Half the width of the interval around the mean; none for fewer than two values.
     pub ci95: Option<f64>,
 }
 
@@ -21,16 +21,16 @@ pub struct Estimate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sign {
-    /// All of the interval is above nothing.
+    /// The whole interval is above zero.
     Above,
-    /// All of it is below.
+    /// The whole interval is below zero.
     Below,
-    /// Nothing is in it: the data are too noisy, or there is no difference.
+    /// The interval includes zero: the data are too noisy, or there is no difference.
     Open,
 }
 
 impl Estimate {
-    /// The mean of independent values, by Student's t; none of no values.
+    /// The mean of independent values, with an interval by Student's t; none without values.
     #[must_use]
     pub fn of(values: &[f64]) -> Option<Self> {
         let count = real(length(values));
@@ -42,7 +42,7 @@ impl Estimate {
         Some(Self { mean, ci95 })
     }
 
-    /// The estimate by `text`, with its interval if there is one.
+    /// The estimate as formatted by `text`, with its interval if there is one.
     pub fn text(&self, text: impl Fn(f64) -> String) -> String {
         match self.ci95 {
             _ if !self.mean.is_finite() => NOTHING.to_owned(),
@@ -51,7 +51,7 @@ impl Estimate {
         }
     }
 
-    /// Which side of nothing the interval lies on.
+    /// Sign of the interval.
     #[must_use]
     pub fn sign(&self) -> Sign {
         match self.ci95 {
@@ -62,20 +62,20 @@ impl Estimate {
     }
 }
 
-/// The arithmetic mean; none of no values.
+/// The arithmetic mean; none without values.
 #[must_use]
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / real(length(values)))
 }
 
-/// The standard deviation of a sample (with n - 1); none of fewer than two values.
+/// The standard deviation of a sample (with n - 1); none for fewer than two values.
 #[must_use]
 pub fn deviation(values: &[f64]) -> Option<f64> {
     let squares = squares(values, mean(values)?);
     (values.len() > 1).then(|| (squares / (real(length(values)) - 1.0)).sqrt())
 }
 
-/// The sum of the squares of what values are away from `mean`.
+/// Sum of the squared deviations from `mean`.
 pub fn squares(values: &[f64], mean: f64) -> f64 {
     values.iter().map(|value| (value - mean).powi(2)).sum()
 }

@@ -2,7 +2,7 @@
 
 pub use wirestamp_metrics::numeric::{count_to_f64 as real, nanos_to_f64 as approximate};
 
-/// Between groups of digits, and between a number and its unit: narrow, and never a line's end.
+/// Narrow no-break space between groups of digits, and between a number and its unit.
 pub const THIN_SPACE: char = '\u{202f}';
 
 /// Shown where there is no value.
@@ -36,7 +36,7 @@ pub fn nanos(ns: i64) -> String {
     }
 }
 
-/// A duration in microseconds to the nanosecond, without its unit: for a row of many.
+/// A duration in microseconds with a resolution of a nanosecond, without its unit: for rows of tables.
 pub fn micros(ns: f64) -> String {
     if ns.is_finite() { signed(&format!("{:.3}", ns / 1e3)) } else { NOTHING.to_owned() }
 }
@@ -46,8 +46,8 @@ pub fn count(value: u64) -> String {
     grouped(&value.to_string())
 }
 
-/// `part` of `whole` in percent to three significant digits. A share that is not nothing is never
-/// written as 0 %, and one that is not everything never as 100 %. Nothing is a share of nothing.
+/// `part` of `whole` in percent, with three significant digits. Only a share of zero is written as 0 %, and only the
+/// whole as 100 %. [`NOTHING`] if `whole` is zero.
 pub fn percent(part: u64, whole: u64) -> String {
     let share = 100.0 * real(part) / real(whole);
     let number = match part {

@@ -9,7 +9,7 @@ use super::format::{approximate, real};
 const FEWEST_BINS: f64 = 20.0;
 const MOST_BINS: f64 = 120.0;
 
-/// Below this many values, none is far enough out to be left off the axis.
+/// With fewer values than this, all of them are on the axis.
 const FEWEST_TO_TRIM: u64 = 200;
 
 /// One or more series counted in the same bins.
@@ -32,8 +32,8 @@ impl Histogram {
         Self::of_counted(&series.iter().map(once).collect::<Vec<_>>(), 0.0)
     }
 
-    /// Counts series of values that come with how often each of them occurred. They are known to a
-    /// share of `resolution`, than which no bin is narrower.
+    /// Counts series of values, each with how often it occurred. `resolution` is the relative resolution of the values:
+    /// no bin is narrower than this share of the largest absolute value.
     pub(super) fn of_counted(series: &[Vec<(i64, u64)>], resolution: f64) -> Option<Self> {
         let mut values: Vec<_> = series.iter().flatten().copied().collect();
         values.sort_unstable();
@@ -107,7 +107,7 @@ fn edges(sorted: &Sorted, narrowest: f64) -> Vec<f64> {
     let first = (shown.start / width).floor();
     let mut edges = Vec::new();
     let mut multiple = first;
-    // The width sees to the number of bins; the bound holds where rounding does not.
+    // The width limits the number of bins. This bound applies if rounding errors exceed that limit.
     while multiple - first <= MOST_BINS {
         edges.push(multiple * width);
         if multiple * width > shown.end {
@@ -118,8 +118,8 @@ fn edges(sorted: &Sorted, narrowest: f64) -> Vec<f64> {
     edges
 }
 
-/// The values worth an axis: all of them, unless a few lie so far out that the body of the others
-/// would be squeezed into a corner.
+/// The range of values on the axis: all values, unless a few outliers would compress the others into a small part of
+/// the figure.
 fn shown(sorted: &Sorted) -> Range<f64> {
     let all = sorted.quantile(0, 1)..sorted.quantile(1, 1);
     let body = sorted.quantile(5, 1000)..sorted.quantile(995, 1000);

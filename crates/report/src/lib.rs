@@ -1,9 +1,8 @@
 //! Reports as self-contained HTML files.
 //!
-//! [`html`] turns a [`Report`] into a page with its style and its figures inside: no script, no
-//! font, no picture and no link is fetched from elsewhere, so the file may be mailed and kept. It
-//! measures nothing and judges nothing. Every number in it was handed over, and what can be
-//! computed here (shares, histograms) is computed from those numbers alone.
+//! [`html`] renders a [`Report`] as one page that contains its style and its figures. The page loads no script, font,
+//! picture or link from elsewhere, so the file can be mailed and archived. [`html`] does not measure or judge: it
+//! formats the given numbers, and computes shares and histograms from these numbers alone.
 //!
 //! Times are nanoseconds unless a name says otherwise.
 

@@ -1,4 +1,4 @@
-//! The page around the streams: what it opens with, and what it ends with.
+//! The page around the sections of the streams: its beginning and its end.
 
 use maud::{Markup, html};
 
@@ -49,7 +49,7 @@ const DEFINITIONS: [(&str, &str, &str); 6] = [
 
 /// The report as a complete HTML document.
 ///
-/// Any text in the report may be hostile; it is escaped. Any list may be empty: its section is left out or says so.
+/// Any text in the report may be hostile; it is escaped. The section of an empty list is left out or contains a note.
 #[must_use]
 pub fn html(report: &Report) -> String {
     let Report { title, generated_at, summary, streams, checks, ledgers: all, .. } = report;

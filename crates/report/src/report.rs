@@ -3,12 +3,12 @@
 use serde::Serialize;
 use wirestamp_metrics::Summary;
 
-/// Everything the page says.
+/// Contents of the page.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Report {
     /// The headline, and the title of the browser's window.
     pub title: String,
-    /// When the run was made, as people write it.
+    /// Time of the run, as text for readers.
     pub generated_at: String,
     /// Result in whole sentences: the opening paragraph.
     pub summary: Vec<String>,
@@ -22,7 +22,7 @@ pub struct Report {
     pub ledgers: Vec<Ledger>,
     /// Files written by the run: pairs of name and description.
     pub files: Vec<(String, String)>,
-    /// Command lines with which to look at the files.
+    /// Command lines to inspect the files.
     pub commands: Vec<String>,
 }
 
@@ -41,7 +41,7 @@ pub struct Stream {
     pub received: u64,
     /// Of those sent, packets never seen at the second point (RFC 7680).
     pub lost: u64,
-    /// Extra copies seen at the second point (RFC 5560).
+    /// Duplicates seen at the second point (RFC 5560).
     pub duplicated: u64,
     /// Packets that arrived after one that was sent later (RFC 4737).
     pub reordered: u64,
@@ -61,7 +61,7 @@ pub struct Stream {
     pub interarrival: Vec<(String, Vec<i64>)>,
 }
 
-/// A measured value beside one known or measured in another way.
+/// Comparison of a measured value with one that is known or measured independently.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Check {
     /// Compared quantity, for example "lost packets".
@@ -70,11 +70,11 @@ pub struct Check {
     pub truth: String,
     /// The value this report gives.
     pub measured: String,
-    /// By how many percent the two may differ; none where they have to be equal.
+    /// Max difference of the two in percent; none if they must be equal.
     pub within_percent: Option<f64>,
-    /// Whether the two agree as closely as they must.
+    /// Whether the two values agree within this limit.
     pub holds: bool,
-    /// Where the truth comes from.
+    /// Source of the independent value.
     pub how: String,
 }
 
@@ -92,14 +92,14 @@ impl Check {
 pub struct Ledger {
     /// The name of the point.
     pub point: String,
-    /// Pairs of what happened and to how many packets.
+    /// Pairs of outcome and number of packets.
     pub rows: Vec<(String, u64)>,
     /// Whether every packet is accounted for.
     pub balanced: bool,
 }
 
 impl Ledger {
-    /// That of a capture at `point`.
+    /// Ledger of a capture at `point`.
     #[must_use]
     pub fn of(point: &str, ledger: &wirestamp_capture::Ledger) -> Self {
         let rows = [

@@ -67,15 +67,14 @@ pub fn terms(id: &str, heading: &str, terms: &[(&str, &str, &str)]) -> Markup {
 pub fn key<'a>(names: impl Iterator<Item = &'a str>, first: usize) -> Markup {
     html! {
         @for (number, name) in (first..).zip(names) {
-            // The first colour is of areas; its second turn, with more than three series, of a line.
+            // The first colour is for areas. With more than three series, it is used again for a line.
             span class={ "key key-" (number % 4) @if number > 3 { " key-line" } } { (name) }
         }
     }
 }
 
-/// A figure drawn twice, by a function of its size and its identity: the style sheet shows the one
-/// that fits the screen, since a wide figure scaled down to a telephone has no readable letters.
-/// `None` if there is nothing to draw.
+/// A figure in two sizes, each drawn by `draw(size, id)`. The style sheet shows the one that fits the screen: text in
+/// a wide figure would not be readable on a phone. `None` if there is nothing to draw.
 pub fn on_every_screen(
     heading: &str,
     key: &Markup,
@@ -122,8 +121,8 @@ pub fn pairs(id: &str, heading: &str, pairs: &[(String, String)]) -> Markup {
     html! { @if !pairs.is_empty() { (section(id, heading, list(pairs))) } }
 }
 
-/// A table, the first cell of each row its head. The roles are explicit because the style sheet turns rows into
-/// blocks on narrow screens, and a screen reader would no longer find the table.
+/// A table; the first cell of each row is its header. The roles are explicit because the style sheet turns rows into
+/// blocks on narrow screens, where a screen reader would otherwise not detect the table.
 pub fn table(
     class: &str,
     caption: &str,

@@ -9,7 +9,7 @@ use wirestamp_metrics::Summary;
 
 use super::report::Stream;
 
-/// The size of a figure in pixels that takes half of the page.
+/// Size in pixels of a figure of half the page width.
 const HALF: (u32, u32) = (490, 290);
 
 /// The section of the stream that is `index`th in the report.
@@ -70,7 +70,7 @@ fn interarrival(stream: &Stream, index: usize) -> Markup {
     figure("Time between one arrival and the next", &key(names, 0), &drawn)
 }
 
-/// The distributions of delay and its variation in figures; nothing if there is neither.
+/// Table of the distributions of delay and its variation; empty if both are missing.
 fn distributions(stream: &Stream) -> Markup {
     if stream.delay.is_none() && stream.variation.is_none() {
         return Markup::default();
@@ -81,7 +81,7 @@ fn distributions(stream: &Stream) -> Markup {
     ])
 }
 
-/// Distributions in figures, all in one unit so that they compare.
+/// Table of distributions, all in one unit so that they can be compared.
 pub(super) fn summaries(rows: &[(&str, Option<&Summary>)]) -> Markup {
     let heads = [
         "",

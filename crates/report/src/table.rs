@@ -9,9 +9,9 @@ use super::sheet::table;
 pub struct Table {
     /// Caption.
     pub caption: String,
-    /// The heads of its columns, with units.
+    /// Column headers, with units.
     pub heads: Vec<String>,
-    /// Its rows, the first cell of each its name.
+    /// Rows; the first cell of each is its name.
     pub rows: Vec<Vec<String>>,
 }
 

@@ -59,7 +59,7 @@ fn report() -> Report {
     }
 }
 
-/// The names of elements opened and not closed, in order; panics on a close that does not match.
+/// The names of elements that are not closed, in order. Panics on a closing tag that does not match.
 fn unclosed(page: &str) -> Vec<String> {
     let void = ["!DOCTYPE", "meta"];
     let mut open: Vec<String> = Vec::new();

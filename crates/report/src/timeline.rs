@@ -1,4 +1,4 @@
-//! Delays over time, thinned to what a figure can show.
+//! Delays over time, reduced to the resolution of a figure.
 
 use std::ops::Range;
 
@@ -11,14 +11,14 @@ pub(super) struct Slice {
     pub(super) at: f64,
     /// The smallest delay in nanoseconds.
     pub(super) least: f64,
-    /// The median delay in nanoseconds, or the mean where no more is known.
+    /// The median delay in nanoseconds, or the mean if the median is not known.
     pub(super) middle: f64,
     /// The largest delay in nanoseconds.
     pub(super) most: f64,
 }
 
-/// The span in seconds from the start, or from what comes before it, to the last of `times`.
-/// Times that are not finite are none; a span of no length is taken as a second.
+/// The range in seconds from 0, or from the min of `times` if that is negative, to the max of `times`. Times that are
+/// not finite are ignored. An empty range becomes one second.
 pub(super) fn span(times: impl Iterator<Item = f64>) -> Range<f64> {
     let finite = times.filter(|time| time.is_finite());
     let (start, end) = finite.fold((0.0_f64, 0.0_f64), |(a, b), time| (a.min(time), b.max(time)));
@@ -44,7 +44,7 @@ pub(super) fn slices(delays: &[(f64, i64)], span: &Range<f64>, slices: u32) -> V
     members.chunk_by(|a, b| a.0 == b.0).filter_map(of_slice).collect()
 }
 
-/// The moments of `times` in seconds, one for each of `slices` slices of `span` that holds any.
+/// The first of `times`, in seconds, in each of `slices` slices of `span`. Empty slices are left out.
 pub(super) fn moments(times: &[f64], span: &Range<f64>, slices: u32) -> Vec<f64> {
     let finite = times.iter().copied().filter(|time| time.is_finite());
     let mut moments: Vec<(u32, f64)> =
@@ -59,7 +59,7 @@ pub(super) fn slice_length_ns(span: &Range<f64>, slices: u32) -> f64 {
     (span.end - span.start) * 1e9 / real(u64::from(slices.max(1)))
 }
 
-/// Which of `slices` slices of `span` holds `time`.
+/// Index of the slice that contains `time`, of `slices` slices of `span`.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,4 +1,4 @@
-//! Parquet, by the low-level writer: Arrow would need many times the code for the same file.
+//! Parquet, with the low-level writer: Arrow would add many times the code for the same file.
 
 use std::fs::File;
 use std::io;

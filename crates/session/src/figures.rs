@@ -10,7 +10,7 @@ use wirestamp_metrics::{Distribution, InterArrival};
 pub struct Figures {
     /// Packets captured, and in the file if there is one.
     pub packets: u64,
-    /// Bytes on the wire, without check sequences, of the packets captured.
+    /// Bytes on the wire, without frame check sequences, of the packets captured.
     pub bytes: u64,
     /// Times between packets.
     pub interarrival_ns: InterArrival,

@@ -21,7 +21,7 @@ pub struct LiveFigures {
 pub struct Glance {
     /// Packets captured so far.
     pub packets: u64,
-    /// Bytes on the wire, without check sequences, of these packets.
+    /// Bytes on the wire, without frame check sequences, of these packets.
     pub bytes: u64,
     /// Stamp of the last packet, and its max error against system time.
     pub newest: Option<(Time<Utc>, Span)>,

@@ -93,7 +93,7 @@ impl<R: FnMut(Outcome) + Send> PairSession<R> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// State of a point. Taken out while the point works, so that the lock is never contended.
+    /// State of a point. A running capture works on its own copy, so the lock is never contended.
     pub(crate) fn sight(&self, point: Point) -> MutexGuard<'_, PointState> {
         let sight = &self.sights[usize::from(point == Point::B)];
         sight.lock().unwrap_or_else(PoisonError::into_inner)

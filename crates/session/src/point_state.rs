@@ -23,8 +23,8 @@ impl PointState {
         Self { sampling: sampling.cloned(), ..Self::default() }
     }
 
-    /// The point watches what its flows carry too: of all packets, because streams are recognised, and
-    /// round trips taken, by packets that follow each other.
+    /// Also measures the flows. This uses all packets, not only the sample: streams and round trips are recognised from
+    /// consecutive packets.
     #[must_use]
     pub fn watching(self, config: FlowConfig) -> Self {
         Self { monitor: Some(FlowMonitor::new(config)), ..self }
@@ -41,8 +41,8 @@ impl PointState {
         self.monitor.as_ref().map_or(0, |monitor| monitor.evicted.flows)
     }
 
-    /// Takes the next frame: what was captured of it, its length on the wire, and its stamp. Returns
-    /// `None` if the packet is excluded.
+    /// Takes the next frame: its captured bytes, its length on the wire, and its stamp. Returns `None` if the packet is
+    /// excluded.
     pub fn take(
         &mut self,
         link: LinkType,

@@ -55,8 +55,8 @@ impl<'a> Recording<'a> {
         Self { live, ..self }
     }
 
-    /// Ends the file, if there is one, with the capture's ledger. The figures are complete even
-    /// where the file is not, and the file even where that of the anchors is not.
+    /// Ends the file, if there is one, with the capture's ledger. The figures are complete even if the file is not. The
+    /// file is complete even if the anchor file is not.
     pub fn finish(mut self, ledger: &Ledger) -> (Figures, Result<(), Error>) {
         self.refresh();
         let steps = self.clock.timeline(self.domain).steps();

@@ -37,7 +37,7 @@ fn compared(a: &Path, b: &Path, partial: bool) -> Result<Quality, String> {
     found.map(|_| quality).map_err(|error| error.to_string())
 }
 
-/// Every part of the file `whole` up to some byte, against `intact`, either way round.
+/// Compares `intact` with each prefix of the file `whole`: the prefix as point B, then as point A.
 fn every_cut(whole: &[u8], intact: &Path, packets: u64) {
     let folder = tempfile::tempdir().expect("a folder");
     let cut = folder.path().join("cut");

@@ -1,5 +1,5 @@
-//! A real iperf3 across a path with delay, loss, copies and reordering: what is computed from the
-//! packets that were captured at the server must be what the server reports.
+//! iperf3 over a path with delay, loss, duplicates and reordering: the results from packets captured at the server
+//! must agree with the server's own report.
 
 use std::io::Read;
 use std::net::IpAddr;
@@ -23,8 +23,8 @@ use wirestamp_stage::{ImpairmentPlan, Stage};
 /// Default port of a server (iperf3(1), `--port`).
 const DEFAULT_PORT: u16 = 5201;
 
-/// Up to 20 ms of jitter: some hundred times what a server takes to wake up and read its clock,
-/// which is in its jitter and not in ours.
+/// Up to 20 ms of jitter: about a hundred times the wake-up latency of a server until it reads its clock. That latency
+/// is part of its jitter, but not of ours.
 const PLAN: ImpairmentPlan = ImpairmentPlan {
     seed: 0x1f3,
     delay: Span::from_millis(5),
@@ -35,9 +35,9 @@ const PLAN: ImpairmentPlan = ImpairmentPlan {
     reorder_delay: Span::ZERO,
 };
 const DATAGRAM_BYTES: u64 = 500;
-/// How far apart the two may be, as a part of iperf3's.
+/// Max difference of the two jitter values, relative to iperf3's.
 const AGREEMENT: f64 = 0.01;
-/// How long the server may take to listen before the test counts as failed.
+/// Timeout for the server to listen.
 const FAILED_AFTER: Duration = Duration::from_secs(20);
 
 /// The datagrams of the test that arrived at tap B.
@@ -53,7 +53,7 @@ impl Sink for Datagrams {
     }
 }
 
-/// The payload of a datagram to the server, without the one that opens the test.
+/// The payload of a datagram to the server, except of the one that opens the test.
 fn test_payload(frame: &[u8]) -> Option<&[u8]> {
     let packet = Packet::parse(LinkType::Ethernet, frame).ok()?;
     let flow = packet.flow();
@@ -61,7 +61,7 @@ fn test_payload(frame: &[u8]) -> Option<&[u8]> {
     (is_test && packet.payload_length()? > 4).then(|| packet.payload())
 }
 
-/// Identifies a datagram for the stage, with a count of either width.
+/// Identifies a datagram for the stage by its count of 32 or 64 bits.
 fn number_of(frame: &[u8]) -> Option<u64> {
     let payload = test_payload(frame)?;
     let mut heads =
@@ -69,7 +69,7 @@ fn number_of(frame: &[u8]) -> Option<u64> {
     heads.next().map(|head| head.count)
 }
 
-/// Waits until somebody listens on iperf3's port in `netns`.
+/// Waits until a process listens on iperf3's port in `netns`.
 fn await_listener(netns: &Netns) {
     let deadline = Instant::now() + FAILED_AFTER;
     // A local port and the state LISTEN (proc_net_tcp.rst, include/net/tcp_states.h).
@@ -82,8 +82,7 @@ fn await_listener(netns: &Netns) {
     }
 }
 
-/// Starts iperf3 ahead of all others on this machine: what it is late by to read its clock would be
-/// in its jitter.
+/// Starts iperf3 with real-time priority, because its wake-up latency adds to its jitter.
 fn iperf3(netns: &Netns, arguments: &[&str]) -> io::Result<Child> {
     let mut command = netns.command("chrt");
     command.args(["--fifo", "1", "iperf3", "--json"]).args(arguments);
@@ -100,7 +99,7 @@ fn report(mut iperf3: Child) -> io::Result<Value> {
     serde_json::from_str(&said).map_err(io::Error::other)
 }
 
-/// A test of five seconds from the source to `address`; what its server reports.
+/// Runs a test of five seconds from the source to `address`. Returns the server's report.
 fn test(wire: &Wire, mut server: Child, address: IpAddr, more: &[&str]) -> io::Result<Value> {
     let (address, length) = (address.to_string(), DATAGRAM_BYTES.to_string());
     let client = ["--client", &address, "--udp", "--bitrate", "4M", "--time", "5"];
@@ -112,7 +111,7 @@ fn test(wire: &Wire, mut server: Child, address: IpAddr, more: &[&str]) -> io::R
     report(server)
 }
 
-/// Runs a test to `address`; what the server reports, and what was captured there.
+/// Runs a test to `address`. Returns the server's report, and the datagrams captured there.
 fn run(address: IpAddr, more: &[&str]) -> (Value, Datagrams) {
     let clock = ClockService::start(Counter::select()).unwrap();
     let wire = Wire::new().unwrap();
@@ -143,7 +142,7 @@ fn run(address: IpAddr, more: &[&str]) -> (Value, Datagrams) {
     (report.unwrap(), datagrams)
 }
 
-/// The first `received` datagrams as the metric has them.
+/// Metric of the first `received` datagrams.
 fn measure(datagrams: &Datagrams, received: u64) -> Stream {
     let mut recogniser = Recogniser::default();
     let counter = datagrams.0.iter().find_map(|(payload, _)| recogniser.record(payload)).unwrap();
@@ -161,8 +160,7 @@ fn agrees(address: IpAddr, more: &[&str]) {
     }
     let (report, datagrams) = run(address, more);
     let theirs = &report["end"]["sum_received"];
-    // The end of a test overtakes its last datagrams, and the server does not count what comes
-    // then.
+    // The end of a test arrives before its last datagrams, and the server does not count these.
     let ours = measure(&datagrams, received(theirs));
     assert!(ours.lost > 50 && ours.out_of_order > 1000, "{ours:?}");
     assert_eq!(theirs["packets"].as_u64(), Some(ours.packets()));
@@ -176,14 +174,14 @@ fn agrees(address: IpAddr, more: &[&str]) {
     assert!(off.len() >= 10 && off[off.len() / 2] <= AGREEMENT, "{off:?}");
 }
 
-/// How many datagrams a summary of the server's is of.
+/// Number of datagrams in a summary of the server.
 fn received(summary: &Value) -> u64 {
     summary["bytes"].as_u64().unwrap() / DATAGRAM_BYTES
 }
 
-/// By which part of it our jitter is apart from the server's, at the last datagram before each of
-/// its reports. One datagram that it reads a millisecond late, because it was held up, is 1 % for
-/// some dozens that follow: so no single report is conclusive.
+/// Relative difference between our jitter and the server's, at the last datagram before each of its reports. If the
+/// server reads one datagram a millisecond late, its jitter differs by 1 % for some dozens of later datagrams. So no
+/// single report is conclusive.
 fn jitter_off(report: &Value, datagrams: &Datagrams) -> Vec<f64> {
     let mut until = 0;
     let reports = report["intervals"].as_array().unwrap().iter().map(|interval| &interval["sum"]);

@@ -96,7 +96,7 @@ impl Processor {
         until: Time<Utc>,
         packets: u64,
     ) -> Delivery {
-        // A later time would keep the other point waiting forever.
+        // A later time would block the other point forever.
         let until = until.min(latest());
         match self {
             Self::Pair(pair) => pair.give_up(point, numbers, until, packets),

@@ -98,7 +98,7 @@ fn charge(tasks: &Tasks, members: &ValidCertificates) -> Charge {
 fn reached(address: &str, from: SocketAddr) -> Result<String, Status> {
     let ip = from.ip().to_canonical();
     let address = match address.strip_prefix(':').map(str::parse) {
-        // Other machines would refresh for it on themselves.
+        // At a loopback address, other machines would connect to themselves.
         Some(Ok(_)) if ip.is_loopback() => {
             let why = "cannot use the collector's address: it listens at any address of the controller's machine; give \
                        the address for probes with --reach";

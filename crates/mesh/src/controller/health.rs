@@ -1,4 +1,4 @@
-//! ProbeHealth of probes, from their reports.
+//! Health of probes, from their reports.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -84,7 +84,7 @@ impl From<v1::Test> for TestHealth {
 pub struct Trouble {
     /// Task number.
     pub task: u64,
-    /// Reason, in one connection.
+    /// Reason, in one line.
     pub why: String,
 }
 

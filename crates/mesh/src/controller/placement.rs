@@ -183,7 +183,7 @@ impl State {
     }
 }
 
-/// For tasks that were started without the file, or whose file is lost.
+/// Places running tasks at the controller's own collector, because the file is new or was lost.
 fn keep_here(database: &mut Database, path: &Path, tasks: &Tasks) -> Result<(), DatabaseError> {
     let going_on = || tasks.iter().filter(|(_, it)| it.ended.is_none()).map(|(task, _)| *task);
     database

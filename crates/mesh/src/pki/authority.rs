@@ -11,7 +11,7 @@ use super::register::{Change, Register, Signer};
 use super::{Entry, Error, Issued, Result, Role, Serial, Subject, Token, certificate};
 use crate::Name;
 
-/// Lifetime of a node's certificate. Nodes renew in time, so after this all nodes know a new CA key.
+/// Lifetime of a node's certificate. Nodes renew in time, so after this all nodes have the certificate of a new CA key.
 pub const LIFETIME: SignedDuration = SignedDuration::from_hours(90 * 24);
 
 /// Lifetime of a CA certificate.
@@ -42,8 +42,8 @@ impl Authority {
         Ok(Self { register: Register::open(path)? })
     }
 
-    /// Creates a new key. Nodes learn it when they renew their certificates; then it signs. Certificates of older keys
-    /// stay valid. Returns when the new key begins to sign.
+    /// Creates a new key. Nodes receive its certificate when they renew their own. Afterwards the new key signs.
+    /// Certificates of older keys stay valid. Returns the time from which the new key signs.
     ///
     /// # Errors
     /// When the database cannot be written.

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-/// Length of the secret and of the fingerprint: too long to guess, or to find a second certificate.
+/// Length of secret and fingerprint: too long to guess, or to find a second certificate with the same fingerprint.
 const BYTES: usize = 16;
 
 /// Secret that works once, with the fingerprint of the CA for a node that has no CA certificate yet.

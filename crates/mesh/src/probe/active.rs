@@ -135,7 +135,7 @@ impl Running {
 fn begin(name: ChannelName, end: &TestEnd, shared: &Shared) -> Result<Running, StartError> {
     let (commands, receiver) = mpsc::channel();
     if let Ok(all) = Sampling::share(1.0) {
-        // The observer lasts as long as this end.
+        // The observer stays attached until this end stops.
         drop(commands.send(Command::Attach(name, None, Purpose::Observe(all))));
     }
     let stop = Stop::new().map_err(StartError::Thread)?;
@@ -263,7 +263,7 @@ impl PacketObserver for &mut TestObserver {
     }
 
     fn complete(&mut self, until: Time<Utc>) {
-        // As above.
+        // There is no caller to report an error to.
         drop(Sink::complete(&mut self.tap, until));
     }
 

@@ -47,8 +47,8 @@ impl AssignmentStore {
 
     /// Replaces the assignment. Returns whether it changed.
     pub(super) fn replace(&mut self, mut assignment: Assignment) -> bool {
-        // A restarted controller does not know the addresses of all probes at once. Until it does, the old ones stay
-        // valid.
+        // A restarted controller does not have the addresses of all probes at first. Until it has them, the old ones
+        // stay valid.
         for duty in assignment.duties.iter_mut().filter(|duty| duty.address.is_empty()) {
             let before = self.assignment.duties.iter().find(|before| before.task == duty.task);
             duty.address = before.map(|before| before.address.clone()).unwrap_or_default();
@@ -220,7 +220,7 @@ mod tests {
         let destinations = vec![elsewhere];
         let kept = Assignment { duties: given.clone(), destinations: destinations.clone() };
         assert!(all.replace(kept.clone()) && !all.replace(kept));
-        // A restarted controller knows no addresses yet.
+        // A restarted controller has no addresses yet.
         let unknown = given.into_iter().map(|duty| Duty { address: String::new(), ..duty });
         assert!(!all.replace(Assignment { duties: unknown.collect(), destinations }));
         // After a restart.

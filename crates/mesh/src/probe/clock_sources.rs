@@ -1,4 +1,4 @@
-//! Periodic query of the clock sources. Runs beside the captures, because daemons may answer late.
+//! Periodic query of the clock sources, in a task separate from the captures, because daemons may answer late.
 
 use std::sync::Arc;
 use std::time::Duration;

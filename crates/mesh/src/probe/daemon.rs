@@ -101,7 +101,7 @@ impl Probe {
     /// Measures until `stop` completes. Undelivered batches stay in the spool.
     pub async fn run(mut self, stop: impl Future<Output = ()> + Send + 'static) {
         let ending = self.runner.ending();
-        // Works even while everything waits for a full disk.
+        // Takes effect even while all work waits because the disk is full.
         let stop = task::spawn(async move {
             stop.await;
             ending.store(true, Ordering::Relaxed);

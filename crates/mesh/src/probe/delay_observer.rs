@@ -109,7 +109,7 @@ impl Observer for DelayObserver {
     /// Adds a closing batch: the point is no longer observed.
     fn close(self: Box<Self>, until: Time<Utc>, clock: MachineClock) -> (Vec<Batch>, Time<Utc>) {
         if self.reported_until.is_none() && until <= self.begin {
-            // It has not begun, so it need not report its end.
+            // The observation has not begun, so its end is not reported.
             return (Vec::new(), self.begin);
         }
         let last = self.reported_until.unwrap_or(self.begin).max(until);

@@ -74,7 +74,7 @@ impl Observer for PacketCounter {
         }
     }
 
-    /// CaptureLoss packets count in the interval in which the loss began.
+    /// Counts missed packets in the interval in which the loss began.
     fn missed(&mut self, missed: CaptureLoss) {
         if missed.until >= self.begin {
             let from = missed.from.max(self.begin);

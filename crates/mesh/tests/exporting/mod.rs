@@ -20,11 +20,11 @@ use wirestamp_mesh::protocol::ipfix::{Element, Order, Session, Transport, Unread
 use super::common::{Probe, Running, mesh};
 use super::{BATCHES, PACKETS, batches};
 
-/// Who receives what a controller exports.
+/// Receiver of the messages that a controller exports.
 struct Receiver {
     socket: UdpSocket,
     session: Session,
-    /// Each as it came.
+    /// All messages, as received.
     messages: Vec<Vec<u8>>,
 }
 
@@ -38,14 +38,14 @@ impl Receiver {
         Self { socket, session: Session::new(Transport::Datagrams), messages: Vec::new() }
     }
 
-    /// Sums of elements over the records of the next message, which are all of a task.
+    /// Sums of elements over the result records of the next message. Asserts that all of them are of this task.
     fn sums<const N: usize>(&mut self, task: u64, of: [Element; N]) -> [u64; N] {
         let mut bytes = vec![0; 65_536];
         let length = self.socket.recv(&mut bytes).unwrap();
         bytes.truncate(length);
         let message = self.session.read(&bytes).unwrap();
         assert!(matches!(message.order, Order::First | Order::Missed(0)), "{message:?}");
-        // But for records that say what each task is.
+        // Without the option records that describe the tasks.
         let results = message.records.iter().filter(|it| it.template().scope() == 0);
         assert!(results.clone().all(|it| it.unsigned(METERING_PROCESS_ID) == Some(task)));
         let sums = of.map(|of| results.clone().filter_map(|it| it.unsigned(of)).sum());
@@ -53,7 +53,7 @@ impl Receiver {
         sums
     }
 
-    /// All messages, of which nothing could not be read.
+    /// All messages. Asserts that they could be decoded completely.
     fn messages(self) -> Vec<Vec<u8>> {
         assert_eq!(self.session.unread(), Unread::default());
         self.messages
@@ -147,7 +147,7 @@ fn printed(messages: &[Vec<u8>], keys: &str, primitives: &str, count: usize) -> 
     let mut nfacctd = Ending(command.spawn().unwrap());
     let said = BufReader::new(nfacctd.0.stderr.take().unwrap());
     let mut said = said.lines().map(Result::unwrap);
-    // The process that prints is ready then, which is later than the one that receives.
+    // This line means that the printing process is ready. The receiving process is ready earlier.
     assert!(said.any(|line| line.contains("Purging cache - END")));
     messages
         .iter()
@@ -169,7 +169,7 @@ name=delay_min field_type=32473:16 len=8 semantics=u_int
 name=delay_max field_type=32473:23 len=8 semantics=u_int
 ";
 
-/// nfacctd of pmacct takes what is exported, elements of ours too, and prints it.
+/// nfacctd (pmacct) decodes and prints exported records, including our enterprise elements.
 #[test]
 fn nfacctd_accepts_exported_messages() {
     let seconds = usize::try_from(PACKETS / 100).unwrap();

@@ -18,26 +18,26 @@ pub use words::verdict;
 #[cfg(test)]
 mod tests;
 
-/// Everything the page of a measurement says.
+/// Contents of the page of a measurement.
 #[derive(Clone, Debug, Default)]
 pub struct DelayReport<'a> {
     /// The headline.
     pub title: String,
-    /// When the measurement ended, as people write it.
+    /// End of the measurement, as text for readers.
     pub generated_at: String,
     /// Result in whole sentences: the opening paragraph.
     pub summary: Vec<String>,
-    /// Rows of the table, each with a section of its own as far as `sections` goes.
+    /// Rows of the table. The first `sections` of them also have a section.
     pub subjects: Vec<Subject<'a>>,
-    /// How many of the subjects, from the first on, have a section.
+    /// Number of subjects with a section, from the first one on.
     pub sections: usize,
-    /// Whether delays are known only above the least.
+    /// Whether delays are known only relative to the min.
     pub relative: bool,
     /// Whether the packets are a sample of those that passed.
     pub sampled: bool,
-    /// Where the time goes behind B, inside of its host.
+    /// Times in the layers of B's host, behind B.
     pub layers: Option<layers::LayersResult>,
-    /// How far the figures are to be believed: pairs of what and a statement.
+    /// Accuracy of the figures: pairs of subject and statement.
     pub trust: Vec<(String, String)>,
     /// Capture ledgers of the points of this measurement.
     pub ledgers: Vec<Ledger>,
@@ -45,14 +45,14 @@ pub struct DelayReport<'a> {
     pub machine: Vec<(String, String)>,
 }
 
-/// A flow, or all of them together.
+/// A flow, or all flows combined.
 #[derive(Clone, Debug)]
 pub struct Subject<'a> {
     /// Name.
     pub name: String,
     /// Delay, loss and other metrics.
     pub quality: &'a Quality,
-    /// The bound of the clocks' error in nanoseconds; none if it is not known.
+    /// Max error of the clocks in nanoseconds; none if it is not known.
     pub clock_error_ns: Option<i64>,
     /// Rating as a phone call.
     pub call: Option<Call>,
@@ -65,7 +65,7 @@ pub struct Subject<'a> {
 pub struct Call {
     /// The codec, and how it is known.
     pub codec: String,
-    /// The rating of the whole.
+    /// Rating of the whole call.
     pub rating: Rating,
     /// Quality of each interval of the call.
     pub over_time: Option<CallOverTime>,

@@ -1,4 +1,4 @@
-//! The section of one flow: its verdict, its figures, and what its packets tell by their order.
+//! The section of one flow: its verdict, its figures, and the order of its packets.
 
 use maud::{Markup, html};
 use wirestamp_metrics::{Distribution, Quality};
@@ -8,7 +8,7 @@ use crate::figures;
 use crate::sheet::{absent, figure, list, on_every_screen};
 use crate::stream::{shares, summaries};
 
-/// The size of a figure in pixels that takes half of the page.
+/// Size in pixels of a figure of half the page width.
 const HALF: (u32, u32) = (490, 290);
 
 /// The section of the subject that is `index`th in the report.

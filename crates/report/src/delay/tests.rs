@@ -82,7 +82,7 @@ fn the_page_says_what_was_measured_and_interprets_nothing() {
     for foreign in ["<script", "<b>udp", "<i>", "http", "src=", "NaN", "@import"] {
         assert!(!page.contains(foreign), "{foreign}");
     }
-    // Delay and opinion over time in two sizes, and two histograms, of one section.
+    // One section has delay and MOS over time in two sizes, and two histograms.
     assert_eq!(page.matches("<svg ").count(), 6);
     assert!(page.len() < 300_000, "{}", page.len());
 }

@@ -7,7 +7,7 @@ use crate::format::{approximate, count, duration, nanos, percent, plural};
 /// Limits of ITU-T Y.1541 (12/2011) table 1 for a network of class 0, for voice and video between people:
 /// a mean delay of 100 ms,
 const MOST_DELAY_NS: f64 = 100e6;
-/// a variation, as the 99.9th percentile above the least delay, of 50 ms,
+/// a variation, as the 99.9th percentile above the min delay, of 50 ms,
 const MOST_VARIATION_NS: i64 = 50_000_000;
 /// and a loss of one packet in a thousand.
 const SENT_FOR_A_LOSS: u64 = 1000;

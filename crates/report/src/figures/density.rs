@@ -9,14 +9,14 @@ use super::frame::{FIRST_SERIES, Figure, Frame, SERIES, ticks};
 use crate::axis::{Axis, round_up};
 use crate::format::{duration, length, plural, real};
 
-/// The bins of all series together that the axis has room for.
+/// Max number of bins on the axis, of all series combined.
 const BINS: f64 = 800.0;
 
 /// Series of durations in nanoseconds.
 pub struct Density<'a> {
     /// Quantity.
     pub what: &'a str,
-    /// The figure, for those who do not see it.
+    /// Description of the figure for screen readers.
     pub title: String,
     /// Unit of the counted things, in the plural.
     pub unit: &'a str,
@@ -29,7 +29,7 @@ pub struct Density<'a> {
 }
 
 impl Density<'_> {
-    /// Draws a point for each bin that holds anything.
+    /// Draws a point for each bin that is not empty.
     pub fn draw(&self, size: (u32, u32), id: &str) -> Figure {
         let Range { start, end } = self.shown;
         let step = self.step.max(1.0);
@@ -68,8 +68,7 @@ impl Density<'_> {
     }
 }
 
-/// The middle of each bin that is not empty with the share of the values in it, and how many values are
-/// not on the axis.
+/// The middle of each bin that is not empty with its share of the values, and the number of values not on the axis.
 fn bins(series: &[f64], width: f64, shown: &Range<f64>) -> (Vec<(f64, f64)>, u64) {
     let all = real(length(series));
     let mut counts = BTreeMap::<i64, u64>::new();
@@ -88,8 +87,8 @@ fn bins(series: &[f64], width: f64, shown: &Range<f64>) -> (Vec<(f64, f64)>, u64
     (counts.into_iter().map(|(bin, count)| (middle(bin), real(count) / all)).collect(), beyond)
 }
 
-/// From the least to the greatest value of a series but for one in `below` at the lower end, and one in
-/// `above` at the upper; 0 leaves none out. None of no values.
+/// Range of a series without the lowest 1/`below` and the highest 1/`above` of its values; 0 leaves none out. None
+/// without values.
 pub fn middle(series: &[f64], below: usize, above: usize) -> Option<Range<f64>> {
     let mut sorted = series.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);

@@ -84,7 +84,7 @@ fn distribution(
     })
 }
 
-/// A vertical line at `at` with its name beside its top, the names in rows below one another.
+/// A vertical line at `at`, with its name next to its top. Names in different rows do not overlap.
 fn mark(chart: &mut Chart<'_, '_>, x: &Axis, y: &Axis, name: &str, at: f64, row: i32) -> Drawn {
     chart.draw_series([PathElement::new(vec![(at, y.range.start), (at, y.range.end)], INK)])?;
     let is_right = at > x.range.start + 0.75 * (x.range.end - x.range.start);
@@ -95,8 +95,8 @@ fn mark(chart: &mut Chart<'_, '_>, x: &Axis, y: &Axis, name: &str, at: f64, row:
     Ok(())
 }
 
-/// The outlines of a histogram, one for each run of bins that hold anything: from the axis at
-/// `base` and back to it, without the steps between bins of equal height.
+/// The outlines of a histogram, one for each run of bins that are not empty. Each begins and ends on the axis, at
+/// `base`, and has no steps between bins of equal height.
 fn staircases(
     edges: &[f64],
     counts: &[u64],

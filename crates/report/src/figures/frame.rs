@@ -21,7 +21,7 @@ pub const SERIES: [RGBColor; 4] = [
     RGBColor(0xa8, 0x4f, 0x86),
 ];
 
-/// The colour of the first series that is drawn by lines or points: the one before it is for areas.
+/// Index of the colour of the first series with lines or points: the colour before it is for areas.
 pub const FIRST_SERIES: usize = 1;
 
 /// Size of letters in pixels of the figure (the SVG backend divides by 1.24).
@@ -36,7 +36,7 @@ pub struct Figure {
     pub caption: String,
 }
 
-/// Which figure this is: its identity in the page, its size, and its words.
+/// Identifier, size and texts of a figure.
 pub struct Frame<'a> {
     /// Prefix of the identifiers in the page.
     pub id: &'a str,
@@ -61,7 +61,7 @@ impl Frame<'_> {
     {
         let mut drawing = String::new();
         let drawn = draw(&mut drawing, self.size, x, y, data);
-        // Drawing into memory does not fail; if it ever does, the page says so.
+        // Drawing into memory does not fail. If it does, the page contains a note.
         let svg = match (drawn, drawing.split_once('>')) {
             (Ok(()), Some((_, body))) => self.element(body.trim_end().trim_end_matches("</svg>")),
             _ => html! { p.empty { "This figure could not be drawn." } },
@@ -69,8 +69,7 @@ impl Frame<'_> {
         Figure { svg, caption: self.caption }
     }
 
-    /// The `svg` element around `body`, scaled by the page, with a title and a description for
-    /// those who do not see it.
+    /// The `svg` element around `body`, scaled by the page, with a title and a description for screen readers.
     fn element(&self, body: &str) -> Markup {
         let Self { id, size: (width, height), title, caption } = self;
         html! {
@@ -116,7 +115,7 @@ pub fn letters() -> TextStyle<'static> {
     ("sans-serif", LETTERS).into_font().color(&INK)
 }
 
-/// How many ticks suit the width of a figure.
+/// Number of ticks for the width of a figure.
 pub fn ticks((width, _): (u32, u32)) -> f64 {
     f64::from(width / 90).max(4.0)
 }

@@ -9,8 +9,8 @@ use crate::estimate::Estimate;
 /// Points of a line: place on the abscissa, and the estimate there, both in the units of the axes.
 pub type Line = Vec<(f64, Estimate)>;
 
-/// Draws the lines in the order of the colours, with a stroke across each point from one end of its
-/// interval of 95 % confidence to the other, as far as the axis goes.
+/// Draws the lines in the order of the colours. A stroke at each point shows its 95 % confidence interval, cut off at
+/// the ends of the axis.
 pub fn lines(frame: Frame<'_>, x: &Axis, y: &Axis, lines: &[Line]) -> Figure {
     let on_axis = |value: f64| value.clamp(y.range.start, y.range.end);
     frame.draw(x, y, |chart| -> Drawn {

@@ -1,7 +1,7 @@
 //! Figures as SVG to be put into a page: what they have in common, and those of a stream.
 //!
-//! Colours are written into the SVG as on paper. The style sheet of the page replaces them one by
-//! one in dark mode, so it must know every colour named here.
+//! The SVG contains the colours for white paper. In dark mode the style sheet of the page replaces each of them, so
+//! it must list every colour named here.
 
 pub mod density;
 mod distribution;

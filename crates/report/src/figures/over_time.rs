@@ -10,8 +10,8 @@ use crate::format::{approximate, duration, length, nanos, plural};
 use crate::report::Stream;
 use crate::timeline::{Slice, moments, slice_length_ns, slices, span};
 
-/// Above this many packets a slice of time is drawn instead of each packet; the figure stays well
-/// below 150 kB.
+/// Above this number of packets, slices of time are drawn instead of packets, so that the figure stays well below
+/// 150 kB.
 const MOST_POINTS: usize = 1000;
 
 /// Pixels of width for each slice of time and for each mark of a loss.
@@ -31,7 +31,7 @@ pub(crate) fn delay_over_time(stream: &Stream, id: &str, size: (u32, u32)) -> Op
     let losses = if stream.lost_at.is_empty() { 0.0 } else { 0.1 * height };
     let x = Axis::of_durations("time of sending", times.start * 1e9..times.end * 1e9, ticks(size));
     let mut y = Axis::of_durations("one-way delay", bottom - losses..top + 0.05 * height, 5.0);
-    // Below the smallest delay there are the losses, not the axis.
+    // No ticks below the min delay: the losses are drawn there.
     let floor = y.at(bottom);
     y.ticks.retain(|(tick, _)| *tick >= floor - 1e-9);
 
@@ -49,7 +49,7 @@ pub(crate) fn delay_over_time(stream: &Stream, id: &str, size: (u32, u32)) -> Op
     }))
 }
 
-/// A red tick for each of `marks`, in seconds, between the least delay and the axis.
+/// A red tick for each of `marks`, in seconds, between the min delay and the axis.
 pub(super) fn ticks_of_losses(
     chart: &mut Chart<'_, '_>,
     marks: &[f64],
@@ -74,7 +74,7 @@ fn points(chart: &mut Chart<'_, '_>, stream: &Stream, x: &Axis, y: &Axis) -> Dra
     Ok(())
 }
 
-/// A pale stroke from the smallest to the largest delay of each slice of time, dark in its middle.
+/// A pale stroke from the min to the max delay of each slice of time, with a dark mark at [`Slice::middle`].
 pub(super) fn strokes(chart: &mut Chart<'_, '_>, slices: &[Slice], x: &Axis, y: &Axis) -> Drawn {
     let pale = SERIES[0].mix(0.4).stroke_width(SLICE_PIXELS);
     let dark = SERIES[0].stroke_width(SLICE_PIXELS);

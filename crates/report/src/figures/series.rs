@@ -9,8 +9,8 @@ use crate::axis::Axis;
 use crate::format::{approximate, duration, nanos, plural};
 use crate::timeline::Slice;
 
-/// One-way delay against the time of sending, with slots marked in which packets were lost; nothing if
-/// no packet arrived. `floor` is taken off all delays.
+/// One-way delay against the time of sending, with marks at slots in which packets were lost; nothing if no packet
+/// arrived. `floor` is subtracted from all delays.
 pub(crate) fn delay_series(
     series: &Series,
     what: &str,
@@ -46,7 +46,7 @@ pub(crate) fn delay_series(
     let (last, _) = series.slots().last()?;
     let x = Axis::of_durations("time of sending", 0.0..since(last) + width, ticks(size));
     let mut y = Axis::of_durations(what, bottom - losses..top + 0.05 * height, 5.0);
-    // Below the smallest delay there are the losses, not the axis.
+    // No ticks below the min delay: the losses are drawn there.
     let lowest = y.at(bottom);
     y.ticks.retain(|(tick, _)| *tick >= lowest - 1e-9);
 

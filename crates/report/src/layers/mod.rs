@@ -1,4 +1,4 @@
-//! Where inside of one host the time of packets went, as a page or a part of one.
+//! Times that packets spent in the layers of one host, as a page or a part of one.
 //!
 //! [`html()`] renders what `wirestamp layers` has measured.
 
@@ -20,9 +20,9 @@ pub struct LayersResult {
     pub interface: String,
     /// Whether it received or sent them.
     pub direction: Direction,
-    /// The packets that were chosen, in pcap syntax.
+    /// Filter of the followed packets, in pcap syntax.
     pub filter: Option<String>,
-    /// The layers in the order in which packets come through them, then all of them together.
+    /// The layers in the order in which packets pass them, then the total.
     pub layers: Vec<Layer>,
     /// Packet outcomes: description and count.
     pub ends: Vec<(String, u64)>,
@@ -35,13 +35,13 @@ pub struct LayersResult {
 /// The times that packets spent between two points.
 #[derive(Clone, Debug, Default)]
 pub struct Layer {
-    /// From where to where.
+    /// Name: its first and last point.
     pub name: String,
     /// Short name, for the figure.
     pub short: String,
     /// In nanoseconds; none if no packet was seen at both ends.
     pub delay: Option<Summary>,
-    /// The part of all the time, 0 to 1.
+    /// Share of the total time, 0 to 1.
     pub share: Option<f64>,
 }
 
@@ -58,7 +58,7 @@ pub fn html(findings: &LayersResult) -> String {
     document(&heading, Markup::default(), html! { (section(findings, "The layers")) (machine) })
 }
 
-/// The figure and the tables, for a page about more than these.
+/// The figure and the tables, for a page that has other contents too.
 pub(crate) fn section(findings: &LayersResult, heading: &str) -> Markup {
     let draw = |size, id: &str| figure::spread(&findings.layers, size, id);
     let figure = on_every_screen("Times in each layer", &Markup::default(), "spread", draw);
@@ -95,7 +95,7 @@ fn summary(findings: &LayersResult) -> Vec<String> {
     summary
 }
 
-/// The figures of each layer.
+/// Table of the times in each layer.
 fn times(layers: &[Layer]) -> Markup {
     let heads = ["", "packets", "shortest", "mean", "median", "90 %", "99 %", "longest", "share"];
     let row = |layer: &Layer| {

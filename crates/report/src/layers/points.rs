@@ -5,7 +5,7 @@ use wirestamp_capture::layers::Direction;
 /// A point, where it is in the kernel, and what happens there.
 type Term = (&'static str, &'static str, &'static str);
 
-/// Those that packets of this direction come to, in order.
+/// The points that packets of this direction pass, in order.
 pub(super) fn of(direction: Direction) -> &'static [Term] {
     match direction {
         Direction::In => &IN,

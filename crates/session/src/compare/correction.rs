@@ -8,7 +8,7 @@ use wirestamp_metrics::SkewEstimate;
 pub struct Correction {
     /// Offset of B's clock ahead of A's.
     pub offset: Span,
-    /// Skew of B's clock. Zero at `since`, so that delays keep their size of that time.
+    /// Skew of B's clock. Its correction is zero at `since`, so that delays at that time do not change.
     pub skew: Option<SkewEstimate>,
 }
 
@@ -22,7 +22,7 @@ impl Correction {
     /// Gain of B's clock through the skew until `time`.
     fn gained(&self, time: Time<Utc>) -> Span {
         let Some(SkewEstimate { ppm, floor, since, .. }) = self.skew else { return Span::ZERO };
-        // `since` is of A's time, and the delay there takes it to B's.
+        // `since` is in A's time. Adding `floor`, the delay at that time, converts it to B's time.
         let elapsed = time - (since + floor);
         share(elapsed, ppm / (1e6 + ppm))
     }

@@ -39,7 +39,7 @@ struct Disorder {
 }
 
 impl Disorder {
-    /// Takes the next stamp; one that is behind by no more than `bearable` is in order.
+    /// Records the next stamp. A step back of at most `bearable` counts as in order.
     fn record(&mut self, time: Time<Utc>, bearable: Span) {
         let latest = self.latest.map_or(time, |latest| latest.max(time));
         self.latest = Some(latest);
@@ -144,7 +144,7 @@ pub(super) fn stamp(time: Time<Utc>) -> Stamp {
     Stamp { raw, utc: time, error: Span::ZERO }
 }
 
-/// Filters are compiled for Ethernet frames; a packet that was captured without gets a header.
+/// Filters are compiled for Ethernet frames, so a packet that was captured without an Ethernet header gets one.
 pub(crate) fn passes(filter: &Filter, link: LinkType, bytes: &[u8]) -> bool {
     match link {
         LinkType::Ethernet => filter.passes(bytes),

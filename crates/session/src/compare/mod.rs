@@ -30,8 +30,7 @@ use crate::point_state::PointState;
 pub struct Comparison {
     /// Max clock error of a delay, or the reason why it is unknown.
     pub clock_error: Result<Span, String>,
-    /// Clock skew that remains in the delays; `None` if both are one clock, or if too few packets
-    /// matched.
+    /// Clock skew that remains in the delays; `None` if both files use one clock, or if too few packets matched.
     pub skew: Option<SkewEstimate>,
     /// States of the points A and B, each on its own.
     pub sights: [PointState; 2],

@@ -37,8 +37,8 @@ impl PipeReport {
 }
 
 impl<R: FnMut(Outcome) + Send> PairSession<R> {
-    /// Correlates the packets of a pipe until it ends or the stop is requested. A pipe that breaks off is
-    /// no error; the report has the position.
+    /// Correlates the packets of a pipe until it ends or the stop is requested. A pipe that breaks off is not an error;
+    /// the report contains the position.
     ///
     /// # Errors
     /// When the data is no capture.

@@ -12,8 +12,8 @@ use super::file::File;
 use super::terms::Terms;
 use crate::point_state::PointState;
 
-/// Max identities per file; beyond, half of them are dropped, the same ones in both files. 24 bytes
-/// each, in a table of twice the size.
+/// Max identities per file. Beyond this number, half of them are dropped, the same ones in both files. Each takes
+/// 24 bytes, in a table of twice the size.
 const MOST: usize = 1 << 16;
 
 /// Max plausible skew of a computer clock, as a ratio. Pairs that imply more are rejected.
@@ -48,8 +48,8 @@ pub fn survey(a: Reader, b: Reader, terms: &Terms<'_>) -> Result<Option<Survey>,
     Ok(judge(&pairs, terms.correlation.timeout))
 }
 
-/// Estimate from pairs of time of sending and difference of stamps, in the order of time. Differences that are
-/// far from the median are chance: a packet whose other copy is not in the file.
+/// Estimate from pairs of send time and stamp difference, in order of time. A difference far from the median is a
+/// false match: the packet's true counterpart is not in the other file.
 fn judge(pairs: &[(Time<Utc>, Span)], timeout: Span) -> Option<Survey> {
     let mut differences: Vec<_> = pairs.iter().map(|(_, difference)| *difference).collect();
     differences.sort_unstable();

@@ -1,4 +1,4 @@
-//! Terms of a comparison.
+//! Settings of a comparison.
 
 use wirestamp_capture::Filter;
 use wirestamp_metrics::Config;

@@ -33,8 +33,8 @@ impl SharedFlows {
         self.flows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reports of all flows, unordered. The lock is held for a part of them at a time, so the capture
-    /// rarely waits; the last reports are therefore some packets newer.
+    /// Reports of all flows, unordered. The flows are locked in parts, so the capture rarely waits. Later reports may
+    /// therefore include some newer packets.
     pub fn reports(&self) -> Vec<FlowReport> {
         let (mut reports, mut reported) = (Vec::new(), 0);
         loop {

@@ -12,7 +12,7 @@ pub struct Flows {
     pub monitor: FlowMonitor,
     /// Frames without a flow: not IP, or cut too short.
     pub not_ip: u64,
-    /// Packets whose stamp is before that of the packet ahead of them.
+    /// Packets with an earlier stamp than a packet before them.
     pub out_of_order: u64,
     newest: Option<Time<Utc>>,
 }
@@ -29,8 +29,7 @@ impl Flows {
         self.monitor.missed(*missed);
     }
 
-    /// Takes the next frame, in the order of capture: what was captured of it, its length on the wire,
-    /// and its stamp.
+    /// Takes the next frame, in the order of capture: its captured bytes, its length on the wire, and its stamp.
     pub fn observe(&mut self, link: LinkType, bytes: &[u8], length: u32, time: Time<Utc>) {
         self.out_of_order += u64::from(self.newest.is_some_and(|newest| time < newest));
         self.newest = self.newest.max(Some(time));

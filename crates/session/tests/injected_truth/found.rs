@@ -17,7 +17,7 @@ pub(crate) struct Packet {
 pub(crate) struct Matched {
     pub(crate) delay: Span,
     pub(crate) error: Span,
-    /// The same delay by the stamps' times in UTC, and the errors of both stamps together.
+    /// The same delay as the difference of the stamps in UTC, and the sum of both stamp errors.
     pub(crate) in_utc: Span,
     pub(crate) in_utc_error: Span,
     pub(crate) reordered: bool,
@@ -27,8 +27,7 @@ pub(crate) struct Matched {
 #[derive(Default)]
 pub(crate) struct Found {
     pub(crate) quality: Quality,
-    /// By the stamp at tap A, of which no two packets have the same: the kernel takes longer than a
-    /// nanosecond for each.
+    /// Packets by their stamp at tap A. Stamps are unique: the kernel needs more than a nanosecond for each packet.
     packets: HashMap<u64, Packet>,
     /// Packets that were matched more than once.
     matched_again: u64,
@@ -51,7 +50,7 @@ impl Found {
             }
             Outcome::Lost { sent, .. } => self.packet(sent.stamp.raw.value).lost += 1,
             Outcome::Duplicated { sent, .. } => self.packet(sent.stamp.raw.value).copies += 1,
-            // The counts tell of these.
+            // Only counted, in `quality`.
             Outcome::Unexpected { .. }
             | Outcome::Undetermined { .. }
             | Outcome::Identical { .. } => {}
@@ -62,7 +61,7 @@ impl Found {
         self.packets.entry(stamp).or_default()
     }
 
-    /// How many different packets there were, and how many of them were matched more than once.
+    /// Number of different packets, and of packets that were matched more than once.
     pub(crate) fn packets(&self) -> (usize, u64) {
         (self.packets.len(), self.matched_again)
     }

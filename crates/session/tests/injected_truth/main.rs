@@ -1,5 +1,5 @@
-//! A million packets of each IP version, delayed, lost, copied and reordered one by one as a seed
-//! has it: what the taps and the correlator say of each must be what happened to it.
+//! A million packets of each IP version. A plan with a seed delays, loses, duplicates and reorders single packets.
+//! The result of taps and correlator for each packet must be what happened to it.
 
 mod found;
 mod run;
@@ -14,7 +14,7 @@ use wirestamp_stage::ImpairmentPlan;
 
 use truth::{Margins, Truth};
 
-/// Jitter of the time that three packets take: most keep their order, but for those held back.
+/// Jitter of about three packet times: most packets keep their order, except those that the plan reorders.
 const ORDERLY: ImpairmentPlan = ImpairmentPlan {
     seed: 0x5eed,
     delay: Span::from_millis(2),
@@ -25,7 +25,7 @@ const ORDERLY: ImpairmentPlan = ImpairmentPlan {
     reorder_delay: Span::from_millis(4),
 };
 
-/// Jitter as long as the sender's rhythm: few packets keep their order.
+/// Jitter as long as the interval between bursts: few packets keep their order.
 const SHUFFLED: ImpairmentPlan =
     ImpairmentPlan { seed: 0xcafe, jitter: Span::from_millis(1), ..ORDERLY };
 

@@ -1,4 +1,4 @@
-//! The measurement: a sender, the stage, the reference capture, and two captures that meet at the correlator.
+//! The measurement: a sender, the stage, the reference capture, and two captures with one correlator.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,18 +21,17 @@ use crate::found::Found;
 
 pub(crate) const PACKETS: u64 = 1_000_000;
 const PORT: u16 = 5000;
-/// Bursts of 50 each millisecond: the sender sleeps in between, and leaves the two cores of a small
-/// machine to the stage, the reference capture and the captures.
+/// Bursts of 50 packets each millisecond: the sender sleeps in between, so that the stage, the reference capture and
+/// the captures can use the two cores of a small machine.
 const BURST: u32 = 50;
 const INTERVAL: Span = Span::from_millis(1);
 const FRAME_BYTES: u16 = 100;
-/// How many packets may be on their way to the stage. On a busy machine the sender waits for it, so
-/// that its socket is not overrun, and the delays are those that were chosen rather than the
-/// machine's.
+/// Max packets in transit to the stage. On a busy machine the sender waits for the stage: its socket is not overrun,
+/// and the delays are the planned ones, not those of the machine.
 const AHEAD: u64 = 1_000;
-/// How long a packet may be under way. On a busy machine the stage sends when it has its turn.
+/// Correlation timeout. On a busy machine the stage may send late.
 const TIMEOUT: Span = Span::from_secs(10);
-/// How long nothing may move before the test counts as failed.
+/// Max time without progress before the test counts as failed.
 const FAILED_AFTER: Duration = Duration::from_secs(30);
 
 /// Records of all participants.
@@ -85,7 +84,7 @@ pub(crate) fn run(destination: IpAddr, plan: ImpairmentPlan) -> Run {
     Run { sent, stage, reference, taps, found }
 }
 
-/// Sends all packets, and ends when the last has come out.
+/// Sends all packets. Returns when the last one has arrived behind the stage.
 fn traffic(
     clock: &ClockService,
     sender: Sender,
@@ -112,7 +111,7 @@ fn traffic(
     })
 }
 
-/// A capture with the kernel's stamps, as `wirestamp delay` has it.
+/// A capture with the kernel's stamps, as in `wirestamp delay`.
 fn capture(clock: &ClockService, netns: &Netns, tap: &str, cores: Option<Cores>) -> Capture {
     let config = wirestamp_capture::Config {
         filter: Some(format!("udp port {PORT}")),
@@ -140,7 +139,7 @@ fn number_of(frame: &[u8]) -> Option<u64> {
     Payload::decode(packet.payload()).map(|payload| payload.sequence)
 }
 
-/// Sends on a thread of its own, [`AHEAD`] of the stage at most.
+/// Sends all packets, at most [`AHEAD`] packets ahead of the stage.
 fn send(clock: &ClockService, sender: Sender, arrived: &AtomicU64) -> SendReport {
     sender.run(&mut ServiceClock::new(clock), &AtomicBool::new(false), |sent| {
         await_count(arrived, sent.sequence.saturating_sub(AHEAD));
@@ -164,8 +163,8 @@ fn await_count(counter: &AtomicU64, count: u64) {
 }
 
 impl Run {
-    /// A packet that somebody had no room for is a fault of this machine at this moment, not of the
-    /// correlator: it must not pass for either's truth.
+    /// Asserts that no component was overrun. Such losses are faults of this machine, not of the correlator, and must
+    /// not count as truth.
     pub(crate) fn assert_no_capture_missed_packets(&self) {
         assert_eq!(self.sent.sent(), PACKETS, "{:?}", self.sent);
         let StageReport { missed, unstamped, .. } = self.stage;

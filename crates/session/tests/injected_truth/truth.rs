@@ -7,32 +7,32 @@ use wirestamp_stage::{ImpairmentPlan, ReferenceReport, SendTimes, StageReport, S
 use crate::found::{Found, Matched};
 use crate::run::PACKETS;
 
-/// Fate of a packet behind the stage.
+/// What happened to a packet behind the stage.
 #[derive(Clone, Copy, Debug, Default)]
 struct Arrival {
     /// The stamp of its first copy at tap B.
     first: Option<Time<Utc>>,
-    /// Copies beyond the first.
+    /// Duplicates.
     copies: u32,
-    /// Whether a packet that was sent later had come before (RFC 4737 section 3.3).
+    /// Whether a packet that was sent later arrived earlier (RFC 4737 section 3.3).
     reordered: bool,
 }
 
-/// Fates of all packets.
+/// What happened to all packets.
 pub(crate) struct Truth<'a> {
     packets: &'a [StagedPacket],
     arrivals: Vec<Arrival>,
     pub(crate) counts: Counts,
 }
 
-/// How far what was found is from the truth.
+/// Deviations of the results from the truth.
 #[derive(Default)]
 pub(crate) struct Margins {
-    /// The furthest that a delay was from the difference of the kernel's stamps.
+    /// Max deviation of a delay from the difference of the kernel's stamps.
     pub(crate) delay_off: Span,
-    /// The least and the greatest error that was stated for a delay.
+    /// Min and max stated error of a delay.
     pub(crate) stated: Option<(Span, Span)>,
-    /// The furthest that a delay in UTC was.
+    /// Max deviation of a delay in UTC.
     pub(crate) in_utc_off: Span,
     /// Delay between the chosen and the real time of sending, in nanoseconds. The machine causes it;
     /// it is not an error of the measurement.
@@ -70,8 +70,8 @@ impl<'a> Truth<'a> {
         Self { packets, arrivals, counts }
     }
 
-    /// The output is as chosen: no frame was lost on either side of the stage, and
-    /// none came before its time.
+    /// Asserts that the output follows the plan: no frame was lost before or behind the stage, and none arrived too
+    /// early.
     pub(crate) fn assert_as_planned(&self, plan: &ImpairmentPlan) {
         for (packet, arrival) in self.packets.iter().zip(&self.arrivals) {
             assert_eq!(packet.planned, plan.delivery(packet.number));
@@ -86,7 +86,7 @@ impl<'a> Truth<'a> {
         assert!(lost > 0 && duplicated > 0 && reordered > 0, "{:?}", self.counts);
     }
 
-    /// Holds what was found of each packet to what happened to it.
+    /// Asserts that the result for each packet is what happened to it.
     pub(crate) fn assert_each_packet(&self, found: &Found) -> Margins {
         assert_eq!(found.packets(), (self.packets.len(), 0));
         let mut margins = Margins::default();
@@ -105,8 +105,8 @@ impl<'a> Truth<'a> {
     }
 }
 
-/// Holds one delay to the truth, twice: to the kernel's stamps, which are those of the taps, and to
-/// the stage's own readings of the clock around the call that sent the packet, which are not.
+/// Compares one delay with two truths: the kernel's stamps, which the taps use too; and the stage's own clock
+/// readings before and after the send call, which are independent of the taps.
 fn assert_delay(packet: &StagedPacket, first: Time<Utc>, matched: &Matched, margins: &mut Margins) {
     let truth = first - packet.arrived;
     let Matched { delay, error, in_utc, in_utc_error, .. } = *matched;

@@ -1,5 +1,5 @@
-//! Two cables between which the test itself is the network: what goes into the first comes into the
-//! second, unless the test loses it. And a gate that keeps captures from taking packets meanwhile.
+//! Two veth cables with the test as the network between them: it sends each packet into both cables, or, to lose it,
+//! only into the first. A gate blocks the captures while it is shut.
 
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
@@ -20,17 +20,17 @@ const SMALL_BURST: usize = 4;
 /// Number of small bursts.
 const SMALL_BURSTS: usize = 100;
 
-/// A packet may be lost, and is not waited for longer.
+/// Max wait for a follower, which may be lost, before the next one is sent.
 const LOST_AFTER: Duration = Duration::from_millis(300);
 
-/// Drops are known to have been before this time has gone: the kernel's counts are read every 10 ms.
+/// Max time until a capture has dated earlier drops: it reads the kernel's counts every 10 ms.
 const DATED_WITHIN: Duration = Duration::from_millis(50);
 
 /// The cables and their near ends.
 pub(crate) struct Bed {
     namespace: Netns,
     ends: [pcap::Capture<Active>; 2],
-    /// Which of the numbered packets the network lost.
+    /// For each numbered packet, whether the network lost it.
     pub(crate) lost: Vec<bool>,
     /// Packets that followed bursts.
     followers: u32,
@@ -59,8 +59,7 @@ impl Bed {
         Some(Self { namespace, ends, lost: Vec::new(), followers: 0 })
     }
 
-    /// Packets that the kernel itself dropped where they came in, at each point: of a busy machine, whose
-    /// queue of what no interrupt has had time for is full.
+    /// Receive drops of the kernel at each point, before the capture: on a busy machine, the backlog of a core is full.
     pub(crate) fn dropped_by_kernel(&self) -> [u64; 2] {
         ["a", "b"].map(|far| {
             let asked = ["-s", "-j", "link", "show", "dev", far];
@@ -70,7 +69,7 @@ impl Bed {
         })
     }
 
-    /// A capture at a point, with so much memory.
+    /// A capture at a point, with `bytes` of buffer memory.
     pub(crate) fn open(
         &self,
         point: Point,
@@ -83,8 +82,7 @@ impl Bed {
         self.namespace.run(|| Capture::open(config, clock)).unwrap().unwrap()
     }
 
-    /// Sends the next numbered packet, of which the network loses one in every `loss`, if that is not
-    /// 0: not every time the same stream's.
+    /// Sends the next numbered packet. The network loses one in `loss` packets, of varying streams; with 0, none.
     fn send(&mut self, loss: usize) {
         let number = self.lost.len();
         let is_lost = loss > 0 && number % loss == number / loss % loss;
@@ -100,16 +98,16 @@ impl Bed {
         }
     }
 
-    /// Sends bursts of packets while no capture reads, after each enough packets for all captures to
-    /// read the burst; then packets at a rate that all captures handle; finally one of each
-    /// stream. The network loses packets of the bursts, of what comes after them, or of both.
+    /// Sends bursts while no capture reads; after each burst, followers until all captures have read it. Then sends
+    /// packets at a rate that all captures handle, and finally one packet of each stream. The network loses packets of
+    /// the bursts (`loss`), of the later packets (`loss_later`), or of both.
     pub(crate) fn overload(
         &mut self,
         gate: &Gate,
         (bursts, packets): (usize, usize),
         [loss, loss_later]: [usize; 2],
     ) {
-        // So that those that follow are known for a stream before one is missed.
+        // The followers must be recognised as a stream before a capture misses one.
         (0..SMALL_BURST).for_each(|_| self.follow(gate));
         for _ in 0..bursts {
             gate.shut();
@@ -136,7 +134,7 @@ impl Bed {
         }
     }
 
-    /// Sends packets until one has come through behind all others.
+    /// Sends followers until one is matched: the captures have then read all earlier packets.
     fn follow(&mut self, gate: &Gate) {
         gate.expect_follower();
         loop {
@@ -182,7 +180,7 @@ impl Gate {
         drop(self.changed.wait_while(self.state.lock().unwrap(), |state| state.shut).unwrap());
     }
 
-    /// Waits for the gate to be open, and takes note of an outcome.
+    /// Waits until the gate is open. Records whether the outcome is a matched follower.
     pub(crate) fn pass(&self, outcome: &Outcome) {
         self.wait();
         if matches!(outcome, Outcome::Matched { .. })
@@ -193,7 +191,7 @@ impl Gate {
         }
     }
 
-    /// Waits a while for a follower to come through.
+    /// Waits up to [`LOST_AFTER`] for a matched follower. Returns whether there was one.
     fn has_passed_follower(&self) -> bool {
         let state = self.state.lock().unwrap();
         let not_yet = |state: &mut State| !state.followed;
@@ -201,7 +199,7 @@ impl Gate {
     }
 }
 
-/// The numbered packet of this number, one of a stream.
+/// The RTP packet with this number; streams take turns.
 fn rtp(number: u32) -> Vec<u8> {
     let (stream, place) = (number % STREAMS, number / STREAMS);
     datagram(FIRST_PORT + 2 * u16::try_from(stream).unwrap(), &voice(stream, place))
@@ -211,7 +209,7 @@ fn rtp(number: u32) -> Vec<u8> {
 fn voice(stream: u32, place: u32) -> Vec<u8> {
     let mut payload = vec![0x80, 0];
     payload.extend(u16::try_from(place).unwrap().to_be_bytes());
-    // RTP time of a far slower stream, so that no packet is late for playout.
+    // RTP timestamps are 2 s apart, so that no packet is late for playout.
     payload.extend((place * 16_000).to_be_bytes());
     payload.extend((0x5eed_0000 + stream).to_be_bytes());
     payload.resize(12 + 160, 0x55);

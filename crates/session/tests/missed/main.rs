@@ -1,5 +1,4 @@
-//! Packets are dropped in our own captures, and what the network lost is counted all the same, to
-//! the packet.
+//! The count of network losses is exact, even if our own captures drop packets.
 
 mod bed;
 
@@ -17,7 +16,7 @@ use wirestamp_session::{PairSession, Recording, TapReport, Terms, compare};
 
 const SMALL: usize = 64 << 10;
 const LARGE: usize = 64 << 20;
-/// Enough of each burst is captured for RTP to be recognised.
+/// With this memory, a capture reads enough of each burst to recognise RTP.
 const MEDIUM: usize = 512 << 10;
 
 /// Number of bursts, and packets in each: more than the smallest ring or queue of any method holds.
@@ -29,19 +28,19 @@ struct Measured {
     files: Counts,
     taps: [TapReport; 2],
     undated: [u64; 2],
-    /// Packets that the kernel dropped at each point before the capture: lost as on the network.
+    /// Packets that the kernel dropped at each point before the capture. They count as network loss.
     strays: [u64; 2],
     /// Which of the numbered packets were captured at each point.
     seen: [Vec<bool>; 2],
     /// Which of them the network lost.
     lost: Vec<bool>,
-    /// The RTP streams at B by the file of its capture, and as they would be had that missed nothing; the
-    /// packets that follow a burst are the first.
+    /// The RTP streams at B: as in the file of its capture, and as they are without capture drops. The followers of
+    /// the bursts are the first stream.
     streams: [Vec<FlowReport>; 2],
 }
 
 impl Measured {
-    /// How many of the numbered packets are such: captured at A, captured at B, lost by the network.
+    /// Number of packets for which `such(captured at A, captured at B, lost by the network)` is true.
     fn count(&self, such: impl Fn(bool, bool, bool) -> bool) -> u64 {
         let [a, b] = &self.seen;
         let packets = a.iter().zip(b).zip(&self.lost);
@@ -133,7 +132,7 @@ fn captured(path: &Path, packets: usize) -> Vec<bool> {
     captured
 }
 
-/// Every kind of receiver, and threads apart as well as one for all.
+/// Every capture method, with separate threads and with one thread for all stages.
 const PAIRS: [(Method, StampSource); 8] = [
     (Method::Ring, StampSource::Kernel),
     (Method::Ring, StampSource::Raw),
@@ -183,7 +182,7 @@ fn drops_at_b_leave_the_networks_losses_exact() {
     check([LARGE, SMALL], 50);
 }
 
-/// The network's and the capture's losses of all streams.
+/// Packets of all streams that the network lost, and that the capture lost.
 fn losses(streams: &[FlowReport]) -> (u64, u64) {
     let by_network = streams.iter().map(|stream| stream.lost.unwrap());
     let by_capture = streams.iter().map(|stream| stream.rtp.as_ref().unwrap().capture_lost);
@@ -194,8 +193,8 @@ fn rtp(stream: &FlowReport) -> &RtpReport {
     stream.rtp.as_ref().unwrap()
 }
 
-/// That all streams together lost what they lost without drops, to the packet, and that the truth of
-/// each is between the bounds that it states; how many opinions are known to a twentieth.
+/// Asserts that the total network loss equals the loss without drops, and that the true values of each stream are
+/// within its stated bounds. Returns the number of streams whose MOS bounds are less than 0.05 apart.
 fn check_streams(measured: &Measured, name: &str) -> usize {
     let [found, truth] = &measured.streams;
     assert_eq!((found.len(), truth.len()), (1 + STREAMS as usize, 1 + STREAMS as usize), "{name}");

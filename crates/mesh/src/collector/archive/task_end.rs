@@ -26,7 +26,7 @@ pub(super) fn next_results(
     if entered.ended.is_some_and(is_over) {
         return never;
     }
-    // A slow clock of a probe is not a pause before the task's creation.
+    // A settled time before the task's creation comes from a slow probe clock. It is not a pause of the schedule.
     match entered.task.schedule.at(settled.max(entered.made), entered.made) {
         Window::Open { .. } => settled_until,
         Window::Waiting { until } if entered.ended.is_some_and(|ended| until >= ended) => never,

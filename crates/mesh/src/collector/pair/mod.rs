@@ -156,7 +156,7 @@ impl Pair {
         intervals.sort_by_key(|it| it.from);
         let mut rest = observations;
         for interval in intervals {
-            // The correlator must learn of a loss before it sees packets inside of it.
+            // The correlator must receive a loss interval before the packets inside it.
             let ahead = rest.iter().position(|it| it.stamp.utc >= interval.from);
             let (before, behind) = rest.split_at(ahead.unwrap_or(rest.len()));
             self.observe(point, before);
@@ -215,7 +215,7 @@ impl Pair {
         let windows = windows.collect();
         let needed_from = self.needed_from(until);
         let dropped = self.sides.each_mut().map(|side| side.acknowledge(needed_from));
-        // Nothing follows a closing batch that depends on it.
+        // No later batch depends on a closing batch.
         if self.sides.iter().all(Side::is_closed) {
             self.sides.iter_mut().for_each(Side::acknowledge_closing);
         }
@@ -224,10 +224,10 @@ impl Pair {
         Some(Settled { windows, acknowledged, dropped, late, ..Settled::nothing(until) })
     }
 
-    /// Start of the batches that must be delivered again, so that windows from `until` on come out the same.
+    /// Start of the batches that must be delivered again, so that windows from `until` on have the same results.
     ///
-    /// A packet depends on others within reach, and those on others again. Which missing packets a loss interval
-    /// explains depends on the interval before it, if they can share packets.
+    /// A packet depends on others within reach, and those depend on further packets within their reach. Which missing
+    /// packets a loss interval explains depends on the interval before it, if both can explain the same packets.
     fn needed_from(&mut self, until: Time<Utc>) -> Time<Utc> {
         let reach = self.reach();
         let farthest = until - MAX_MISSED_INTERVAL;

@@ -39,7 +39,7 @@ fn observation(id: u64, micros: i64) -> Observation {
     }
 }
 
-/// B's machine is not synchronised during the second second.
+/// B's clock is not synchronised from 1 s to 2 s.
 fn clock(side: usize, time: Time<Utc>) -> MachineClock {
     let is_lost = side == 1 && (at(1000)..at(2000)).contains(&time);
     let error = (!is_lost).then_some(Span::from_micros(50));
@@ -369,7 +369,7 @@ fn window_contains_the_clock_offset() {
     let stored = collected(&batches(&[Fate::Comes(1000)].repeat(600)), &[]);
     let offset = |millis| stored.windows[&at(millis)].offset;
     let synchronised = Ok(Span::from_micros(100));
-    // Packets of adjacent windows may have passed in the second second.
+    // Packets of the adjacent windows may have passed while B's clock was not synchronised.
     assert_eq!([offset(600), offset(2100)], [synchronised; 2]);
     assert_eq!([offset(800), offset(1900)], [Err(NotSynchronised::Second); 2]);
     let window = &stored.windows[&at(600)];

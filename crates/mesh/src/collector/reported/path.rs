@@ -136,7 +136,7 @@ impl End {
         is_set_back
     }
 
-    /// A message was skipped.
+    /// Records that a message was skipped.
     pub(super) fn leave_out(&mut self) {
         self.digests.interrupt();
     }
@@ -156,11 +156,11 @@ impl End {
         }
     }
 
-    /// The point is silent.
+    /// Reports the silent point as not observed.
     fn pass_over(&mut self, collector: &Arc<Collector>, now: Time<Utc>, counts: &mut Counts) {
         let silence = i64::try_from(self.last_message.elapsed().as_nanos())
             .map_or(Span::MAX, Span::from_nanos);
-        // By its own clock, if it was ever last_message.
+        // By the exporter's clock, if it has ever sent a message.
         let until = self.digests.newest().map_or(now, |newest| newest + silence) - HELD_BACK;
         let mut is_offered = false;
         self.offer(collector, counts, |digests| {

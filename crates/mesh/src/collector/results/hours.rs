@@ -5,7 +5,7 @@ use wirestamp_clock::{Time, Utc};
 
 use super::{Hour, Step, windows};
 
-/// The next hour to archive, if it is complete: `goes_on` returns the earliest time of further results, given the
+/// The next hour to archive, if it is complete: `next_results` returns the earliest time of further results, given the
 /// settled time. Missing minutes and the hour itself are merged.
 pub(super) fn next(
     change: &Transaction<'_>,

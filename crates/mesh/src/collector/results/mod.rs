@@ -349,8 +349,8 @@ impl Results {
         self.database.read(|database| flows::count(database, task))
     }
 
-    /// The next hour to archive, if it is complete: `goes_on` returns the earliest time of further results, given the
-    /// settled time. Its last minute and the hour itself are merged if necessary.
+    /// The next hour to archive, if it is complete: `next_results` returns the earliest time of further results, given
+    /// the settled time. Its last minute and the hour itself are merged if necessary.
     ///
     /// # Errors
     /// When the file cannot be read or written.

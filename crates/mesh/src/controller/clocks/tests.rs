@@ -38,7 +38,7 @@ fn newest_exchange_covers_all_tasks_of_two_probes() {
     let known = |task: u64| between(&tasks[&task].task.measure, &tasks, &probes);
     assert_eq!(known(1), None);
     report(&probes, "a", vec![last(3, 9, 70), last(1, 5, 40), last(7, 9, 9)]);
-    // It sends nothing for that task.
+    // Probe b sends no test packets for task 1.
     report(&probes, "b", vec![last(1, 9, 60)]);
     let there = known(1).unwrap();
     assert_eq!((there.task, there.at_ns, there.ahead_ns, there.bound_ns), (1, 5, 40, 50));

@@ -30,7 +30,7 @@ const CONCURRENT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Results of all collectors of a mesh.
 pub struct Sources {
     own: Arc<Collector>,
-    /// Serialises reads from the own collector: others would each block a thread.
+    /// Serialises reads from the own collector: concurrent reads would each block a thread.
     turn: Mutex<()>,
     placement: Arc<TaskPlacement>,
     members: watch::Receiver<Arc<ValidCertificates>>,

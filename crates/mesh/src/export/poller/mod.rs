@@ -154,7 +154,7 @@ async fn query_new(
     ended: Option<Timestamp>,
 ) -> Result<QueryResult, QueryError> {
     let needs_settled = follows || from.is_none() || ended.is_some();
-    // Read first: results settled in between would seem to be known.
+    // Read before the results: otherwise, results settled between the two reads would be skipped.
     let settled =
         if needs_settled { sources.settled_until(task).await?.as_nanos() } else { i64::MIN };
     let from = from.unwrap_or(settled);

@@ -53,8 +53,8 @@ pub struct NotTaken {
 /// Resolution of export times: the header counts whole seconds.
 const SECOND: Span = Span::from_secs(1);
 
-/// Max time between the observation of a packet and the arrival of all messages sent before another one. Exporters
-/// collect reports in messages, and state the export time in whole seconds.
+/// Max time between the observation of a packet and the export time of its message. Exporters collect reports in
+/// messages, and state the export time in whole seconds.
 pub const HELD_BACK: Span = Span::from_secs(2);
 
 /// Max number of separate gaps.
@@ -101,7 +101,7 @@ impl Digests {
         let sent = Time::from_nanos(0) + Span::from_secs(i64::from(message.second));
         let before = self.newest.unwrap_or(sent);
         let order = match message.order {
-            // The session may be older; here this is the first message.
+            // The session may have received messages before, but this point has not.
             _ if self.newest.is_none() => Order::First,
             Order::Missed(_) if self.is_interrupted => Order::First,
             order => order,
@@ -127,7 +127,7 @@ impl Digests {
     #[must_use]
     pub fn ready(&mut self) -> Option<ObservationBatch> {
         let behind = self.newest? - HELD_BACK;
-        // Missing records may still arrive, until the gap is as old.
+        // Missing records may still arrive, until the gap is `HELD_BACK` old.
         let open = self.gaps.iter().filter(|gap| gap.until > behind).map(|gap| gap.from).min();
         let until = open.map_or(behind, |open| open.min(behind));
         let is_new = self.known_until.is_none_or(|known| until > known);
@@ -230,7 +230,7 @@ impl Digests {
         }
     }
 
-    /// Missing records have arrived.
+    /// Removes records from the gaps: they were counted as missed, and have now arrived.
     fn find(&mut self, mut records: u64) {
         for gap in self.gaps.iter_mut().rev() {
             let found = gap.packets.min(records);

@@ -281,7 +281,7 @@ fn divides_an_hour(interval: SignedDuration) -> bool {
     interval >= SignedDuration::from_secs(1) && hour % interval.as_nanos() == 0
 }
 
-/// A task as it is written: its keys beside those of its kind, which is the value of `measure`.
+/// Text form of a task: the common keys and the keys of its kind in one object. The kind is the value of `measure`.
 #[derive(Serialize)]
 pub(super) struct TaskText {
     name: Name,

@@ -20,8 +20,8 @@ use crate::task::{ForeignPoint, Measure, Tasks};
 const DELIVERY_INTERVAL: Duration = Duration::from_millis(200);
 /// Max exporters remembered, by address and port. Old ports of a restarted exporter are removed eventually.
 const MAX_SESSIONS: usize = 256;
-/// Max time that an exporter's clock may be ahead. Results settled by it stay, and block correct times until they have
-/// caught up.
+/// Max time that an exporter's clock may be ahead. Results settled by such a clock stay. Reports with correct times
+/// are rejected until these times reach the settled time.
 const MAX_CLOCK_LEAD: Span = Span::from_secs(60);
 /// Min interval between log messages about rejections and clock steps.
 const LOG_INTERVAL: Duration = Duration::from_mins(1);
@@ -180,7 +180,7 @@ impl Listener {
         match message.order {
             Order::Copy => counts.copies += 1,
             Order::Missed(records) => counts.missed += u64::from(records),
-            // They were counted as lost.
+            // These records were counted as missed.
             Order::Late(records) => counts.missed = counts.missed.saturating_sub(records.into()),
             Order::First => info!("receiving reports of domain {} from {from}", message.domain),
             Order::Back => {}

@@ -142,12 +142,12 @@ fn exporter_with_clock_set_back_continues() {
     assert!(results.iter().all(|it| it.begin_ns < at(begin + 20).as_nanos()));
     let counted = ["clocks-set-back", "messages-ahead-of-time", "packets-out-of-time"];
     assert_eq!(counted.map(|what| site.count(what)), [1, 0, 0]);
-    // Reports by the wrong time were taken or dropped.
+    // Reports with the wrong time were taken or dropped.
     let all = site.count("packets-taken") + site.count("packets-given-up");
     assert!((360..400).contains(&all), "{all}");
 }
 
-/// Results settled by the wrong time stay.
+/// Results that were settled with the wrong time stay.
 #[test]
 fn results_resume_when_correct_clocks_catch_up() {
     let mut site = Site::new();

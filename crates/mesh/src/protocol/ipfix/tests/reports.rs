@@ -115,7 +115,7 @@ fn lost_messages_count_as_missed() {
     assert_eq!(reported.report(7, &[report(1, 7, 6_900_000_000)]), None);
     let seen = reported.report(8, &[report(1, 8, 7_900_000_000)]).unwrap();
     assert_eq!((ids(&seen), missed(&seen)), (vec![2, 6], vec![(at(1), at(6), 3)]));
-    // A restarted exporter gives no information about earlier losses.
+    // The sequence numbers of a restarted exporter do not show earlier losses.
     reported.export = Export::new(1, 65_535);
     assert_eq!(reported.report(9, &[report(1, 9, 8_900_000_000)]), None);
     let seen = reported.report(12, &[report(1, 10, 11_900_000_000)]).unwrap();
