@@ -4,7 +4,7 @@ use crate::affinity::Cores;
 use crate::method::{Method, StampSource};
 use crate::pipeline::{Limit, Wait};
 
-/// Largest packet in bytes, as in tcpdump: no packet is longer.
+/// Default snap length in bytes, as in tcpdump.
 pub(crate) const LARGEST_PACKET: u32 = 262_144;
 
 /// Settings of a capture.
@@ -20,7 +20,7 @@ pub struct Config {
     pub snaplen: u32,
     /// Filter in pcap syntax.
     pub filter: Option<String>,
-    /// Whether outgoing packets are captured too, where the method sees them.
+    /// Whether outgoing packets are captured too, if the method supports it.
     pub outgoing: bool,
     /// Bytes of memory for the ring between kernel and process, or for queue and buffers where there is no ring.
     pub ring_bytes: usize,

@@ -21,7 +21,7 @@ pub(crate) struct Interface {
     /// Hardware type, `ARPHRD_*` of linux/if_arp.h.
     pub(crate) kind: u16,
     pub(crate) is_loopback: bool,
-    /// `/proc/thread-self/net/dev`, which shows the namespace it was opened in, for every later reader.
+    /// `/proc/thread-self/net/dev`: reads from any thread show the namespace in which the file was opened.
     counters: File,
     /// Socket of that namespace, for ioctls on the interface.
     socket: UnixDatagram,
@@ -86,7 +86,7 @@ impl Interface {
 
     /// Packets dropped by the driver since the interface came up; 0 if the interface no longer exists.
     pub(crate) fn dropped(&self) -> io::Result<u64> {
-        // By position, because another thread may read it at the same time.
+        // Reads at offsets, because another thread may read the file at the same time.
         let (mut table, mut part) = (Vec::new(), [0; 4096]);
         loop {
             match self.counters.read_at(&mut part, table.len() as u64)? {

@@ -35,9 +35,9 @@ pub struct Ledger {
     pub consumer_dropped: u64,
     /// Packets delivered to the consumer: written, correlated, counted.
     pub delivered: u64,
-    /// Packets of `kernel_dropped` that found AF_XDP's fill ring empty, because all memory was in use. Before Linux
-    /// 6.6, also packets larger than a chunk. Counted by the kernel (`XDP_STATISTICS`). The receive ring has room
-    /// for all of that memory, so it is never full.
+    /// Packets of `kernel_dropped` that were dropped because AF_XDP's fill ring was empty: all memory was in use.
+    /// Before Linux 6.6, also packets larger than a chunk. Counted by the kernel (`XDP_STATISTICS`). The receive ring
+    /// has room for all of that memory, so it is never full.
     pub fill_ring_empty: u64,
     /// Packets stamped later than requested. With kernel stamps: stamped when the kernel copied them to the process
     /// (always 0 with method `libpcap`, which does not report it). With stamps of the network card: not stamped by

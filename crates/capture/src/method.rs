@@ -21,7 +21,7 @@ pub enum Method {
     Xdp,
     /// An XDP program that copies the head of each frame to a BPF ring buffer and passes the frame (XDP_PASS).
     XdpPass,
-    /// A tc program that does the same later in the receive path, on packets as the kernel has them. For interfaces
+    /// A tc program that does the same later in the receive path, on the kernel's packets (`sk_buff`). For interfaces
     /// where the kernel copies packets for XDP.
     TcPass,
 }

@@ -39,7 +39,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) card_stamps: bool,
 }
 
-/// Keeps an interface in promiscuous mode, as a tap or a mirror port requires, until it is dropped.
+/// Keeps an interface in promiscuous mode until this value is dropped, as a tap or a mirror port requires.
 #[derive(Debug)]
 pub(crate) struct Promiscuous {
     _socket: OwnedFd,
@@ -89,19 +89,19 @@ impl PacketSocket {
             None => vec![accept(setup.snaplen)],
         };
         let socket = Self { fd, counts: KernelCounts::default(), program };
-        // Packets sent on the loopback interface are received too, and count once.
+        // On loopback, each packet is both sent and received: without the sent ones, each is counted once.
         if !setup.outgoing || interface.is_loopback {
             socket
                 .set(libc::PACKET_IGNORE_OUTGOING, &1)
                 .map_err(failed("ignore outgoing packets"))?;
         }
-        // Without it the kernel stamps a packet only when it copies it to the ring. Unlike SO_TIMESTAMPNS, it adds no
-        // stamp in recvmsg(2) to a packet without one (Documentation/networking/timestamping.rst, 1.3).
+        // Without this option the kernel stamps a packet only when it copies the packet to the ring. SO_TIMESTAMPNS
+        // would add a stamp in recvmsg(2) to a packet without one (Documentation/networking/timestamping.rst, 1.3).
         let arrival = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
         let by_card = if setup.card_stamps { card_stamps::WANTED } else { 0 };
         socket::set_option(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &(arrival | by_card))
             .map_err(failed("enable stamps on arrival"))?;
-        // Before it has joined, a socket would receive packets that others receive too.
+        // Until it joins the group, a socket would receive packets that other sockets of the group also receive.
         match setup.fanout {
             Some(_) => socket.reject_all().map_err(failed("refuse packets"))?,
             None => socket.attach_filter(interface)?,
@@ -150,10 +150,10 @@ impl PacketSocket {
     }
 }
 
-/// A group of packet sockets that share one interface's packets: `PACKET_FANOUT` of packet(7). The first socket founds it.
+/// A group of packet sockets that share one interface's packets: `PACKET_FANOUT` of packet(7).
 ///
-/// The packets of one flow stay at one socket, because the kernel chooses by the hash of their addresses and ports. While
-/// a socket's queue or ring is full, its packets go to another.
+/// The first socket creates the group. All packets of one flow go to one socket, because the kernel chooses by the
+/// hash of their addresses and ports. While a socket's queue or ring is full, its packets go to another socket.
 #[derive(Debug, Default)]
 pub(crate) struct Fanout {
     number: OnceLock<u32>,

@@ -36,7 +36,7 @@ impl Pool {
         self.snaplen
     }
 
-    /// Free buffers, when `taken` were used since the pool was created.
+    /// Number of free buffers, if `taken` buffers were used since the pool was created.
     pub(crate) fn free(&self, taken: usize) -> usize {
         self.count - (taken - self.released.load(Ordering::Acquire))
     }
@@ -52,7 +52,7 @@ impl Pool {
         &self.memory
     }
 
-    /// The buffers from the `first` used on, for the kernel to fill.
+    /// The buffers for the kernel to fill, in the order of use, from number `first` on.
     pub(crate) fn parts(&self, first: usize) -> impl Iterator<Item = Part> {
         (first..).map(|nth| (self.offset(nth), self.snaplen as usize))
     }

@@ -71,8 +71,8 @@ impl Frame {
         Self { raw, kernel, data, captured: 0, length: 0, ticket }
     }
 
-    /// The same with a VLAN tag that the kernel took out put back, if it had one: its bytes then
-    /// begin [`TAG_BYTES`] earlier, which the receiver leaves free. At most `snaplen` bytes stay.
+    /// Restores the VLAN tag if the kernel removed one: the bytes of the frame then begin [`TAG_BYTES`] earlier, in
+    /// memory that the receiver leaves free. Keeps at most `snaplen` bytes.
     ///
     /// # Panics
     /// There is no room in the memory before the frame.
@@ -94,12 +94,12 @@ impl Frame {
             self.captured += TAG_BYTES;
             self.length += TAG_BYTES;
         }
-        // The kernel fills a slot to its end, and the tag came on top of that.
+        // The kernel may fill a slot to its end, and the restored tag adds to that.
         self.captured = self.captured.min(snaplen);
         self
     }
 
-    /// Copies a packet to the frame's place; bytes that do not fit are left out.
+    /// Copies a packet to the frame's place. Bytes that do not fit are not copied.
     pub(crate) fn fill(&mut self, packet: &[u8]) {
         let length = packet.len().min(self.captured as usize);
         // SAFETY: the place has room for `captured` bytes, and only this frame leads there.
@@ -127,7 +127,7 @@ pub(crate) fn use_and_release(
     }
 }
 
-const ADDRESS_BYTES: u32 = 12; // two MAC addresses stand before a VLAN tag
+const ADDRESS_BYTES: u32 = 12; // two MAC addresses precede a VLAN tag
 const TPID_8021Q: u16 = 0x8100;
 
 /// Room before each packet: the size of an 802.1Q tag.
@@ -142,7 +142,7 @@ pub(crate) enum Ticket {
     Release(usize),
 }
 
-/// Memory that frames lie in. Tickets are released in the order in which they were issued.
+/// The memory of frames. Tickets are released in the order in which they were issued.
 pub(crate) trait FrameMemory: Send + Sync {
     fn release(&self, ticket: Ticket);
 }
@@ -152,11 +152,11 @@ pub(crate) trait FrameMemory: Send + Sync {
 pub(crate) struct KernelCounts {
     /// Packets that passed the kernel's filter, including dropped ones.
     pub(crate) seen: u64,
-    /// Packets of these dropped for lack of room.
+    /// Number of seen packets that were dropped for lack of room.
     pub(crate) dropped: u64,
-    /// Packets of these stamped by the kernel only when it copied them, or not stamped by the network card.
+    /// Number of seen packets that the kernel stamped only when it copied them, or that the network card did not stamp.
     pub(crate) stamped_late: u64,
-    /// Dropped packets that found the AF_XDP fill ring empty.
+    /// Packets dropped because the AF_XDP fill ring was empty.
     pub(crate) fill_ring_empty: u64,
 }
 
@@ -167,8 +167,8 @@ const NAP: Duration = Duration::from_millis(1);
 
 /// A reception method. One thread owns it; other threads may release its memory.
 pub(crate) trait Receiver: Send {
-    /// How long already stamped packets may collect before they are read; none where the kernel collects them
-    /// itself.
+    /// How long already stamped packets may collect before they are read; `None` if the kernel already collects
+    /// them in blocks.
     const NAP: Option<Duration> = Some(NAP);
 
     /// The memory of its frames.

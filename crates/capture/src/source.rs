@@ -165,7 +165,7 @@ impl OpenRequest<'_> {
         Ok(pass)
     }
 
-    /// Who stamps the frames of a program at `hook`. With a program that passes frames on, nothing else can stamp.
+    /// The component that stamps the frames of a program at `hook`. If the program passes frames on, only it can stamp.
     fn stamped_by(&self, pair: &Pair, hook: Hook) -> Result<StampedBy, Error> {
         let counter = self.clock.counter();
         match pair.stamp {

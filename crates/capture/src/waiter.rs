@@ -31,7 +31,7 @@ impl Waiter {
         Ok(Self { epoll })
     }
 
-    /// Waits until an event occurs since the last wait, or for at most `limit`. A signal counts as an event.
+    /// Returns when an event has occurred since the last wait, or after `limit`. A signal counts as an event.
     pub(crate) fn wait(&self, limit: Duration) -> io::Result<()> {
         // A limit beyond the range of the kernel's type is no limit.
         let limit = Timespec::try_from(limit).ok();

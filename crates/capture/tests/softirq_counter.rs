@@ -21,7 +21,7 @@ fn link() -> Option<Netns> {
     let silent = "arp off multicast off addrgenmode none";
     for arguments in [
         "link add near type veth peer name far",
-        // Made silent before they are up: with both in one command, Linux 6.1 brings them up first.
+        // Sets the options before the interfaces are up: with both in one command, Linux 6.1 brings them up first.
         &format!("link set near {silent}"),
         &format!("link set far {silent}"),
         "link set near up",

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 /// The five-tuple of a packet: one direction of one conversation.
 ///
-/// Ports are 0 for protocols without ports, and for every fragment but the first, which do not carry them. Such
-/// fragments therefore form their own flow.
+/// Ports are 0 for protocols without ports, and for fragments after the first, which have no transport header. Such
+/// fragments form a separate flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FlowKey {
     /// Source address and port.

@@ -2,7 +2,7 @@
 
 use wirestamp_packet::{IdentityKey, LinkType, Packet, PacketId};
 
-/// Packets of each kind. One million are in flight at once, so that the test has 16 times as many pairs.
+/// Packets of each kind: the test has 16 times as many pairs as one million packets in flight.
 const PACKETS: u32 = 4_000_000;
 
 /// An IPv4 UDP datagram of a typical sender: the identification counts up and wraps, and the payload has a sequence
@@ -46,8 +46,8 @@ fn similar_packets_have_different_identities() {
 
 #[test]
 fn half_identities_collide_like_random_numbers() {
-    // Collisions of whole identities are too rare to be seen; those of 32 bits are not. Of n = 200,000 there should
-    // be n^2 / 2^33 = 4.66 pairs, Poisson distributed; more than 20 occur once in 10^8 runs.
+    // Collisions of all 64 bits are too rare to observe, so 32 bits are compared. For n = 200,000 the expected number
+    // is n^2 / 2^33 = 4.66 pairs, Poisson distributed; more than 20 occur once in 10^8 runs.
     for shift in [0, 32] {
         let half = |number| PacketId((identity(&v4(number)).0 >> shift) & 0xffff_ffff);
         let pairs = collisions((0..200_000).map(half).collect());

@@ -24,11 +24,11 @@ pub fn now_by_number(clock: libc::clockid_t) -> i64 {
     nanoseconds(Timespec { tv_sec: time.tv_sec, tv_nsec: time.tv_nsec })
 }
 
-/// Nanoseconds since the epoch of the clock that an open device is, such as `/dev/ptp0`
+/// Time of an open clock device, such as `/dev/ptp0`, in nanoseconds since its clock's epoch
 /// (clock_gettime(2), "Dynamic clocks"); saturates.
 ///
 /// # Errors
-/// The device is not a clock, or gives no time.
+/// The device is not a clock, or returns no time.
 pub fn device_time(device: BorrowedFd<'_>) -> io::Result<i64> {
     Ok(nanoseconds(clock_gettime_dynamic(DynamicClockId::Dynamic(device))?))
 }

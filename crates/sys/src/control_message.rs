@@ -1,11 +1,11 @@
-//! Control messages, which the kernel passes beside packets: cmsg(3), packet(7),
+//! Control messages, which the kernel passes with packets: cmsg(3), packet(7),
 //! `Documentation/networking/timestamping.rst`.
 
 /// The size of the word that control messages are aligned to, and that holds their length.
 const WORD: usize = size_of::<usize>();
 /// The header: the length of the whole, a level and a type.
 const HEADER_BYTES: usize = (WORD + 2 * size_of::<libc::c_int>()).next_multiple_of(WORD);
-/// Three times (struct `scm_timestamping`): the kernel's, an obsolete one, the network card's.
+/// Three timestamps (struct `scm_timestamping`): the kernel's, an obsolete one, the network card's.
 const TIMESTAMPS_BYTES: usize = 3 * size_of::<libc::timespec>();
 const SOFTWARE: usize = 0;
 const HARDWARE: usize = 2;
@@ -35,7 +35,7 @@ pub struct ControlMessage<'a> {
     pub data: &'a [u8],
 }
 
-/// The whole control messages at the start of `bytes`.
+/// The complete control messages at the start of `bytes`.
 #[inline]
 pub fn messages(mut bytes: &[u8]) -> impl Iterator<Item = ControlMessage<'_>> {
     std::iter::from_fn(move || {
@@ -45,7 +45,7 @@ pub fn messages(mut bytes: &[u8]) -> impl Iterator<Item = ControlMessage<'_>> {
     })
 }
 
-/// The first message and the bytes after it; none if there is no whole one.
+/// The first message and the bytes after it; `None` if there is no complete message.
 #[inline]
 fn split(bytes: &[u8]) -> Option<(ControlMessage<'_>, &[u8])> {
     let number = |offset: usize| {
@@ -54,7 +54,7 @@ fn split(bytes: &[u8]) -> Option<(ControlMessage<'_>, &[u8])> {
     let length = usize::from_ne_bytes(*bytes.first_chunk()?);
     let data = bytes.get(HEADER_BYTES..length)?;
     let (level, kind) = (number(0)?, number(size_of::<libc::c_int>())?);
-    // The last one need not be padded.
+    // The last message may have no padding.
     let rest = bytes.get(length.next_multiple_of(WORD)..).unwrap_or_default();
     Some((ControlMessage { level, kind, data }, rest))
 }
@@ -90,7 +90,7 @@ impl ControlMessage<'_> {
     }
 }
 
-/// The `nth` struct `timespec` in nanoseconds; it is 0 where there is no time.
+/// The `nth` struct `timespec` in nanoseconds; `None` if it is 0, which means no timestamp.
 #[inline]
 fn time(data: &[u8], nth: usize) -> Option<i64> {
     let data = data.get(nth * size_of::<libc::timespec>()..)?;
@@ -100,14 +100,14 @@ fn time(data: &[u8], nth: usize) -> Option<i64> {
     seconds.checked_add(number(size_of::<libc::c_long>())?).filter(|&nanos| nanos != 0)
 }
 
-/// A VLAN tag that the kernel took out of a packet.
+/// A VLAN tag that the kernel removed from a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VlanTag {
     /// The packet's status word; without `TP_STATUS_VLAN_VALID` there was no tag.
     pub status: u32,
     /// The tag control information.
     pub tci: u16,
-    /// The tag's protocol; 0 from kernels that do not report it, where it is 802.1Q.
+    /// The tag's protocol; 0 if the kernel does not report it, which means 802.1Q.
     pub tpid: u16,
 }
 
@@ -119,14 +119,14 @@ pub struct PacketControl([u8; PACKET_BYTES]);
 /// Facts about a received packet from its control messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketFacts {
-    /// The kernel's stamp on arrival, in nanoseconds of `CLOCK_REALTIME`; none if the packet
-    /// arrived before the kernel had begun to stamp.
+    /// The kernel's stamp on arrival, in nanoseconds of `CLOCK_REALTIME`; `None` if the packet
+    /// arrived before the kernel enabled stamping.
     pub arrival: Option<u64>,
     /// The network card's stamp in nanoseconds of its clock.
     pub hardware: Option<u64>,
-    /// Bytes of the packet before it was cut.
+    /// Packet length in bytes before truncation.
     pub length: Option<u32>,
-    /// The VLAN tag that was taken out of it.
+    /// The VLAN tag that the kernel removed from the packet.
     pub tag: VlanTag,
 }
 
@@ -186,7 +186,7 @@ pub struct TransmitStamp {
 }
 
 impl TransmitStamp {
-    /// Finds the report among control messages; none if they are about something else.
+    /// Finds the report among control messages; `None` if no message is such a report.
     #[must_use]
     pub fn find(control: &[u8]) -> Option<Self> {
         const ORIGIN_TIMESTAMPING: u8 = 4; // SO_EE_ORIGIN_TIMESTAMPING of linux/errqueue.h
@@ -196,7 +196,7 @@ impl TransmitStamp {
             | (libc::SOL_PACKET, libc::PACKET_TX_TIMESTAMP) => Some(message.data),
             _ => None,
         })?;
-        // Struct `sock_extended_err`: error, origin, type, code, a gap, the event, the number.
+        // Struct `sock_extended_err`: error, origin, type, code, padding, the event, the number.
         let word = |offset: usize| Some(u32::from_ne_bytes(*error.get(offset..)?.first_chunk()?));
         let (origin, event, packet) = (*error.get(4)?, word(8)?, word(12)?);
         let times = Timestamps::find(control)?;

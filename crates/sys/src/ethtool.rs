@@ -1,5 +1,5 @@
-//! Settings and abilities of network drivers: ethtool(8), linux/ethtool.h. Any socket of the
-//! interface's network namespace serves for a request.
+//! Settings and abilities of network drivers: ethtool(8), linux/ethtool.h. A request can use any
+//! socket of the interface's network namespace.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -26,13 +26,13 @@ pub fn driver(socket: &impl AsFd, interface: &str) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&name).into_owned())
 }
 
-/// Receive queues that are in use (struct `ethtool_channels`); a combined one also sends.
+/// Number of receive queues in use (struct `ethtool_channels`), including combined queues, which also send.
 ///
 /// # Errors
 /// `EOPNOTSUPP` where the driver does not report them.
 pub fn receive_queues(socket: &impl AsFd, interface: &str) -> io::Result<u32> {
     let words = ask(socket, interface, Command::GetChannels)?;
-    // The maximum of four kinds, then the number in use: receive, transmit, other, combined.
+    // Words 1 to 4: the maximum number of receive, transmit, other and combined queues; 5 to 8: those in use.
     Ok(words[5].saturating_add(words[8]))
 }
 
@@ -47,7 +47,7 @@ pub struct Timestamping {
     pub receive_filters: u32,
 }
 
-/// Reads what can stamp packets of an interface.
+/// Reads the stamping abilities of an interface.
 ///
 /// # Errors
 /// The interface does not exist, or its driver does not answer.
@@ -84,7 +84,7 @@ pub fn flags(socket: &impl AsFd, interface: &str) -> io::Result<u32> {
 /// Sets the flags `ETH_FLAG_*`.
 ///
 /// # Errors
-/// Without `CAP_NET_ADMIN`, or where the driver does not take a flag.
+/// Without `CAP_NET_ADMIN`, or where the driver rejects a flag.
 pub fn set_flags(socket: &impl AsFd, interface: &str, value: u32) -> io::Result<()> {
     set(socket, interface, Command::SetFlags, value)
 }
@@ -95,7 +95,7 @@ fn set(socket: &impl AsFd, interface: &str, command: Command, value: u32) -> io:
     ethtool_ioctl(socket, interface, command, &mut words)
 }
 
-/// A number of struct `ethtool_coalesce`; its value is the number's place.
+/// A parameter in struct `ethtool_coalesce`; the enum value is the index of its 32-bit word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coalescing {
     /// Microseconds for which an interrupt may wait for more packets.
@@ -104,7 +104,7 @@ pub enum Coalescing {
     AdaptiveReceive = 10,
 }
 
-/// Reads a number of the driver's interrupt coalescing.
+/// Reads a parameter of the driver's interrupt coalescing.
 ///
 /// # Errors
 /// `EOPNOTSUPP` where the driver has none.
@@ -112,10 +112,10 @@ pub fn coalescing(socket: &impl AsFd, interface: &str, which: Coalescing) -> io:
     Ok(ask(socket, interface, Command::GetCoalescing)?[which as usize])
 }
 
-/// Sets a number of the driver's interrupt coalescing, and leaves the others as they are.
+/// Sets a parameter of the driver's interrupt coalescing, and does not change the others.
 ///
 /// # Errors
-/// Without `CAP_NET_ADMIN`, or where the driver does not take the value.
+/// Without `CAP_NET_ADMIN`, or where the driver rejects the value.
 pub fn set_coalescing(
     socket: &impl AsFd,
     interface: &str,

@@ -1,5 +1,5 @@
-//! Network interfaces: ioctls on a struct `ifreq` (netdevice(7)). Any socket of the interface's
-//! network namespace serves for them.
+//! Network interfaces: ioctls on a struct `ifreq` (netdevice(7)). A request can use any socket of
+//! the interface's network namespace.
 #![expect(unsafe_code, reason = "ioctl(2) with a struct ifreq")]
 
 use std::io;
@@ -131,7 +131,7 @@ pub(crate) fn ethtool_ioctl(
 /// Details of a request in which only the name matters.
 const EMPTY: Details = Details { ifru_ifindex: 0 };
 
-/// Details that lead to a struct of the command's.
+/// Details that point to the command's struct.
 fn leading_to<T>(data: *mut T) -> Details {
     Details { ifru_data: data.cast() }
 }
@@ -148,7 +148,7 @@ unsafe fn request(
     details: Details,
 ) -> io::Result<Details> {
     let mut request = libc::ifreq { ifr_name: [0; libc::IFNAMSIZ], ifr_ifru: details };
-    // The last byte stays zero: the kernel takes the name up to there.
+    // The last byte stays zero, and terminates the name.
     let room = request.ifr_name.iter_mut().take(libc::IFNAMSIZ - 1);
     room.zip(interface.bytes()).for_each(|(to, from)| *to = libc::c_char::from_ne_bytes([from]));
     // SAFETY: the commands above read and write an ifreq, and follow its details as the caller

@@ -3,7 +3,7 @@
 //! One subject, one module:
 //!
 //! - [`clock`]: the kernel's clocks, adjtimex(2).
-//! - [`control_message`]: timestamps, lengths and VLAN tags that the kernel passes beside packets.
+//! - [`control_message`]: timestamps, lengths and VLAN tags that the kernel passes with packets.
 //! - [`ethtool`]: settings and abilities of network drivers.
 //! - [`interface`]: network interfaces by name and index.
 //! - [`mmap`]: memory shared with the kernel, and registers of devices.
@@ -15,7 +15,7 @@
 //! - [`scheduling`]: cores, policies and priorities of threads.
 //! - [`socket`]: socket options, and messages with control messages.
 //!
-//! `rustix` makes the call where it has it. This crate depends on no other crate of the workspace.
+//! `rustix` makes the calls that it supports. This crate depends on no other crate of the workspace.
 
 #![deny(unsafe_code)]
 

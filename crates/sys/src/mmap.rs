@@ -21,9 +21,9 @@ pub enum Access {
 
 /// A mapping of memory, unmapped on drop.
 ///
-/// Its safe methods only load and store words, atomic or volatile, so that neither the kernel nor another thread
-/// can make them misbehave. Who makes a slice of the memory behind [`Mapping::at`] has to know that
-/// nothing writes there meanwhile.
+/// Its safe methods only load and store words, atomic or volatile, so that concurrent writes by the kernel or
+/// another thread are safe. A caller that makes a slice of the memory behind [`Mapping::at`] must ensure that
+/// nothing writes to it meanwhile.
 #[derive(Debug)]
 pub struct Mapping {
     start: NonNull<u8>,
@@ -84,7 +84,7 @@ impl Mapping {
     /// A pointer to `size` bytes at `offset`, all inside the mapping.
     ///
     /// # Panics
-    /// The bytes lie outside: an offset from the kernel that leads outside must not be followed.
+    /// The bytes lie outside the mapping: an invalid offset from the kernel must not be used.
     #[inline]
     #[must_use]
     pub fn at(&self, offset: usize, size: usize) -> NonNull<u8> {
@@ -124,8 +124,8 @@ impl Mapping {
         unsafe { word.as_ref() }
     }
 
-    /// Copies the value at `offset`. Its words are loaded one by one: read a status word with
-    /// `Acquire` first to know that the kernel has finished the value.
+    /// Copies the value at `offset`. Its words are loaded one by one: first load a status word with
+    /// `Acquire`, which shows that the kernel has finished the value.
     ///
     /// # Panics
     /// It lies outside.
@@ -201,8 +201,8 @@ unsafe fn write<T: Plain, W>(to: NonNull<W>, value: T) {
 }
 
 impl Mapping {
-    /// Copies `bytes` to `offset` as fast as the machine can. Nothing else in this process uses the
-    /// mapping meanwhile, because it is borrowed exclusively.
+    /// Copies `bytes` to `offset` in one copy, not word by word. Nothing else in this process uses
+    /// the mapping meanwhile, because it is borrowed exclusively.
     ///
     /// # Panics
     /// They lie outside.
@@ -233,7 +233,7 @@ unsafe impl Send for Registers {}
 unsafe impl Sync for Registers {}
 
 impl Registers {
-    /// Bytes that are mapped: a page on x86-64, and no more than one elsewhere.
+    /// Mapped bytes: one page on x86-64, at most one page on other architectures.
     pub const SIZE: usize = 4096;
 
     /// Maps the start of a device.
@@ -265,8 +265,8 @@ impl Registers {
         Ok(Self { first: std::ptr::with_exposed_provenance(start) })
     }
 
-    /// The word `offset` bytes from the start, read once and as a whole; none outside of the page, or unless the offset
-    /// is a multiple of 8.
+    /// The word `offset` bytes from the start, read once and as a whole; `None` outside the page, or if the offset is
+    /// not a multiple of 8.
     #[inline]
     #[must_use]
     pub fn word(&self, offset: usize) -> Option<u64> {

@@ -49,7 +49,7 @@ where
 /// The messages of one datagram.
 ///
 /// # Errors
-/// A message is not whole, or has another form than `M`.
+/// A message is truncated, or is not a valid `M`.
 pub fn messages<M: NetlinkDeserializable>(mut bytes: &[u8]) -> io::Result<Vec<NetlinkPayload<M>>> {
     let mut messages = Vec::new();
     while !bytes.is_empty() {

@@ -127,8 +127,8 @@ impl Netns {
 
     /// Path of the namespace for a command that received it; iproute2 takes it in place of a name.
     ///
-    /// It uses the command's own `/proc/self`: a process may not look into the descriptors of
-    /// another one that has its privileges from file capabilities.
+    /// It uses the command's own `/proc/self`: a process may not access the descriptors of another
+    /// process whose privileges are from file capabilities.
     #[must_use]
     pub fn path_in_command(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.fd.as_raw_fd()))
@@ -162,7 +162,7 @@ impl Netns {
     /// [`NetnsError::System`] when the name exists and cannot be removed.
     pub fn unpublish(name: &str) -> Result<bool, NetnsError> {
         let path = name_path(name)?;
-        // Fails for a plain file, which a process leaves that is killed before it has mounted.
+        // Fails for a plain file: a process that created it was killed before the mount.
         let _ = unmount(&path, UnmountFlags::DETACH);
         match fs::remove_file(&path) {
             Ok(()) => Ok(true),
@@ -180,8 +180,8 @@ impl AsFd for Netns {
     }
 }
 
-/// Moves the calling thread into a mount namespace in which `ip netns` has these names only, and
-/// has its next child begin a PID namespace.
+/// Moves the calling thread into a mount namespace in which `ip netns` has these names only. The
+/// thread's next child becomes the first process of a new PID namespace.
 ///
 /// # Errors
 /// [`NetnsError::InvalidName`], or [`NetnsError::System`] without `CAP_SYS_ADMIN`.
@@ -212,7 +212,7 @@ fn on_thread<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     })
 }
 
-/// The file that stands for `name`, if the name is valid.
+/// Path of the file for `name`, if the name is valid.
 fn name_path(name: &str) -> Result<PathBuf, NetnsError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if name.is_empty() || name.starts_with('.') || name.len() > 200 || !name.chars().all(plain) {
@@ -222,7 +222,7 @@ fn name_path(name: &str) -> Result<PathBuf, NetnsError> {
 }
 
 /// Makes `/run/netns` a mount point that is shared with other mount namespaces, as `ip netns add`
-/// does. Otherwise a removed name would live on in the mount namespace of some service.
+/// does. Otherwise a removed name could remain in the mount namespace of a service.
 fn share_names() -> io::Result<()> {
     fs::create_dir_all(NAMES)?;
     let share = || mount_change(NAMES, MountPropagationFlags::SHARED | MountPropagationFlags::REC);

@@ -42,8 +42,8 @@ pub fn bypass_queue(socket: &impl AsFd) -> io::Result<()> {
     set_option(socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1)
 }
 
-/// Has the interface receive packets for other hosts too (promiscuous mode), as a tap or a mirror
-/// port requires, for as long as the socket is open.
+/// Enables promiscuous mode while the socket is open: the interface then also receives packets for
+/// other hosts, as a tap or a mirror port requires.
 ///
 /// # Errors
 /// There is no such interface.
@@ -57,8 +57,8 @@ pub fn receive_promiscuously(socket: &impl AsFd, index: i32) -> io::Result<()> {
     set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)
 }
 
-/// Packets that passed the socket's filter and packets of these that were dropped, both since the
-/// last call (`PACKET_STATISTICS`).
+/// Number of packets that passed the socket's filter, and how many of them were dropped, both
+/// since the last call (`PACKET_STATISTICS`).
 ///
 /// # Errors
 /// Those of getsockopt(2).

@@ -20,8 +20,8 @@ use rustix::thread::{
     unshare_unsafe,
 };
 
-/// Calls `start` with every signal blocked in this thread. A thread that `start` spawns never takes
-/// a signal that is meant for another thread of the program.
+/// Calls `start` with every signal blocked in this thread. Threads that `start` spawns inherit the
+/// signal mask, so other threads of the program handle its signals.
 pub fn with_signals_blocked<T>(start: impl FnOnce() -> T) -> T {
     // SAFETY: a `sigset_t` is an array of integers, for which zero is a valid value.
     let [mut all, mut before]: [libc::sigset_t; 2] = unsafe { std::mem::zeroed() };
@@ -64,7 +64,7 @@ impl Drop for TerminalSignalsIgnored {
 
 /// Gives the calling thread new namespaces (unshare(2)).
 pub(crate) fn unshare(flags: UnshareFlags) -> io::Result<()> {
-    // The table of descriptors stays shared: another thread could not use this one's otherwise.
+    // Keeps the descriptor table shared: otherwise other threads could not use this thread's descriptors.
     let flags = flags.difference(UnshareFlags::FILES);
     // SAFETY: without FILES, the call has no effect on memory or descriptors of other threads.
     Ok(unsafe { unshare_unsafe(flags) }?)
@@ -83,8 +83,8 @@ pub fn own_pidfd() -> io::Result<OwnedFd> {
     Ok(pidfd_open(getpid(), PidfdFlags::empty())?)
 }
 
-/// Has the command run inside the network namespace `own`, with the descriptors `others` open and
-/// the capabilities `passed_on`. The kernel kills it when the thread that spawned it ends.
+/// Makes the command run inside the network namespace `own`, with the descriptors `others` open
+/// and the capabilities `passed_on`. The kernel kills it when the thread that spawned it ends.
 pub(crate) fn run_in_namespace<N: AsFd + Send + Sync + 'static>(
     command: &mut Command,
     own: N,
@@ -109,8 +109,8 @@ pub(crate) fn run_in_namespace<N: AsFd + Send + Sync + 'static>(
     }
 }
 
-/// Has the command run below an init process of its own, in the PID namespace that its parent's
-/// thread has prepared, with a `/proc` of that namespace and the capabilities `passed_on`.
+/// Makes the command run below its own init process, in the PID namespace that its parent's thread
+/// has prepared, with a `/proc` of that namespace and the capabilities `passed_on`.
 ///
 /// The kernel kills the init process when the thread that spawned it ends, and everything in the
 /// namespace when the init process ends. `parent` is the [`own_pidfd`] of the spawning process.
@@ -154,20 +154,20 @@ fn pass_on_capabilities(passed_on: CapabilitySet) -> io::Result<()> {
     for bit in 0..u64::BITS {
         let capability = CapabilitySet::from_bits_retain(1 << bit);
         if passed_on.contains(capability) {
-            // Refused for a capability that this process lacks: there is none to pass on.
+            // Fails for a capability that this process does not have; that is not an error.
             let _ = configure_capability_in_ambient_set(capability, true);
         }
     }
     Ok(())
 }
 
-/// Forks the process that executes the command, and stays behind as its init process.
+/// Forks the process that executes the command; the calling process remains as its init process.
 ///
 /// Returns in the child only. The caller, the first process of its PID namespace, closes every
 /// descriptor but the standard three, reaps until the child has ended, and exits with the child's
 /// status, or with 128 and the signal's number as shells do. Async-signal-safe.
 fn split_off_init() -> io::Result<()> {
-    // An ignored SIGCHLD, which may have been inherited, would leave nothing to reap.
+    // If SIGCHLD is ignored, possibly by inheritance, the kernel reaps the children itself.
     // SAFETY: SIG_DFL is a valid disposition.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
     // SAFETY: both sides call async-signal-safe functions only until they exec or exit.

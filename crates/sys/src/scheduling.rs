@@ -40,8 +40,8 @@ pub fn disable_timer_slack() {
     let _ = set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// Puts the calling thread into the scheduling class `SCHED_FIFO` (sched(7)): a packet that wakes
-/// it runs it at once, before every ordinary thread of its core.
+/// Puts the calling thread into the scheduling class `SCHED_FIFO` (sched(7)): when a packet wakes
+/// it, it runs at once, before every ordinary thread of its core.
 ///
 /// # Errors
 /// Without `CAP_SYS_NICE`, or where a control group grants no real-time run time.

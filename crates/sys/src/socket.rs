@@ -32,7 +32,7 @@ pub fn set_option<T: Plain>(
 /// # Errors
 /// `ENODEV` where there is no such interface.
 pub fn bind_to_interface(socket: &impl AsFd, interface: &str) -> io::Result<()> {
-    // The kernel takes an empty name for "any interface", and cuts a long one short.
+    // The kernel interprets an empty name as "any interface", and truncates a long name.
     if !(1..libc::IFNAMSIZ).contains(&interface.len()) {
         return Err(io::Error::from_raw_os_error(libc::ENODEV));
     }
@@ -61,9 +61,9 @@ pub fn enlarge_send_buffer(socket: &impl AsFd, bytes: usize) -> io::Result<()> {
     Ok(set.or_else(|_| sockopt::set_socket_send_buffer_size(socket, bytes))?)
 }
 
-/// Packets that the kernel dropped at this socket since it was made: its buffer was full, or a
-/// checksum was wrong. Unlike the count that comes with packets (`SO_RXQ_OVFL`), it includes those
-/// after the last packet received.
+/// Number of packets that the kernel dropped at this socket since its creation, because its buffer
+/// was full or a checksum was wrong. It includes drops after the last received packet, unlike
+/// `SO_RXQ_OVFL`, which arrives with packets.
 ///
 /// # Errors
 /// Those of getsockopt(2).
@@ -73,7 +73,7 @@ pub fn dropped(socket: &impl AsFd) -> io::Result<u32> {
     Ok(values[DROPS])
 }
 
-/// A number that differs for each network namespace since the machine was started.
+/// The cookie of the socket's network namespace, unique since the machine was started.
 ///
 /// # Errors
 /// `ENOPROTOOPT` from a kernel before 5.14.
@@ -82,13 +82,13 @@ pub fn namespace_cookie(socket: &impl AsFd) -> io::Result<u64> {
     option(socket, libc::SOL_SOCKET, SO_NETNS_COOKIE)
 }
 
-/// Attaches a program of classic BPF as the socket's filter (`SO_ATTACH_FILTER`, socket(7)).
+/// Attaches a classic BPF program as the socket's filter (`SO_ATTACH_FILTER`, socket(7)).
 ///
 /// # Errors
 /// The kernel refuses the program.
 pub fn attach_filter(socket: &impl AsFd, program: &[libc::sock_filter]) -> io::Result<()> {
     let len = u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
-    // The kernel only reads it (`copy_from_user`), whatever the type says.
+    // The kernel only reads the program (`copy_from_user`), although the field is a mutable pointer.
     let filter = libc::sock_fprog { len, filter: program.as_ptr().cast_mut() };
     let (level, option) = (libc::SOL_SOCKET, libc::SO_ATTACH_FILTER);
     // SAFETY: the struct leads to `len` instructions, alive and only read.
@@ -110,7 +110,7 @@ unsafe fn set_raw(
     check(unsafe { libc::setsockopt(fd, level, option, value, length) })
 }
 
-/// Reads a socket option; what the kernel does not fill in keeps its default.
+/// Reads a socket option; bytes that the kernel does not write keep their default.
 ///
 /// # Errors
 /// Those of getsockopt(2).
@@ -127,8 +127,8 @@ pub fn option<T: Plain + Default>(
     Ok(value)
 }
 
-/// Binds a packet socket to an interface: packets of this protocol come in, all with `ETH_P_ALL`,
-/// none with 0 (packet(7)).
+/// Binds a packet socket to an interface. It then receives packets of `protocol`: all packets for
+/// `ETH_P_ALL`, none for 0 (packet(7)).
 ///
 /// # Errors
 /// Those of bind(2).

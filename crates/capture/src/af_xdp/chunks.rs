@@ -11,12 +11,12 @@ const NONE: usize = usize::MAX;
 
 /// The fill ring of one queue.
 pub(super) struct FillRing {
-    /// Locked only by the thread that releases, so that it never waits.
+    /// Only the releasing thread takes this lock, so it never waits.
     fill: Mutex<Producer<u64>>,
     socket: Arc<Socket>,
 }
 
-/// The chunks of all queues. A ticket is a chunk's number, counted through the queues.
+/// The chunks of all queues. A ticket is the chunk's index among the chunks of all queues.
 pub(super) struct ChunkMemory {
     queues: Vec<FillRing>,
     /// Chunks per queue.
@@ -61,7 +61,7 @@ impl FrameMemory for ChunkMemory {
         }
         fill.publish();
         if fill.needs_wakeup() {
-            // Whether the interface is down is checked elsewhere.
+            // The acquisition thread checks separately whether the interface is down.
             let _ = queue.socket.wake_receive();
         }
     }

@@ -42,11 +42,11 @@ pub(crate) struct AfXdp {
     turn: usize,
     chunks: Arc<ChunkMemory>,
     stamper: FrameStamper,
-    /// An epoll instance that watches the sockets of all queues. It is level-triggered and never waited for: it is
-    /// readable while a ring has frames, and each new one is an event for an edge-triggered epoll instance that
-    /// watches it (`fs/eventpoll.c`, `ep_poll_callback`).
+    /// A level-triggered epoll instance over the sockets of all queues. No thread waits on it directly. It is readable
+    /// while a ring has frames, and each new frame is an event for the edge-triggered epoll instance that watches it
+    /// (`fs/eventpoll.c`, `ep_poll_callback`).
     events: OwnedFd,
-    /// Whether a thread that finds nothing runs the driver's queues (busy polling).
+    /// Whether the acquisition thread runs the driver's queues when it finds no frame (busy polling).
     busy_polls: bool,
     _promiscuous: Promiscuous,
 }
@@ -171,14 +171,14 @@ impl Receiver for AfXdp {
         }
         if taken == 0 && self.busy_polls {
             for queue in &self.queues {
-                // Whether the interface is down is checked elsewhere.
+                // The acquisition thread checks separately whether the interface is down.
                 let _ = queue.socket().wake_receive();
             }
         }
         taken
     }
 
-    /// Released chunks go to the kernel at once, which is woken if necessary.
+    /// Always false: released chunks return to the kernel at once, with a wake-up if necessary.
     fn is_exhausted(&self) -> bool {
         false
     }

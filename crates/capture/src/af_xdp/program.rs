@@ -14,7 +14,7 @@ use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::skeletons::redirect::RedirectSkelBuilder;
 
-/// The attached program. It is detached on drop, and by the kernel when the process ends, reason the link is a
+/// The attached program. It is detached on drop, and by the kernel when the process ends, because the link is a
 /// file descriptor.
 pub(super) struct Program {
     link: Option<Attached>,

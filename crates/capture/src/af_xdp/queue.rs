@@ -19,7 +19,7 @@ const MIN_CHUNKS: usize = 16;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QueueLayout {
     chunk_bytes: u32,
-    /// Chunks per queue: a power of two, reason the rings have room for all of them.
+    /// Chunks per queue: a power of two, as ring sizes must be. Each ring has room for all chunks.
     chunks: u32,
     /// Whether the longest frame does not fit into a chunk.
     long_frames: bool,

@@ -32,8 +32,8 @@ impl FrameStamper {
         self.by.is_by_program()
     }
 
-    /// Frames with another stamp than requested: without the program's, so stamped here, or without the network
-    /// card's, so with the program's.
+    /// Frames with another stamp than requested: stamped here because the program's stamp is missing, or by the
+    /// program because the network card's stamp is missing.
     pub(super) fn late(&self) -> u64 {
         self.late
     }
@@ -61,8 +61,8 @@ fn now() -> u64 {
     u64::try_from(nanos).unwrap_or(0)
 }
 
-/// Reads and erases the stored stamp of the frame at `address`: a value and the number of its clock. Erasing
-/// prevents that the next frame in this chunk is read with it, if its driver keeps no metadata.
+/// Reads and erases the stored stamp of the frame at `address`: a value and the number of its clock. Without the
+/// erasure, the next frame in this chunk would have this stamp if its driver keeps no metadata.
 fn take(umem: &Umem, address: u64) -> Option<(u64, u32)> {
     let place = address.checked_sub(BYTES.into())?;
     if umem.chunk(place)? != umem.chunk(address)? {

@@ -32,9 +32,9 @@ pub(crate) enum Place {
 pub(crate) struct Attached(Link);
 
 impl Drop for Attached {
-    /// Closing the descriptor detaches too, but not while a child process that is being created has a copy of it.
+    /// Closing the descriptor also detaches, but not before a child process that is being created closes its copy.
     fn drop(&mut self) {
-        // If it fails, closing the descriptor remains.
+        // If this fails, closing the descriptor detaches the program.
         let _ = self.0.detach();
     }
 }
@@ -75,8 +75,8 @@ impl Hook {
                 let link = Attached(program.attach_xdp(interface.index)?);
                 Ok((link, place(interface, program)?))
             }
-            // First of all tc programs: packets that others drop or redirect have arrived too, and other programs
-            // must not delay the stamp.
+            // Before all other tc programs: packets that they drop or redirect must be captured too, and they must
+            // not delay the stamp.
             Self::Tc => {
                 let link = Attached(attach_tcx(program, interface, BPF_F_BEFORE)?);
                 Ok((link, Place::Stack))

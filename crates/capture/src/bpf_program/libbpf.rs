@@ -31,7 +31,7 @@ pub(super) fn attach_tcx(
     NonNull::new(link).map_or_else(failed, |link| Ok(unsafe { Link::from_ptr(link) }))
 }
 
-/// Prepares the programs of `object`: maps exist and are in the instructions, which can still be changed.
+/// Prepares the programs of `object`: creates maps and writes them into the instructions, which can still be changed.
 pub(super) fn prepare(object: &mut OpenObject) -> libbpf_rs::Result<()> {
     // SAFETY: the object is open and borrowed exclusively.
     check(unsafe { bpf_object__prepare(object.as_libbpf_object().as_ptr()) })

@@ -30,7 +30,7 @@ pub(crate) fn refused(
         if lacks_privileges(&error) {
             Error::Permission { what: hook.running(), interface, capabilities }
         } else {
-            // With its causes: the first line does not include the kernel's error.
+            // `{:#}` includes the causes: the first line does not have the kernel's error.
             let reason = format!("{error:#}{}", missing_btf_hint());
             Error::Program { what: hook.program(), interface, reason }
         }
@@ -72,12 +72,12 @@ impl Counts {
         self.sum(SEEN)
     }
 
-    /// Frames of these that the program could not pass to this process.
+    /// Number of seen frames that the program could not pass to this process.
     pub(crate) fn dropped(&mut self) -> io::Result<u64> {
         self.sum(DROPPED)
     }
 
-    /// Packets of these that could not be followed for lack of room.
+    /// Number of seen packets that the program could not follow for lack of room.
     pub(crate) fn untracked(&mut self) -> io::Result<u64> {
         self.sum(UNTRACKED)
     }

@@ -1,5 +1,5 @@
-//! Who stamps the frames of a program (`bpf/clocks.h`). An object file has one program for each case; one of them
-//! is loaded.
+//! The component that stamps the frames of a program (`bpf/clocks.h`). An object file has one program for each
+//! case; one of them is loaded.
 
 use std::io;
 
@@ -21,17 +21,17 @@ pub(crate) mod clock {
     pub(crate) const COUNTER: u32 = 2;
 }
 
-/// Who stamps, with which clock.
+/// The component that stamps, and its clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StampedBy {
-    /// The reading thread, with the counter: the program cannot read it.
+    /// The reading thread, with the counter, because the program cannot read the counter.
     Reader { counter: Counter, reason: Obstacle },
     /// The program, with the counter, read by a kernel function when the program begins. The reading thread stamps
-    /// frames whose stamp does not arrive.
+    /// frames that arrive without a stamp.
     Counter { counter: Counter, function: CounterFunction },
     /// The program, with the kernel's monotonic clock, read when the program begins.
     Kernel,
-    /// The network card; the program reads its stamp. Without one, as [`Self::Kernel`].
+    /// The network card; the program reads its stamp. Frames without one are stamped as by [`Self::Kernel`].
     Card,
 }
 
@@ -40,7 +40,7 @@ pub(crate) enum StampedBy {
 pub(crate) struct Stamped {
     /// As [`crate::receiver::Frame::raw`].
     pub(crate) raw: u64,
-    /// As [`crate::receiver::Frame::kernel`]: the kernel's stamp if there is none of the card.
+    /// As [`crate::receiver::Frame::kernel`]: the kernel's stamp if the card's stamp is missing.
     pub(crate) kernel: Option<u64>,
 }
 
@@ -89,7 +89,7 @@ impl StampedBy {
             let chosen = program.name() == name.as_str();
             program.set_autoload(chosen);
             if chosen && self == Self::Card {
-                // A bound program can be attached only here, so the others are not bound.
+                // A bound program can be attached only to this interface, so only this program is bound.
                 program.set_ifindex(interface.index.cast_unsigned());
                 program.set_flags(BPF_F_XDP_DEV_BOUND_ONLY);
             }

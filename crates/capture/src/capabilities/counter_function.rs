@@ -1,4 +1,4 @@
-//! A kernel function that reads the CPU's counter for XDP and tc programs. Linux has none of its own:
+//! A kernel function that reads the CPU's counter for XDP and tc programs. Linux itself has no such function:
 //! `bpf/clocks.h` describes its source.
 
 use std::fs;
@@ -19,7 +19,7 @@ pub enum CounterFunction {
 }
 
 impl CounterFunction {
-    /// The function that the running kernel has at the moment; its own has precedence.
+    /// The function that is available now; the kernel's own has precedence over the module's.
     #[must_use]
     pub fn find() -> Option<Self> {
         // Constant while the kernel runs, and the search takes some milliseconds.

@@ -23,8 +23,8 @@ pub(crate) use verdict::{STACK_WITHOUT_XDP, THREAD_WITHOUT_FUNCTION};
 pub use verdict::{card_stamps, verdict};
 pub use xdp::Xdp;
 
-/// Properties that decide which pairs an interface supports. Where the kernel reports nothing, a property excludes
-/// nothing: opening the capture then reports the error.
+/// Properties that decide which pairs an interface supports. A property that the kernel does not report excludes no
+/// pair: opening the capture then reports the error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     /// Hardware type, `ARPHRD_*` of linux/if_arp.h.
@@ -114,7 +114,7 @@ pub(crate) fn xdp_slows_transfers(interface: &Interface) -> Option<String> {
 /// The function that reads the CPU's counter in a program of this process, with raw stamps of `counter`.
 ///
 /// # Errors
-/// The obstacle, if there is none.
+/// The obstacle, if no such function is available.
 pub(crate) fn counter_function(counter: Counter) -> Result<CounterFunction, Obstacle> {
     match counter {
         Counter::Hpet(_) | Counter::Os => Err(Obstacle::OtherCounter(counter.name())),

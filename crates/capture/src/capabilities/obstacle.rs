@@ -23,7 +23,7 @@ pub enum Obstacle {
     /// Id of an XDP program that occupies the interface.
     #[error("XDP program {0} runs on it; `bpftool net` and `bpftool link` list its owner")]
     XdpProgram(u32),
-    /// The network card does not stamp what arrives.
+    /// The network card does not stamp received packets.
     #[error("its network card stamps no packets")]
     NoCardStamps,
     /// The network card stamps only some packets.
@@ -38,7 +38,7 @@ pub enum Obstacle {
          wirestamp (kmod/README.md)"
     )]
     NoCounterFunction,
-    /// Raw stamps are of the counter of this name, which XDP and tc programs cannot read.
+    /// Raw stamps use the counter of this name, which XDP and tc programs cannot read.
     #[error(
         "raw stamps are of the counter {0}, which BPF programs cannot read; `wirestamp clock` \
          reports why it was chosen"

@@ -30,7 +30,7 @@ pub struct Xdp {
     pub in_driver: bool,
     /// The driver fills the memory of AF_XDP sockets (zero-copy).
     pub zero_copy: bool,
-    /// Max pieces of a packet with zero-copy; 1 means no packets in pieces, 0 no zero-copy.
+    /// Max pieces of a packet with zero-copy. 1: only packets in one piece. 0: no zero-copy.
     pub zero_copy_pieces: u32,
     /// Programs can read the network card's stamp (`bpf_xdp_metadata_rx_timestamp`).
     pub card_stamps: bool,

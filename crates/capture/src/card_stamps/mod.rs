@@ -5,8 +5,8 @@
 //! Time Protocol enables stamps for its packets. Stamping all packets includes those, so only that part of the setting
 //! changes. The original setting is restored at the end, unless another program has changed it.
 //!
-//! Of several captures on one card, the first one disables the stamps at its end. Later packets of the others have
-//! kernel stamps, and are counted.
+//! Of several captures on one card, the first one opened restores the setting at its end. Later packets of the
+//! others have kernel stamps, and are counted.
 
 use std::io;
 
@@ -100,7 +100,7 @@ impl<C: Card> EnabledStamps<C> {
 
 impl<C: Card> Drop for EnabledStamps<C> {
     fn drop(&mut self) {
-        // A capture that ends restores it and reports errors. In other cases an error cannot be reported.
+        // A capture that ends calls `restore` and reports its error. In other cases an error cannot be reported.
         let _ = self.restore();
     }
 }

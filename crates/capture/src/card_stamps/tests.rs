@@ -25,7 +25,7 @@ const OFF: HardwareStamping = HardwareStamping { flags: 0, sent: 0, arriving: 0 
 /// As ptp4l sets it: `HWTSTAMP_TX_ON` and `HWTSTAMP_FILTER_PTP_V2_EVENT`.
 const PTP: HardwareStamping = HardwareStamping { flags: 0, sent: 1, arriving: 12 };
 
-/// A card whose driver sets `grants`, or the requested filter.
+/// A card whose driver replaces the filter for all packets by `grants`, if that is set.
 struct FakeCard<'a> {
     setting: &'a Cell<HardwareStamping>,
     grants: Option<i32>,
@@ -132,8 +132,8 @@ fn namespace() -> Netns {
     namespace
 }
 
-/// Captures three packets on `interface` with card stamps enabled. Returns the max error of the stamps, which are of
-/// the clock `instead`.
+/// Captures three packets on `interface` with card stamps enabled. Checks that the stamps are of the clock `instead`,
+/// and returns their max error.
 fn captured<R: Receiver>(
     interface: &str,
     instead: Domain,
@@ -176,7 +176,7 @@ fn captured<R: Receiver>(
     assert_eq!(ledger.stamped_late, 3, "none has a stamp of a card, and each is counted");
     for &(domain, utc, _, kernel) in &kept.0 {
         assert_eq!((domain, kernel), (instead, false), "the stamp has its clock");
-        // The two are conversions of different clocks.
+        // The stamp and `now` are converted from different clocks.
         let slack = 1_000_000;
         assert!(utc >= before - slack && utc <= now() + slack);
     }

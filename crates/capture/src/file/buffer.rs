@@ -43,7 +43,7 @@ impl LostPackets {
 /// A fast level that compresses well: a capture must keep up with its packets.
 const LEVEL: i32 = 1;
 
-/// Compresses into zstd zstd (RFC 8878). Each can be decompressed without the others.
+/// Compresses into zstd frames (RFC 8878). Each can be decompressed without the others.
 pub(super) struct ZstdFrames {
     compressor: Compressor<'static>,
     frame: Vec<u8>,
@@ -68,21 +68,21 @@ impl ZstdFrames {
 /// Finds the first record of a sequence in a file's format; none if the sequence ends or is invalid.
 pub(super) type RecordParser = fn(&[u8]) -> Option<Record>;
 
-/// Collects records, writes them at once, and removes a record truncated by a full disk.
+/// Collects records, writes them together, and removes a record truncated by a full disk.
 pub(super) struct Buffer<T = PreallocatedFile> {
     target: T,
-    /// Whether the target can be truncated: not a pipe, nor a file that others have begun.
+    /// Whether the target can be truncated: false for a pipe, and for a file that already had content.
     can_truncate: bool,
     parse_record: RecordParser,
     pending: Vec<u8>,
     /// Compresses the output, if requested.
     zstd: Option<ZstdFrames>,
-    /// Bytes of whole records, or of whole zstd zstd, in the target.
+    /// Bytes of whole records, or of whole zstd frames, in the target.
     written: u64,
     /// Bytes of records passed on, before compression.
     collected: u64,
     lost: LostPackets,
-    /// Whether the target ends with part of a record, so that nothing may follow.
+    /// Whether the target ends with an incomplete record, after which nothing may be written.
     is_broken: bool,
 }
 
@@ -199,7 +199,7 @@ impl<T: WriteTarget> Buffer<T> {
         ends.take_while(|&end| end <= done).last().unwrap_or(0)
     }
 
-    /// Ends the target after its last whole record, the pending one that ends at `whole`.
+    /// Truncates the target after its last whole record, which ends at `whole` in the pending bytes.
     fn truncate_after(&mut self, whole: usize, done: usize) {
         for length in
             records(&self.pending[whole..], self.parse_record).filter_map(|(_, packet)| packet)

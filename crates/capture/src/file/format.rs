@@ -94,7 +94,7 @@ impl Encoder {
         }
     }
 
-    /// Appends the number of packets that the capture had lost at a time, if the format has room.
+    /// Appends the number of packets that the capture had lost up to a time, if the format can store it.
     pub(super) fn lost_by(
         &mut self,
         into: &mut Vec<u8>,

@@ -50,7 +50,7 @@ impl Read for Pipe {
                 return Ok(0);
             }
             match self.file.read(into) {
-                // Another reader was faster.
+                // Another reader of the pipe has read the bytes.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 read => return read,
             }

@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 use rustix::fs::{FallocateFlags, FsWord, fallocate, fstatfs};
 
 /// Type of ext4 in statfs(2) (`EXT4_SUPER_MAGIC` of linux/magic.h). XFS preallocates automatically, btrfs writes
-/// elsewhere, and tmpfs would clear the memory first.
+/// to other blocks, and tmpfs would clear the memory first.
 const EXT4: FsWord = 0xEF53;
 
 /// Bytes to preallocate: the file's current size, within these bounds. Smaller files are not preallocated.
@@ -33,7 +33,7 @@ pub(super) struct PreallocatedFile {
 }
 
 impl PreallocatedFile {
-    /// A new file if it `is_new`; otherwise its length is unknown, and nothing is preallocated.
+    /// Preallocates space only for a file that `is_new`: the length of another file is unknown.
     pub(super) fn new(file: File, is_new: bool) -> Self {
         let on_ext4 = || fstatfs(&file).is_ok_and(|of| of.f_type == EXT4);
         let allocated = (is_new && on_ext4()).then_some(0);

@@ -53,7 +53,7 @@ enum Format {
     Classic(PcapReader<Bytes>),
 }
 
-/// A file, decompressed if necessary. Both readers keep max 8 MB of it, whatever lengths it claims.
+/// A file, decompressed if necessary. Both readers buffer at most 8 MB, even if the file states larger lengths.
 type Bytes = Box<dyn Read + Send>;
 
 /// The interfaces of all sections so far.

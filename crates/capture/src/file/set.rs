@@ -16,7 +16,7 @@ pub(super) struct FileSet {
     started: Time<Utc>,
     /// Number of the file among those with the same time.
     number: u32,
-    /// Files started because of the time, after the first.
+    /// Number of files started because of the time. Excludes the first file.
     timed_files: u32,
 }
 
@@ -25,8 +25,8 @@ impl FileSet {
         Self { path: path.to_owned(), rotation, started: now, number: 0, timed_files: 0 }
     }
 
-    /// Moves on to the next file if a packet stamped at `time` belongs there, when this one has `length` bytes.
-    /// Returns whether it did.
+    /// Changes to the next file if a packet stamped at `time` belongs there; the current file has `length` bytes.
+    /// Returns whether it changed.
     pub(super) fn rotate(&mut self, time: Time<Utc>, length: u64) -> bool {
         if self.is_old(time) {
             (self.started, self.number) = (time, 0);

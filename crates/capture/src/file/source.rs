@@ -89,7 +89,7 @@ pub(super) fn peek<R: Read>(mut bytes: R) -> io::Result<Option<(Whole<R>, Kind)>
     Ok((!magic.is_empty()).then(|| (Cursor::new(magic).chain(bytes), kind)))
 }
 
-/// The first bytes that were read already, and the rest.
+/// The whole input: the first bytes, which were read already, then the rest.
 pub(super) type Whole<R> = Chain<Cursor<Vec<u8>>, R>;
 
 /// Decompressed bytes, and their format.

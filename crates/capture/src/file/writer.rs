@@ -15,7 +15,7 @@ use super::times::{now, since_epoch};
 use super::{Destination, Format, Provenance};
 use crate::{CaptureLoss, CapturedPacket, Error, Facts, Ledger, Sink};
 
-/// With compression, a pause ends a zstd frame only if it is this old: zstd of few packets compress badly.
+/// With compression, a pause ends a zstd frame only if it is this old: frames of few packets compress badly.
 const FRAME_AGE: Duration = Duration::from_secs(1);
 
 /// Writes a capture.
@@ -181,7 +181,7 @@ impl Writer {
 
 impl Sink for Writer {
     fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
-        // Before the packet is taken, so that a failure does not count it as lost twice.
+        // Before the packet is buffered: otherwise a failure would count it as lost twice.
         self.make_room()?;
         if self.set.rotate(packet.stamp.utc, self.file.buffer.length()) {
             self.start_next_file()?;
@@ -203,8 +203,8 @@ impl Sink for Writer {
         Ok(())
     }
 
-    /// Writes the number of missed packets at both ends of the interval, so that a reader finds their difference
-    /// between them.
+    /// Writes the total of missed packets at the start and at the end of the interval. A reader computes the loss as
+    /// the difference.
     fn missed(&mut self, missed: &CaptureLoss) -> Result<(), Error> {
         self.make_room()?;
         self.write_missed(missed.from)?;

@@ -18,7 +18,7 @@ use crate::receiver::TAG_BYTES;
 const TAG: u32 = 12;
 /// Offset of the bytes after the tag.
 const AFTER: u32 = TAG + TAG_BYTES;
-/// No frame is as long, and no sum of two such numbers is negative as a signed number.
+/// Longer than any frame. The sum of two such numbers is not negative as a signed number.
 const FRAME_LIMIT: u32 = 1 << 20;
 
 /// The program for sockets, which keeps `snaplen` bytes of each frame that passes.
@@ -61,7 +61,7 @@ fn check(program: &[Operation]) -> Result<(), Reason> {
     if program.iter().any(shifts) { Err("it shifts by a number from the packet") } else { Ok(()) }
 }
 
-/// Replaces each instruction by those that `replace` returns, and makes loads that could leave the frame reject it.
+/// Replaces each instruction by those that `replace` returns. Loads that could read outside the frame reject it.
 fn rewrite(
     mut program: Vec<Operation>,
     replace: impl Fn(Operation) -> Result<Vec<Operation>, Reason>,

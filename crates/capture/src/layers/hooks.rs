@@ -20,9 +20,9 @@ const CAST: &str = "bpf_cast_to_kern_ctx";
 pub(super) struct Hook {
     program: &'static str,
     hook_type: HookType,
-    /// The point that is not observed without it.
+    /// The point that is not observed if the hook is missing.
     point: Option<Point>,
-    /// The limitation without it, as the end of a sentence.
+    /// The limitation if the hook is missing, as the end of a sentence.
     limitation: &'static str,
 }
 
@@ -137,7 +137,7 @@ impl Hook {
         }
     }
 
-    /// Why the running kernel does not have it.
+    /// Why the running kernel does not have the hook; `None` if it has.
     fn missing(&self, kernel: &Btf<'_>) -> Option<String> {
         match self.hook_type {
             HookType::Tracepoint(name) => {
@@ -166,8 +166,8 @@ impl Hook {
     }
 }
 
-/// Selects the programs of `object` that the `kernel` has a hook for; returns notes on the limitations without the
-/// others.
+/// Selects the programs of `object` whose hooks the `kernel` has. Returns a note on the limitation of each missing
+/// hook.
 pub(super) fn choose(object: &mut OpenObject, hooks: &[Hook], kernel: &Btf<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     for mut program in object.progs_mut() {

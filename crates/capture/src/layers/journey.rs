@@ -36,7 +36,7 @@ pub enum End {
     Dropped,
     /// Consumed by the kernel: an acknowledgement, an ARP or an ICMP packet.
     Consumed,
-    /// Merged by GRO with the packet before it, which carries its bytes on.
+    /// Merged by GRO with the packet before it, which now contains its bytes.
     Joined,
     /// Forwarded to another interface.
     Forwarded,

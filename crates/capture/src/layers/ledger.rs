@@ -18,7 +18,7 @@ pub struct LayersLedger {
     /// Packets passed to the consumer, including those with an open journey.
     pub delivered: u64,
     /// Times that a BPF program did not run, because it was already running on that core and was interrupted. Each
-    /// may be a missing point or end of any packet. Counted by the kernel (`recursion_misses` of linux/bpf.h).
+    /// can cause a missing point or end of any packet. Counted by the kernel (`recursion_misses` of linux/bpf.h).
     pub skipped: u64,
 }
 

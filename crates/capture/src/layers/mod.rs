@@ -9,7 +9,7 @@
 //!
 //! # Limits
 //!
-//! - Packets that an XDP program drops, sends back or redirects never become packets of the kernel, and are not
+//! - Packets that an XDP program drops, sends back or redirects never become socket buffers (`sk_buff`), and are not
 //!   observed.
 //! - Where GRO or the network card merges segments, those after the first end there, and one large packet
 //!   continues.
@@ -23,7 +23,7 @@
 //!   socket in zero-copy mode never.
 //! - A kernel may skip tracing programs while it interrupts certain tasks, without counting it: packets of that
 //!   moment are not observed, or not at every point. [`Layers::departures`] observes them.
-//! - Drivers that build packets from fragments (`napi_gro_frags`) show them to the stack first.
+//! - Packets that a driver builds from fragments (`napi_gro_frags`) are first observed in the stack.
 
 mod hooks;
 mod journey;
@@ -162,7 +162,7 @@ impl Layers {
     }
 
     /// Passes each packet's journey to `consume` when it has ended, until the stop is requested, the limit is
-    /// reached or `consume` fails; then those that have not ended.
+    /// reached or `consume` fails. Then passes the journeys that have not ended.
     ///
     /// The ledger is complete in case of an error, too.
     pub fn run(

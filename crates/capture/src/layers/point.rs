@@ -8,14 +8,14 @@ use strum::IntoStaticStr;
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Point {
-    /// The driver passes a received packet on: to GRO, to a core's backlog or to the stack. Or it receives a packet
-    /// to send from the queue.
+    /// Received packet: the driver passes it to GRO, to a core's backlog or to the stack. Sent packet: the driver
+    /// receives it from the queue.
     Driver,
     /// The stack starts with a received packet, after GRO and the backlog.
     Stack,
-    /// The socket of a received packet was found and is about to take it, after packet filters, routing and the
-    /// protocol's checks. The socket of a sent packet has released it, addressed and routed; forwarded packets have
-    /// none.
+    /// Received packet: the kernel has found the socket and is about to deliver the packet, after packet filters,
+    /// routing and the protocol's checks. Sent packet: it has left the socket, addressed and routed. Forwarded
+    /// packets do not have this point.
     Socket,
     /// The application has the packet. UDP: the read call returns; other protocols: the kernel starts to copy. A
     /// segment that is read in parts counts at its first part.

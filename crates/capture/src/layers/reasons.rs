@@ -22,8 +22,8 @@ impl Reasons {
         Self(reasons.iter().filter_map(name).collect())
     }
 
-    /// The kernel's name of a reason, such as `SOCKET_RCVBUFF`; its number if it has no name, as the reasons of
-    /// subsystems (`SKB_DROP_REASON_SUBSYS_SHIFT`).
+    /// The kernel's name of a reason, such as `SOCKET_RCVBUFF`; its number if it has no name, as is the case for
+    /// reasons of subsystems (`SKB_DROP_REASON_SUBSYS_SHIFT`).
     #[must_use]
     pub fn name(&self, reason: u32) -> String {
         self.0.get(&reason).cloned().unwrap_or_else(|| format!("{reason:#x}"))

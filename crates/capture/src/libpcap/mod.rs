@@ -7,8 +7,8 @@
 //! Three tasks use libpcap's socket directly, because libpcap does them less exactly:
 //!
 //! - The filter is attached to the socket. `pcap_setfilter` runs it again on the first block's packets, which are
-//!   already cut: with a short snap length none of them may pass. If the kernel refuses the filter, libpcap filters
-//!   alone. Neither is counted.
+//!   already truncated: with a short snap length, it may reject all of them. If the kernel refuses the filter, libpcap
+//!   filters in this process. Neither is counted.
 //! - Outgoing packets are ignored at the socket. `pcap_setdirection` skips them after the kernel has counted them.
 //! - Packets and drops are counted at the socket. `pcap_stats` reads the same two numbers and adds them up in 32
 //!   bits. It reads the interface's drops from a sysfs that may show another network namespace, and from columns that
@@ -42,12 +42,12 @@ use crate::receiver::{Frame, FrameMemory, KernelCounts, Receiver, Ticket};
 const BATCH: usize = 64;
 /// How long the kernel keeps a block that does not fill, in milliseconds, as with `ring`. tcpdump uses a second.
 const TIMEOUT_MS: i32 = 10;
-/// Size of libpcap's blocks (`MAXIMUM_SNAPLEN` of pcap-int.h). With one alone, the kernel would drop every packet
-/// that arrives while it is read.
+/// Size of libpcap's blocks (`MAXIMUM_SNAPLEN` of pcap-int.h). With a single block, the kernel would drop every
+/// packet that arrives while this process reads the block.
 const BLOCK_BYTES: usize = 262_144;
-/// Bytes missing in the frames of libpcap's ring in immediate mode: it aligns them for link headers of a multiple
-/// of 16 bytes (`create_ring` of pcap-linux.c), and the kernel subtracts Ethernet's 14 from there (`tpacket_rcv` of
-/// net/packet/af_packet.c).
+/// Bytes missing in the frames of libpcap's ring in immediate mode: libpcap aligns frames for link headers of a
+/// multiple of 16 bytes (`create_ring` of pcap-linux.c), and the kernel subtracts Ethernet's 14 bytes from there
+/// (`tpacket_rcv` of net/packet/af_packet.c).
 const MISSING_BYTES: u32 = 2;
 
 /// A handle of libpcap, with the buffers for its packets.
@@ -115,7 +115,7 @@ fn activate(
     pcap.open().and_then(Capture::setnonblock).map_err(words)
 }
 
-/// The cause of libpcap's error; its text has no next step for missing privileges.
+/// The cause of libpcap's error; `PermissionDenied` without `CAP_NET_RAW`, because libpcap's text has no next step.
 fn cause(reason: String) -> io::Error {
     if Privileges::of_this_thread().net_raw {
         io::Error::other(reason)

@@ -9,8 +9,8 @@ use pcap::{Capture, Inactive};
 const HOST: c_int = 0;
 /// `PCAP_TSTAMP_PRECISION_NANO` (pcap/pcap.h).
 const NANOSECONDS: c_int = 1;
-/// `ETH_P_CONTROL` (linux/if_ether.h): below 1536, so it is no type of an Ethernet frame, and not one that the
-/// kernel gives to frames with a length in its place (`eth_type_trans` of net/ethernet/eth.c).
+/// `ETH_P_CONTROL` (linux/if_ether.h): below 1536, so no Ethernet frame has this type. The kernel does not assign
+/// it to frames with a length instead of a type (`eth_type_trans` of net/ethernet/eth.c).
 const NO_PROTOCOL: c_int = 0x0016;
 
 unsafe extern "C" {
@@ -19,7 +19,7 @@ unsafe extern "C" {
     fn pcap_set_protocol_linux(pcap: *mut c_void, protocol: c_int) -> c_int;
 }
 
-/// Requests the kernel's stamps in nanoseconds; the error is what libpcap does not support.
+/// Requests the kernel's stamps in nanoseconds; the error names the feature that libpcap does not support.
 pub(super) fn stamp_in_nanoseconds(pcap: &Capture<Inactive>) -> Result<(), &'static str> {
     let handle = pcap.as_ptr().cast();
     // SAFETY: the handle exists, and both calls are allowed before it is activated.

@@ -113,7 +113,7 @@ impl Receiver for Pass {
         taken
     }
 
-    /// A full buffer is no reason to wait: the program counts frames that do not fit.
+    /// Always false: the program continues with a full buffer, and counts frames that do not fit.
     fn is_exhausted(&self) -> bool {
         false
     }

@@ -33,7 +33,7 @@ pub(super) struct RingBuffer {
     waiting: Mapping,
     page: usize,
     size: usize,
-    /// Position up to which records were returned; the consumer's position has the released ones.
+    /// Position up to which records were returned. Records before the consumer position are released.
     read: AtomicUsize,
 }
 
@@ -57,7 +57,7 @@ impl RingBuffer {
     /// being written.
     pub(super) fn enable_wakeup(&self) -> bool {
         self.waiting.word(0).store(1, Ordering::SeqCst);
-        // The program reserves, then reads the word; here the order is reversed.
+        // The program reserves a record, then reads `waiting`. This thread writes `waiting`, then checks for records.
         fence(Ordering::SeqCst);
         self.producer.long(0).load(Ordering::Acquire) == self.read.load(Ordering::Relaxed)
     }

@@ -186,7 +186,7 @@ impl<R: Receiver, D: Downstream> Acquisition<'_, R, D> {
             } else if spins {
                 hint::spin_loop();
             } else if full {
-                // Frames may be there, but no room; no event reports free room.
+                // Frames may be waiting, but there is no room for them, and no event reports free room.
                 waiter.wait(ROOM_LIMIT).map_err(failed)?;
             } else if let Some(nap) = nap.filter(|_| collecting) {
                 // More frames are likely to arrive soon; otherwise the next check finds nothing.
@@ -240,7 +240,7 @@ impl<R: Receiver, D: Downstream> Acquisition<'_, R, D> {
         if self.downstream.may_batch() {
             self.report_drops();
         }
-        // An earlier reading has precedence; otherwise frames might never be complete.
+        // Keeps an earlier reading: if each reading replaced it, completeness might never be reported.
         self.arrived.get_or_insert(self.drops.arrived());
         Ok(())
     }
@@ -256,8 +256,8 @@ impl<R: Receiver, D: Downstream> Acquisition<'_, R, D> {
         self.drops.report(|missed| self.downstream.missed(missed));
     }
 
-    /// Acquires all frames that the kernel has counted. The consumer may be slow; the kernel has to return the rest
-    /// soon.
+    /// Acquires all frames that the kernel has counted. Waits for a slow consumer without limit, and for the kernel
+    /// up to `DRAIN_LIMIT`.
     fn drain(&mut self, waiter: &Waiter) -> io::Result<()> {
         let mut deadline = Instant::now() + DRAIN_LIMIT;
         self.read_drops()?;

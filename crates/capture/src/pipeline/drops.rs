@@ -1,4 +1,4 @@
-//! Monitors the kernel's drop counts: growth between two readings was dropped in that time.
+//! Monitors the kernel's drop counts: the difference of two readings is the number of drops between them.
 
 use std::io;
 use std::mem;
@@ -15,8 +15,8 @@ use crate::receiver::{KernelCounts, Receiver};
 /// compared with the packet timeout of a measurement.
 const INTERVAL: Duration = Duration::from_millis(10);
 
-/// How long before its drop a packet may have been stamped. The kernel stamps on arrival, and may keep a packet in
-/// its backlog for one round of receiving: two ticks of its timer (`netdev_budget_usecs`,
+/// Max time from the stamp of a packet to its drop. The kernel stamps on arrival, and may keep a packet in its
+/// backlog for one round of receiving: two ticks of its timer (`netdev_budget_usecs`,
 /// `Documentation/admin-guide/sysctl/net.rst`), which are 8 ms at 250 Hz.
 pub(super) const STAMPED_BEFORE: Span = Span::from_millis(10);
 
@@ -58,16 +58,16 @@ impl<'a> DropMonitor<'a> {
         self.unreported = self.unreported.take().and_then(|missed| report(missed).err());
     }
 
-    /// All frames that arrived before the counts were read are stamped by now. Where stamps are taken after
-    /// arrival, frames from before the drops may have stamps later than the drops.
+    /// Extends the unreported interval to now. All frames that arrived before the counts were read are stamped by
+    /// now. Where stamps are taken after arrival, frames that arrived before the drops may have later stamps.
     pub(super) fn extend_to_now(&mut self) {
         if let Some(unreported) = &mut self.unreported {
             unreported.until = unreported.until.max(now());
         }
     }
 
-    /// Records a reading. Its growth was dropped between the start of the previous reading and the end of this one,
-    /// even if the system clock was set in between.
+    /// Records a reading. The additional packets were dropped between the start of the previous reading and the end
+    /// of this one, even if the system clock was set in between.
     fn record(&mut self, reading_start: Time<Utc>, counts: KernelCounts, ended: Time<Utc>) {
         let before = mem::replace(&mut self.counts, counts);
         self.live.add(before, counts);

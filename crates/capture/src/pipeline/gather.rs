@@ -11,7 +11,7 @@ use super::now;
 use crate::CaptureLoss;
 use crate::receiver::FrameMemory;
 
-/// Max packets per round, so that limits are checked on a output that never pauses.
+/// Max packets per round, so that limits are checked on an output that never pauses.
 const ROUND: usize = 4096;
 
 /// The consumer's end of a lane.

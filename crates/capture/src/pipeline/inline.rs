@@ -16,7 +16,7 @@ use crate::receiver::{Frame, FrameMemory, Receiver};
 /// Frames per batch: few enough for the first-level cache.
 const BATCH: usize = 256;
 
-/// Max time between calls of the consumer's `pause`, which flushes packets, while packets never cease.
+/// Max time between calls of the consumer's `pause`, which flushes packets, while packets arrive without a break.
 const PAUSE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The two stages after the acquisition.

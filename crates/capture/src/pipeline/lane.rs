@@ -16,7 +16,7 @@ use crate::receiver::Receiver;
 
 /// Capacity of the queue between two stages, in frames.
 const QUEUE: usize = 1 << 16;
-/// Capacity of the queue of loss intervals: some ten seconds. Intervals without room join the next.
+/// Capacity of the queue of loss intervals: about ten seconds. Intervals without room are merged with the next one.
 const MISSED_QUEUE: usize = 1024;
 
 /// The threads of a lane.

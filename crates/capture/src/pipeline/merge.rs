@@ -79,7 +79,7 @@ impl Merge {
         let now = now();
         let horizon = now - MERGE_TIMEOUT_SPAN;
         self.horizon = Some(horizon);
-        // A stamp from the future is from before a step of the clock: how long the packet has waited is unknown.
+        // A stamp later than now was taken before the clock was set back: the packet's waiting time is unknown.
         if stamp <= horizon || stamp > now {
             return None;
         }
@@ -133,8 +133,8 @@ mod tests {
     }
 
     proptest! {
-        /// Packets of one stream are spread over lanes, each of which delivers late by less than
-        /// the bound: they come out as they went in.
+        /// Packets of one stream are distributed over lanes, each of which delivers late by less than
+        /// the bound: the merge keeps their order.
         #[test]
         fn lanes_within_the_bound_are_merged_in_order(
             packets in prop::collection::vec((0..3_usize, 1..20_i64), 1..200),

@@ -121,7 +121,7 @@ pub(crate) fn run<R: Receiver>(
     let stalled: Vec<_> = receivers.iter().map(|_| AtomicBool::new(false)).collect();
     let here = thread::current();
     thread::scope(|scope| {
-        // However this thread ends, the acquisition must end with it.
+        // The acquisition must end with this thread, also after an error or a panic.
         let _end = StopOnDrop::new(context.stop, &here);
         let mut started = Vec::with_capacity(receivers.len());
         let mut outputs = Vec::with_capacity(receivers.len());
@@ -149,7 +149,7 @@ fn complete_ledger(
     lanes: Vec<AcquisitionResult>,
 ) -> (Ledger, Result<(), Error>) {
     for lane in &lanes {
-        // When packets left in the kernel's memory arrived is unknown.
+        // The arrival time of packets left in the kernel's memory is unknown.
         let missed =
             CaptureLoss { from: context.opened, until: now(), packets: lane.left_behind() };
         let left_behind = (missed.packets > 0).then_some(missed);

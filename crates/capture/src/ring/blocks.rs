@@ -171,8 +171,8 @@ struct Stamped {
     late: bool,
 }
 
-/// Classifies the stamp in a packet's header by its status. The kernel stores the network card's stamp if it is
-/// enabled and exists, otherwise its own of the packet's arrival, otherwise the time (`tpacket_rcv` of
+/// Classifies the stamp in a packet's header by its status. The kernel stores the network card's stamp if that is
+/// enabled and exists, otherwise its own stamp of the arrival, otherwise the current time (`tpacket_rcv` of
 /// net/packet/af_packet.c).
 fn stamped(status: u32, time: u64, by_card: bool) -> Stamped {
     if !by_card {

@@ -94,7 +94,7 @@ impl Slots {
         let header: libc::tpacket2_hdr = self.memory.load(offset);
         let captured = header.tp_snaplen;
         let offset = offset + usize::from(header.tp_mac);
-        // Otherwise it was taken when the packet was copied, which does not measure the lag.
+        // Other kernel stamps are taken when the kernel copies the packet, and do not measure the lag.
         let on_arrival = status & libc::TP_STATUS_TS_SOFTWARE != 0;
         let kernel = on_arrival
             .then(|| u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec));
@@ -127,7 +127,7 @@ impl Receiver for PerFrameRing {
     }
 
     fn acquire(&mut self, room: usize, mut take: impl FnMut(Frame)) -> usize {
-        // The status of a slot in use is unchanged: when all are in use, the next one has no new frame.
+        // A slot in use keeps its status: if all slots are in use, the next slot has no new frame.
         let in_use = self.acquired - self.slots.released.load(Ordering::Acquire);
         let room = room.min(self.slots.count - in_use);
         let first = self.acquired;

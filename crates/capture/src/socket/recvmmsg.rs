@@ -10,7 +10,7 @@ use wirestamp_sys::socket::PacketBatch;
 use super::{BATCH, Call, Fetched, attempt};
 use crate::pool::Pool;
 
-/// The call, and the packets of the last one.
+/// The memory of the call, with the packets of the last call.
 pub(crate) struct Recvmmsg(PacketBatch<BATCH>);
 
 impl Call for Recvmmsg {

@@ -8,7 +8,7 @@ use wirestamp_sys::socket::receive_packet;
 use super::{Call, Fetched, attempt};
 use crate::pool::Pool;
 
-/// The call, and the packet of the last one.
+/// The memory of the call, with the packet of the last call.
 #[derive(Debug)]
 pub(crate) struct Recvmsg {
     control: PacketControl,

@@ -1,4 +1,4 @@
-//! Reads and writes settings, on the machine or in a folder that stands in for it.
+//! Reads and writes settings, on the machine or in a folder that replaces it in tests.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

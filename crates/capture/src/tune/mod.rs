@@ -66,7 +66,7 @@ impl Tuned {
     /// Restores the changes of a killed capture, and then tunes the machine for the capture `config`, in the
     /// calling thread's network namespace. Settings that the kernel refuses to change are in the [`Report`].
     ///
-    /// An XDP program has to be attached before, because drivers set up their queues again for it.
+    /// Attach an XDP program before this call, because drivers set up their queues again for the program.
     ///
     /// # Errors
     /// As for [`survey`]; another capture has tuned the interface; or the record cannot be written, and nothing is

@@ -23,8 +23,8 @@ pub(super) struct Entry {
 
 /// The record of one interface: a line of JSON for each setting.
 ///
-/// Its owner holds a lock, which the kernel releases when the process ends. So a record that can be locked and has
-/// lines was left behind.
+/// Its owner holds a lock, which the kernel releases when the process ends. If a record has lines and can be locked,
+/// its owner has ended without restoring these settings.
 #[derive(Debug)]
 pub(super) struct Record {
     file: File,

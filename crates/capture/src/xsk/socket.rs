@@ -43,7 +43,7 @@ pub struct Sizes {
     pub transmit: u32,
 }
 
-/// This process's ends of a socket's rings. They outlive the socket, but do not change after it.
+/// This process's ends of a socket's rings. They may outlive the socket, but then no longer change.
 #[derive(Debug)]
 pub struct Rings {
     /// Addresses of chunks that the kernel may fill.
@@ -73,8 +73,8 @@ pub struct Statistics {
     pub dropped: u64,
     /// Frames dropped because the receive ring was full.
     pub ring_full: u64,
-    /// How often the kernel found the fill ring empty. In zero-copy mode the driver reads ahead, so that no frame
-    /// may have been lost.
+    /// How often the fill ring was empty when the kernel read it. In zero-copy mode the driver reads ahead, so the
+    /// count may increase without a lost frame.
     pub fill_ring_empty: u64,
     /// Entries of the fill or receive ring that the kernel refused as invalid.
     pub invalid: u64,
@@ -159,7 +159,7 @@ impl Socket {
     /// The kernel's: `EINVAL` if there is no such queue, `EBUSY` if another socket still has it after a second,
     /// `ENETDOWN` if the interface is down.
     pub fn bind(&self, interface: u32, queue: u32, long_frames: bool) -> io::Result<Bound> {
-        // A driver may support zero-copy for frames of one chunk only, and kernels before 6.6 have no others.
+        // A driver may support zero-copy for frames of one chunk only; kernels before 6.6 support only such frames.
         let modes = [
             Bound { zero_copy: true, multi_buffer: long_frames },
             Bound { zero_copy: false, multi_buffer: true },
@@ -173,7 +173,7 @@ impl Socket {
                     Ok(()) => return Ok(mode),
                     Err(error) => refused = error.into(),
                 }
-                // A retry must not get less only because the queue became free in between.
+                // Does not try a weaker mode: it could succeed only because the queue became free in between.
                 if refused.raw_os_error() == Some(libc::EBUSY) {
                     break;
                 }

@@ -42,12 +42,12 @@ impl Transmitter {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let bound = socket.bind(interface, queue, false)?;
-        // From the back, so that they are first used in order.
+        // In reverse order: chunks are removed from the end, so their first use is in order.
         let free = (0..frames).rev().map(|chunk| umem.address(chunk)).collect();
         Ok(Self { socket, bound, transmit, completion, free, refused: 0, umem })
     }
 
-    /// Whether the driver sends without copying (zero-copy).
+    /// How the kernel bound the socket, zero-copy or not.
     #[must_use]
     pub fn bound(&self) -> Bound {
         self.bound

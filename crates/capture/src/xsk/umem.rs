@@ -64,10 +64,10 @@ impl Umem {
     /// the kernel until the chunk has come out of a ring, then this process until it is put into one.
     ///
     /// # Panics
-    /// They lie outside: an address from elsewhere must not be used.
+    /// The bytes lie outside the memory: an invalid address must not be used.
     #[must_use]
     pub fn at(&self, address: u64, length: u32) -> NonNull<u8> {
-        // An address out of range is outside too.
+        // An address beyond `usize` is outside too.
         self.memory.at(usize::try_from(address).unwrap_or(usize::MAX), length as usize)
     }
 
@@ -85,7 +85,7 @@ impl Umem {
 
     /// The memory, and the offset in it of `address`.
     pub(crate) fn place(&self, address: u64) -> (&Mapping, usize) {
-        // An address that does not fit is outside too.
+        // An address beyond `usize` is outside too.
         (&self.memory, usize::try_from(address).unwrap_or(usize::MAX))
     }
 }

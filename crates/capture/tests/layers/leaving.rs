@@ -103,14 +103,14 @@ fn queueing_delay_is_between_queue_and_driver() {
     let Some(lab) = lab() else { return };
     let _socket = receiver(&lab, Ipv4Addr::UNSPECIFIED, PORT);
     let tc = |arguments: &str| iproute("tc", lab.source(), arguments);
-    // A packet in 46 ms, after the first 34.
+    // One packet every 46 ms, after a burst of 34.
     tc("qdisc add dev out root tbf rate 8kbit burst 1600 limit 100000");
     let mut released = 0;
     let followed = follow_source(&lab, UDP, Some(201), || {
         send(&lab, PORT, 0..200);
         released = now();
         tc("qdisc change dev out root tbf rate 1gbit burst 16000 limit 100000");
-        // The queueing discipline checks at the next packet, or at its planned time.
+        // The queueing discipline applies the new rate at the next packet, or at its next timer event.
         send(&lab, PORT, [200]);
     });
     for journey in &followed.journeys[100..200] {

@@ -111,7 +111,7 @@ impl Wire {
         let facts = capture.facts().clone();
         let (all_sent, wait) = mpsc::channel();
         let ledger = self.while_sending(capture, &mut WaitingSink(Some(wait)), |sender| {
-            let _all_sent: mpsc::Sender<()> = all_sent; // hangs up when all were sent
+            let _all_sent: mpsc::Sender<()> = all_sent; // dropped when all were sent
             sender.send_numbered(count);
         });
         (facts, ledger)
@@ -146,8 +146,8 @@ pub(crate) fn assert_accounted(name: &str, sent: u64, ledger: &Ledger) {
     assert_eq!(ledger.lost(), lost - interface_dropped, "{name}: {ledger:?}");
 }
 
-/// A UDP datagram of flow `number % FLOWS` to an unused Ethernet address: to the network stack it looks like one
-/// from a flooding switch.
+/// A UDP datagram of flow `number % FLOWS` to an unused Ethernet address: the network stack handles it like a frame
+/// that a switch has flooded.
 pub(crate) fn frame(number: u32) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 0x99, 2, 0, 0, 0, 0, 1, 0x08, 0x00];
     frame.extend([0x45, 0, 0, 232, 0, 0, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
@@ -158,7 +158,7 @@ pub(crate) fn frame(number: u32) -> Vec<u8> {
     frame
 }
 
-/// Takes nothing before all was sent.
+/// Waits at the first packet until all packets were sent.
 struct WaitingSink(Option<mpsc::Receiver<()>>);
 
 impl Sink for WaitingSink {

@@ -1,4 +1,4 @@
-//! Packets that were captured and not written: the consumer failed, or had enough.
+//! Packets that were captured and not written: the consumer failed, or its limit was reached.
 
 use std::io::Read;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::bed::{Wire, assert_accounted, config, limited, pairs, shareable_pairs
 
 const COUNT: u32 = 1000;
 
-/// Fails at the packet of that number, from 0, and has lost some of those before.
+/// Fails at packet number `at`, counted from 0, and reports `lost` earlier packets as lost.
 struct Failing {
     at: u64,
     taken: u64,

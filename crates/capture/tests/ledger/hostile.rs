@@ -10,7 +10,7 @@ use crate::bed::{LONGEST, Wire, assert_accounted, config, pairs};
 
 const COUNT: usize = 300;
 
-/// Types in frames: tags, IP, PPPoE and MPLS lead a parser deeper.
+/// Types in frames. After tags, IP, PPPoE and MPLS, a parser reads further headers.
 const TYPES: [[u8; 2]; 8] = [
     [0x08, 0x00],
     [0x86, 0xdd],
@@ -22,7 +22,7 @@ const TYPES: [[u8; 2]; 8] = [
     [0x00, 0x40],
 ];
 
-/// Filters that read many places; some run only in the consumer.
+/// Filters that read many offsets; some run only in the consumer.
 const FILTERS: [&str; 6] = [
     "ip or ip6",
     "vlan and ip6",
@@ -47,8 +47,8 @@ impl Numbers {
         usize::try_from(self.next() % limit as u64).unwrap()
     }
 
-    /// Random bytes. Two frames in three have a known type, most of these also IP's first byte after it, and again
-    /// after a tag.
+    /// Random bytes. Two frames in three have a known type, in most cases followed by the first byte of an IP header.
+    /// The same is repeated at the position after a tag.
     fn frame(&mut self) -> Vec<u8> {
         let length = match self.below(4) {
             0 => 60,

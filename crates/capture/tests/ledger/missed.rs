@@ -167,7 +167,7 @@ fn every_drop_is_reported_once_in_its_interval() {
         let mut overload = overload(&mut wire, small(pair, 1));
         let name = format!("{} {}", pair.method, pair.stamp);
         overload.check(&name);
-        overload.ledger.interface_dropped = 0; // a veth counts what AF_XDP had no room for too
+        overload.ledger.interface_dropped = 0; // a veth also counts AF_XDP drops
         assert_accounted(&name, wire.sender.sent, &overload.ledger);
         assert_eq!(overload.too_early, 0, "{name}: {:?}", overload.reported);
     }

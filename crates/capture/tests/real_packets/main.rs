@@ -425,14 +425,14 @@ fn packets_without_buffer_wait_in_the_queue() {
         let name = format!("{} {}: {ledger:?}", pair.method, pair.stamp);
         assert!(ledger.balances(), "{name}");
         assert_eq!((ledger.delivered, ledger.lost()), (20, 0), "{name}");
-        // A thread that missed them would sleep a second for each.
+        // A thread that missed waiting packets would sleep one second for each.
         assert!(begun.elapsed() < Duration::from_secs(10), "{name}");
     }
 }
 
 #[test]
 fn stalled_sink_loses_nothing_at_the_end() {
-    /// Takes longer for its first packet than the kernel may for its last.
+    /// Takes longer for its first packet than the capture waits for the kernel's last packet.
     struct StallingSink(bool);
     impl Sink for StallingSink {
         fn packet(&mut self, _: &CapturedPacket<'_>) -> Result<(), Error> {

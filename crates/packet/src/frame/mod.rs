@@ -137,7 +137,7 @@ fn packet_of_frame(frame: &[u8]) -> Result<&[u8], ParseError> {
     }
 }
 
-/// The content after a VLAN tag, or a MACsec tag without encryption. None if it is no tag.
+/// The content after a VLAN tag, or after a MACsec tag without encryption. `None` for any other type.
 fn tagged(
     (ether_type, bytes): (EtherType, &[u8]),
 ) -> Result<Option<(EtherType, &[u8])>, ParseError> {

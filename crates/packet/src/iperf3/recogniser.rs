@@ -26,11 +26,11 @@ struct Candidate {
 }
 
 impl Recogniser {
-    /// Takes the next datagram's payload. Returns the width of the counts once the test is certain. The datagrams
-    /// until then belong to the test: the first has a count near 1.
+    /// Processes the next datagram's payload. Returns the width of the counts once the test is certain. The datagrams
+    /// before that belong to the test: the first has a count near 1.
     ///
-    /// A test with counts of 64 bits has 0 at the position of 32-bit counts, for its first four thousand million
-    /// datagrams. In the other case neighbours are too far apart.
+    /// A test with 64-bit counts has 0 at the position of 32-bit counts, for its first four thousand million datagrams.
+    /// A test with 32-bit counts, read as 64-bit counts, has neighbours that are too far apart.
     pub fn record(&mut self, payload: &[u8]) -> Option<Counter> {
         let narrow = self.narrow.record(Iperf3::parse(payload, Counter::Bits32));
         let wide = self.wide.record(Iperf3::parse(payload, Counter::Bits64));

@@ -28,8 +28,8 @@ const RTCP_TYPES: RangeInclusive<u8> = 192..=223;
 
 /// An RTP packet inside a datagram; borrows the datagram's bytes.
 ///
-/// Bytes that pass [`parse`](Self::parse) may be RTP, but so does one in four random datagrams: only several of one
-/// source in sequence are proof (RFC 3550 appendix A.1).
+/// One in four random datagrams also passes [`parse`](Self::parse): only several packets of one source in sequence
+/// prove that a stream is RTP (RFC 3550 appendix A.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rtp<'a> {
     /// The captured bytes, at least the whole header.

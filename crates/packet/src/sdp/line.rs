@@ -45,8 +45,8 @@ fn payload_type(word: &str) -> Option<u8> {
     word.parse().ok().filter(|number| *number < 128)
 }
 
-/// `IN IP4 233.252.0.1/127/3`, without the time to live and the number of groups. No address for a host name, and for
-/// the unspecified address.
+/// The address in `IN IP4 233.252.0.1/127/3`; time to live and number of groups are ignored. `Some(None)` for a host
+/// name or the unspecified address.
 pub(super) fn connection(value: &str) -> Option<Option<IpAddr>> {
     let mut words = value.split_ascii_whitespace();
     let (network, family, address) = (words.next()?, words.next()?, words.next()?);

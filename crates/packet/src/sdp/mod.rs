@@ -41,8 +41,8 @@ pub struct Encoding<'a> {
     pub clock_rate_hz: u32,
 }
 
-/// Finds the session description in a message, and returns its RTP media in order, without those with port 0, which are
-/// rejected (RFC 3264 section 6).
+/// Finds the session description in a message, and returns its RTP media in order. Media with port 0 are left out:
+/// they were rejected (RFC 3264 section 6).
 ///
 /// The description is alone, or a part of the body of SIP (RFC 3261), RTSP or any other protocol with lines of text. It
 /// begins with the first line `v=0`, and ends before the first line that is not `letter=value`. `None` if the message has
@@ -82,7 +82,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Takes one line; `None` if it is relevant and not readable.
+    /// Processes one line; `None` if a relevant line is malformed.
     fn read(&mut self, kind: u8, value: &'a [u8]) -> Option<()> {
         match (kind, &self.scope) {
             (b'm', _) => {

@@ -36,8 +36,8 @@ impl Key {
         code
     }
 
-    /// The code of the extensions of a packet with this sequence number (RFC 8972 section 4.8): of those before the
-    /// one that carries the code.
+    /// The code of `extensions` in a packet with this sequence number (RFC 8972 section 4.8). `extensions` are those
+    /// before the extension that carries the code.
     #[must_use]
     pub fn code_of_extensions(&self, sequence: u32, extensions: &[u8]) -> [u8; CODE] {
         self.code(&[&sequence.to_be_bytes(), extensions].concat())

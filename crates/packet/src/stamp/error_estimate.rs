@@ -10,7 +10,7 @@ const SCALE_SHIFT: u32 = 8;
 const SCALE: u16 = 0x3f;
 const MULTIPLIER: u16 = 0xff;
 
-/// An error estimate: true synchronisation of the clock to UTC by an external source, the format of the accompanying
+/// An error estimate: whether an external source synchronises the clock to UTC, the format of the accompanying
 /// times, and an error bound.
 ///
 /// The bound is a multiplier of 8 bits times 2^(scale - 32) seconds, so that it starts at 0.23 ns and has two to
@@ -19,7 +19,7 @@ const MULTIPLIER: u16 = 0xff;
 pub struct ErrorEstimate(pub u16);
 
 impl ErrorEstimate {
-    /// The smallest estimate that is not below `error`; the min estimate for a negative error.
+    /// The smallest estimate of at least `error`; the min estimate for a negative error.
     #[must_use]
     pub fn of(error: Span, is_synchronised: bool, format: Format) -> Self {
         let nanos = u128::try_from(error.as_nanos()).unwrap_or(0);

@@ -28,7 +28,7 @@ pub struct Sent {
     pub timestamp: Stamped,
     /// Format and error of that time.
     pub error: ErrorEstimate,
-    /// Session, among those between the same addresses and ports; 0 for none.
+    /// Session identifier, which distinguishes sessions between the same addresses and ports; 0 for none.
     pub session: u16,
 }
 

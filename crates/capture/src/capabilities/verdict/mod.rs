@@ -23,7 +23,7 @@ const XDP_LINKS: (u32, u32) = (5, 9);
 pub(super) const TCX_LINKS: (u32, u32) = (6, 6);
 /// First kernel whose programs can read the network card's stamp (`Documentation/networking/xdp-rx-metadata.rst`,
 /// Linux 6.3) and receive packets in several pieces (`bpf_prog_dev_bound_init` of kernel/bpf/offload.c, Linux 6.7).
-/// Ours do both.
+/// wirestamp's programs do both.
 const XDP_METADATA: (u32, u32) = (6, 7);
 
 /// Where `pair` takes its stamps on an interface with these capabilities.

@@ -97,7 +97,7 @@ fn veth_supports_all_but_card_stamps() {
         assert_eq!(verdict(pair, &veth()), Err(Obstacle::NoCardStamps));
     }
     for pair in PAIRS {
-        // Its driver supports the stamp in XDP programs, but there is no card that takes it.
+        // Its driver supports network card stamps in XDP programs, but a veth has no network card.
         assert_eq!(card_stamps(pair.method, &veth()), Err(Obstacle::NoCardStamps));
     }
 }

@@ -49,7 +49,7 @@ pub struct Restamped {
     pub without_raw: u64,
     /// Packets stamped by another clock than that of the anchors.
     pub other_clock: u64,
-    /// Packets outside the anchors that the nearest anchors would not improve.
+    /// Packets outside the anchors whose error the nearest anchors would increase.
     pub outside: u64,
     /// Packets with a new time whose boot is not verified: the clock has the same name, and one of the two boots is
     /// unknown.
@@ -148,8 +148,8 @@ impl<'a> Restamp<'a> {
 
     /// The new stamp of a packet, with its raw value in the file.
     ///
-    /// Outside the first and last anchors the new stamp may be no better than the original. There it has to be at
-    /// least as good, as it usually is for packets between the last anchor and the end of the capture.
+    /// Outside the first and last anchors, a new stamp is used only if its error is not larger than the original
+    /// error. That is usual for packets between the last anchor and the end of the capture.
     fn convert<'b>(
         &self,
         packet: &'b EnhancedPacketBlock<'_>,

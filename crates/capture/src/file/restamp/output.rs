@@ -38,7 +38,7 @@ impl Output {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
-        // A link keeps pointing to the file that is replaced.
+        // If `path` is a symbolic link, its target is replaced, and the link stays.
         let complete = if existing.is_some() { fs::canonicalize(path)? } else { path.to_owned() };
         let partial = partial(&complete);
         // Never an existing file: it may be the input.
@@ -72,7 +72,7 @@ impl Output {
 impl Drop for Output {
     fn drop(&mut self) {
         if let Some(name) = &self.name {
-            // A file that cannot be removed has a name that identifies it.
+            // If this fails, the temporary name shows that the file is incomplete.
             let _ = fs::remove_file(&name.partial);
         }
     }

@@ -123,7 +123,7 @@ impl Restamp<'_> {
     }
 }
 
-/// A clock, and which of those with this name.
+/// Text for a clock: its name, and the boot id if that is known.
 fn named(clock: &str, boot_id: &str) -> String {
     if boot_id.is_empty() { clock.to_owned() } else { format!("{clock} of boot {boot_id}") }
 }

@@ -11,8 +11,8 @@ pub(super) use encode::encode;
 /// One instruction. Jump targets are indexes into the program, not distances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
-    /// `A` = the big-endian number of `size` bytes at `offset` of the frame. Here and in the next two, a frame that
-    /// ends before that does not pass.
+    /// `A` = the big-endian number of `size` bytes at `offset` of the frame. This load and the next two reject a frame
+    /// that is too short.
     Load { size: Size, offset: u32 },
     /// `A` = the same at `X + offset`.
     LoadIndexed { size: Size, offset: u32 },

@@ -38,7 +38,7 @@ pub(super) enum Target {
     Operation(usize),
     /// Forward over that many instructions.
     Ahead(i16),
-    /// The end that rejects the frame.
+    /// The exit that rejects the frame.
     Refuse,
 }
 

@@ -14,8 +14,8 @@ use super::Reason;
 use super::classic::{Condition, Operand, Operation, Size};
 pub(super) use context::Context;
 
-/// An offset outside any frame, also of merged ones (`GSO_MAX_SIZE` of linux/netdevice.h); the sum of two does not
-/// wrap around.
+/// An offset beyond the end of any frame, including merged frames (`GSO_MAX_SIZE` of linux/netdevice.h). The sum of
+/// two such offsets does not wrap around.
 const OUTSIDE: u32 = 0x10_0000;
 
 /// The function: it takes the `context` and returns 1 for a frame that passes, 0 for another. Fails if a jump
@@ -76,8 +76,8 @@ fn translate_one(out: &mut Assembler, context: Context, at: usize, operation: Op
     }
 }
 
-/// Computes `A` and the operand, with libpcap's results where C has none: a division by zero rejects the frame, and
-/// a shift by 32 or more results in 0.
+/// Computes `A` and the operand, with libpcap's result where it is undefined in C: a division by zero rejects the
+/// frame, and a shift by 32 or more results in 0.
 fn calculate(out: &mut Assembler, code: u32, operand: Operand) {
     match (code, operand) {
         (libc::BPF_DIV | libc::BPF_MOD, Operand::X) => {

@@ -187,7 +187,7 @@ fn code_reachable_without_tag_is_kept() {
     let branch = |yes, no| Operation::Branch { condition, operand, yes, no };
     let tag_type = Operation::Load { size: Size::Half, offset: 12 };
     let other = Operation::Load { size: Size::Half, offset: 16 };
-    // The last branch is reached with the tag's type from the first, and with the frame's.
+    // Two paths lead to the last branch: with `A` from the first load, and with `A` from the second.
     let program =
         [other, branch(2, 3), other, Operation::Jump { to: 4 }, branch(5, 6), Operation::Return(1)];
     let program = [&program[..], &[Operation::Return(0)]].concat();
@@ -259,7 +259,7 @@ proptest! {
         expression in expression(),
         frames in prop::collection::vec(prop::sample::select(frames()), 10),
     ) {
-        // libpcap refuses what no packet passes, and makes undefined programs of some others.
+        // libpcap rejects filters that no packet passes, and compiles some others to programs with undefined results.
         prop_assume!(Filter::compile(&expression).is_ok_and(|filter| filter.for_xdp().is_ok()));
         let forms = Forms::of(&expression);
         for frame in &frames {

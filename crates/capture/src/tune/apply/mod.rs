@@ -119,7 +119,7 @@ impl Tuned {
         }
     }
 
-    /// Assigns each new thread a core of the list `wanted`, or all the same priority.
+    /// Assigns each new thread a core of the list `wanted`, or the priority `wanted` to all new threads.
     fn change_threads(&mut self, attribute: Attribute, wanted: &str) -> io::Result<()> {
         let mut threads = self.host.napi_threads();
         threads.retain(|thread| !self.previous_threads.contains(thread));

@@ -122,7 +122,7 @@ proptest! {
         refused in vec(any::<bool>(), 0..8),
     ) {
         let bench = Bench::new(&before);
-        // Failures during the changes only: remaining ones would hit the restoring.
+        // Failures during the changes only: unused failures would make the restore fail.
         let changes = before.iter().zip(&wanted).filter(|(b, w)| b != w).count();
         let refused: Vec<_> = refused.into_iter().chain([false; 8]).take(changes).collect();
         let tuned = bench.tune(&wanted, &refused);
@@ -144,7 +144,7 @@ proptest! {
         let bench = Bench::new(&before);
         let elsewhere = tempfile::tempdir().unwrap();
         kill(bench.tune(&wanted, &refused), elsewhere.path());
-        // The next one finds the record, and may fail to restore it.
+        // The next run finds the record, and may fail to restore its settings.
         kill(bench.tune(&other, &refused), elsewhere.path());
         drop(bench.tune(&wanted, &refused));
         restore_record(&*bench.host(&[]), &mut bench.record(), 7).unwrap();

@@ -13,8 +13,8 @@ const PRIORITY: &str = "nothing else on the core delays the stamp (sched(7))";
 const DEFERRED: &str = "after packets, interrupts stay off and a timer polls for more: good for \
                         busy polling, else a delay (napi.rst, Software IRQ coalescing)";
 
-/// One above the acquisition thread's priority ([`wirestamp_sys::scheduling::set_realtime`]), which has to wait for it
-/// anyway; below the kernel's own real-time threads, which have 50.
+/// One above the priority of the acquisition thread ([`wirestamp_sys::scheduling::set_realtime`]), which waits for the
+/// NAPI threads anyway; below the kernel's own real-time threads, which have 50.
 const REALTIME: &str = "SCHED_FIFO 41";
 
 pub(super) fn settings(goal: &Goal, machine: &Machine, softirq: &Placement) -> Vec<Setting> {

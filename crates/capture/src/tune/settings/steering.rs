@@ -22,8 +22,8 @@ pub(super) fn settings(goal: &Goal, machine: &Machine, softirq: &Placement) -> V
 }
 
 /// The core to steer packets of the `index`th queue to. A virtual interface's softIRQ runs on the sender's core, which
-/// may be the stamping thread's; it has no interrupt that could be moved. Stamps in the softIRQ are taken before the
-/// hop, which then only costs time.
+/// may be the stamping thread's, and the interface has no interrupt that could be moved. Stamps in the softIRQ are
+/// taken before the move to another core, which then only costs time.
 fn steered_to(goal: &Goal, machine: &Machine, softirq: &Placement, index: usize) -> Option<usize> {
     let is_virtual = machine.vectors.is_empty();
     softirq.core(index).filter(|_| is_virtual && !goal.stamped_in_softirq)

@@ -140,7 +140,7 @@ impl<T: Entry> Producer<T> {
         if self.next == self.end && self.free() == 0 {
             return false;
         }
-        // The kernel does not read the slot before the position that covers it is published.
+        // The kernel does not read this slot before `publish` stores a position after it.
         self.ring.memory.store(self.ring.slot(self.next), entry.raw());
         self.next = self.next.wrapping_add(1);
         true
@@ -187,7 +187,7 @@ impl<T: Entry> Consumer<T> {
                 return None;
             }
         }
-        // The kernel does not write to the slot before the position after it is released.
+        // The kernel does not write to this slot before `release` stores a position after it.
         let entry = T::of(self.ring.memory.load(self.ring.slot(self.next)));
         self.next = self.next.wrapping_add(1);
         Some(entry)
