@@ -52,7 +52,7 @@ fn arguments() -> anyhow::Result<Arguments> {
         match argument.as_str() {
             "--seconds" => parsed.duration = Duration::from_secs(number()?),
             "--rate" => parsed.rate = number()?,
-            // cargo bench says this to every benchmark.
+            // cargo bench passes this to every benchmark.
             "--bench" => {}
             other => bail!("{other} is not known; there are --seconds N and --rate N"),
         }
@@ -130,7 +130,7 @@ fn send(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<LiveReport> 
     Ok(live.run(&ServiceClock::new(&clock), pace, limit, stop)?)
 }
 
-/// The memory of the capture in KiB, and when it had that. The last look comes after all was sent.
+/// Times and memory of the capture in KiB. The last reading is after all packets were sent.
 fn watch(capture: &Child, is_sent: impl Fn() -> bool) -> anyhow::Result<Vec<(Duration, u64)>> {
     let start = Instant::now();
     let mut memory = Vec::new();
@@ -175,7 +175,7 @@ fn rate_was_reached(report: &LiveReport, arguments: &Arguments) -> bool {
     reached
 }
 
-/// Whether every packet sent is written or in an account of losses.
+/// Whether every packet sent was written or counted as lost.
 fn sent_is_accounted(report: &LiveReport, summary: &Value) -> anyhow::Result<bool> {
     let count = |name: &str| summary["ledger"][name].as_u64().context("the ledger lacks a line");
     let written = count("delivered")?;
@@ -187,7 +187,7 @@ fn sent_is_accounted(report: &LiveReport, summary: &Value) -> anyhow::Result<boo
     Ok(balanced)
 }
 
-/// Whether memory stayed as it was when the capture had settled.
+/// Whether the memory stayed constant after the warm-up time.
 fn memory_is_flat(memory: &[(Duration, u64)], duration: Duration) -> bool {
     let settled = WARM_UP.min(duration / 2);
     let after: Vec<u64> =

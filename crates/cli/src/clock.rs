@@ -40,7 +40,7 @@ struct Document {
     steps: u32,
     /// Why migrations are not reported by the hypervisor; none if they are.
     vm_clock: Option<String>,
-    /// The kernel's own conversion of the counter, if it can be read and is right.
+    /// The kernel's own conversion of the counter, if it is readable and agrees with the kernel's clocks.
     exact_conversion: Option<Exact>,
     /// Why it is not used.
     no_exact_conversion: Option<String>,

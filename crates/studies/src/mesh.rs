@@ -137,10 +137,10 @@ impl ReusedMesh {
     }
 }
 
-/// Asks until there is an answer, or `stop` is requested.
+/// Calls `ask` until it returns a value, or `stop` is requested.
 ///
 /// # Errors
-/// When there is no answer in half a minute (the message names `what`), or when `ask` fails.
+/// When it returns no value within half a minute (the message names `what`), or when `ask` fails.
 pub(crate) fn until<T>(
     what: &str,
     stop: &Stop,
@@ -169,7 +169,7 @@ pub(crate) fn passive(filter: &str, share: f64) -> String {
     )
 }
 
-/// A task that counts at tap A, or follows flows there, called as what it measures.
+/// A task at tap A, such as volume or flows, with the name of its measurement.
 pub(crate) fn at_tap_a(measure: &str) -> String {
     format!("[[task]]\nname = \"{measure}\"\nmeasure = \"{measure}\"\nat = \"roof/{TAP_A}\"\n\n")
 }

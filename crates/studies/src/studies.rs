@@ -120,8 +120,8 @@ impl Entry {
         self.run_over_mesh.is_some()
     }
 
-    /// Runs it with meshes that `bring_up` makes, and writes its report if one is wanted: `NAME-mesh.html` in
-    /// the folder.
+    /// Runs the study with meshes that `bring_up` starts. With a folder, writes the report `NAME-mesh.html`
+    /// there.
     ///
     /// # Errors
     /// As of [`Entry::run`], when the study has no mesh variant, or no mesh is available.
@@ -138,7 +138,7 @@ impl Entry {
         reported(&format!("{}-mesh", self.name), options, account)
     }
 
-    /// How long it will take, about, without what the folder already holds; nothing if it does not say.
+    /// Approximate duration of the missing runs, without those in the folder; zero if unknown.
     pub(crate) fn lasts(&self, options: &Options) -> Duration {
         let mut lasts = Duration::ZERO;
         if let Ok(stop) = Stop::new() {

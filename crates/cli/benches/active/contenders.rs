@@ -1,4 +1,4 @@
-//! Who is compared: the commands as their manuals have them, and what they print.
+//! The compared programs: commands as in their manuals, and output formats.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -24,7 +24,7 @@ pub(crate) enum Contender {
     Irtt,
 }
 
-/// Where sender and reflector run, and where the reflector is reached.
+/// Namespaces of sender and reflector, and address of the reflector.
 #[derive(Clone, Copy)]
 pub(crate) struct Ends<'a> {
     pub(crate) sender: &'a Netns,
@@ -65,8 +65,8 @@ impl Contender {
         }
     }
 
-    /// Bytes of UDP payload of its packets: its own choice where it makes one, so that those which open and
-    /// close a session differ in length.
+    /// Bytes of UDP payload of its test packets: the program's default, if it has one. Packets that open and close
+    /// a session have another length.
     pub(crate) const fn payload(self) -> u16 {
         match self {
             Self::Wirestamp => 116,
@@ -99,14 +99,14 @@ impl Contender {
                     format!("-i -S {address} --clock-synchronized --stateful-reflector");
                 (arguments, "Reflector listening on")
             }
-            // Its server would answer a hundred packets a second of a client otherwise.
+            // Without `-i 0`, its server answers at most a hundred packets a second of a client.
             Self::Irtt => (format!("server -b {address} -i 0"), "starting IPv4 listener"),
         };
         command.args(arguments.split(' '));
         Tool::start(self.name(), &mut command, announcement, Duration::ZERO)
     }
 
-    /// Its sender of this number of packets, with this interval.
+    /// The command of its sender, for this number of packets with this interval.
     pub(crate) fn sender(self, ends: Ends<'_>, interval: Duration, packets: u32) -> Command {
         let (micros, payload) = (interval.as_micros(), self.payload());
         let (mut command, address) = (ends.sender.command(self.program()), ends.address);
@@ -119,7 +119,7 @@ impl Contender {
                  -L 1 --send-delay {micros}us -c {packets}"
             ),
             Self::Irtt => {
-                // It has no count. The first packet is sent at once, so that one interval is too much.
+                // It has a duration, not a count. The first packet is sent at once, so one interval less suffices.
                 let lasting = (interval * packets).saturating_sub(interval / 2).as_nanos();
                 format!("client -Q -o - -l {payload} -i {micros}us -d {lasting}ns {address}")
             }
@@ -165,7 +165,7 @@ impl Contender {
     }
 }
 
-/// Whether the peers are there.
+/// Fails if a peer is not installed.
 pub(crate) fn check() -> anyhow::Result<()> {
     for program in [SUITE, IRTT] {
         ensure!(

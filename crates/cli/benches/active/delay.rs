@@ -1,4 +1,4 @@
-//! By how much the delays that senders tell are off.
+//! Errors of the delays that senders report.
 
 use std::time::Duration;
 

@@ -14,7 +14,7 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// The contenders of a repetition: there and back, so that a drift meets all alike.
+    /// The contenders of all repetitions, every second one in reverse order, so that a drift affects all equally.
     pub(crate) fn turns(&self) -> impl Iterator<Item = (u32, Contender)> {
         (1..=self.repetitions).flat_map(|repetition| {
             let mut all = Contender::ALL;

@@ -35,8 +35,8 @@ pub(crate) fn flood(bed: &Bed, contender: Contender, stop: &AtomicBool) -> anyho
     bed.sender().run(send)?
 }
 
-/// A packet of STAMP (RFC 8762 section 4.2.1), and where its number stands: no extensions, the error estimate
-/// of a clock that is right within its unit.
+/// A STAMP packet (RFC 8762 section 4.2.1), and the position of its number: no extensions, min error
+/// estimate.
 fn stamp(contender: Contender) -> (Vec<u8>, usize) {
     let mut packet = vec![0; contender.payload().min(44).into()];
     packet[12..14].copy_from_slice(&[0x80, 0x01]);
@@ -48,10 +48,10 @@ const MAGIC: [u8; 3] = [0x14, 0xa7, 0x5b];
 /// Which of them open a session.
 const OPEN: u8 = 1;
 
-/// Opens a session with irtt's server, whose token stands in each packet; the number follows it.
+/// Opens a session with irtt's server, whose token is in each packet. Returns a packet and the position of its number.
 fn irtt(socket: &UdpSocket) -> anyhow::Result<(Vec<u8>, usize)> {
-    // The version, an hour, as short an interval as there is, the length; stamps of both kinds, by both
-    // clocks, and both counts, as the client asks for: each with its key.
+    // Keys and values, as irtt's client requests them: version, duration (an hour), min interval, length, stamps
+    // of both kinds by both clocks, and both counts.
     let length = Contender::Irtt.payload();
     let wanted: [(u8, u64); 7] =
         [(1, 1), (2, 3_600_000_000_000), (3, 1), (4, length.into()), (5, 3), (6, 3), (7, 3)];

@@ -1,5 +1,5 @@
-//! Packets a second, and the CPU time of each: of reflectors that are flooded, and of senders that are asked
-//! for more than they can.
+//! Packets a second, and CPU time per packet: of reflectors with a flood of packets, and of senders with a
+//! requested rate above their max.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use crate::spread::{Spread, real};
 
 /// Requested rate: half a million packets per second.
 const INTERVAL: Duration = Duration::from_micros(2);
-/// Before a measurement, until all runs as it will.
+/// Warm-up time before a measurement.
 const WARM_UP: Duration = Duration::from_millis(500);
 
 /// Which end is measured.
@@ -40,11 +40,11 @@ pub(crate) struct Row {
     answered_per_second: f64,
     /// CPU time of the threads of the program measured, for each packet that it sent or answered.
     cpu_ns: f64,
-    /// How many cores it had.
+    /// CPU load of the program, in cores.
     cores_busy: f64,
 }
 
-/// A cable, so that nothing but the two takes time.
+/// The ends of a cable: no router between sender and reflector limits the rate.
 fn ends(bed: &Bed) -> Ends<'_> {
     Ends { sender: bed.sender(), reflector: bed.receiver(), address: RECEIVER }
 }
@@ -79,14 +79,14 @@ fn reflector(bed: &Bed, extent: &Extent, contender: Contender) -> anyhow::Result
     })
 }
 
-/// STAMP senders have our reflector, so that they have the same; irtt's has its own server.
+/// STAMP senders all use our reflector, for equal conditions; irtt's sender uses its own server.
 fn sender(bed: &Bed, extent: &Extent, contender: Contender) -> anyhow::Result<[Reading; 2]> {
     let answering = match contender {
         Contender::Irtt => Contender::Irtt,
         Contender::Wirestamp | Contender::StampSuite => Contender::Wirestamp,
     };
     let _reflector = answering.reflect(ends(bed))?;
-    // More than there is time for: irtt makes room for all of them before it begins.
+    // More packets than needed, but not many more: irtt allocates memory for all of them at its start.
     let lasting = (WARM_UP + extent.window) * 2;
     let packets = u32::try_from(lasting.as_micros() / INTERVAL.as_micros())?;
     let before = Reading::counters(bed)?[0];
@@ -128,7 +128,7 @@ impl Reading {
         let line = text.lines().find_map(|line| line.trim().strip_prefix(SENDING_INTERFACE));
         let fields: Vec<&str> = line.map(str::split_whitespace).context("no counters")?.collect();
         let number = |at: usize| fields.get(at).and_then(|field| field.parse().ok());
-        // Behind the colon: eight of what came, of which packets are the second, and then of what left.
+        // After the colon: eight receive counters, the second of which is packets, then the transmit counters.
         number(10).zip(number(2)).map(|(sent, came)| [sent, came]).context("strange counters")
     }
 }

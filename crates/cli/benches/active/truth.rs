@@ -11,21 +11,21 @@ use wirestamp_studies::tester::Tool;
 use crate::contenders::{Contender, Figures};
 use crate::spread::{median, real};
 
-/// The captures, which run.
+/// The running reference captures.
 pub(crate) struct Witnesses {
     folder: tempfile::TempDir,
     captures: Vec<Tool>,
 }
 
-/// A way: what goes to the reflector's port, or comes from it.
+/// Direction: packets to the reflector's port, or from it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     There,
     Back,
 }
 
-/// Where packets are seen, in the order in which they come by: all where they come in, with the stamp that the
-/// kernel takes when the driver hands them over.
+/// Points of the captures, in the order of a packet's path. All are receiving interfaces, where the kernel stamps
+/// a packet when it gets it from the driver.
 const PLACES: [(&str, Way); 4] =
     [(TAP_A, Way::There), (TAP_B, Way::There), (EGRESS, Way::Back), (SOURCE_INTERFACE, Way::Back)];
 
@@ -33,7 +33,7 @@ const PLACES: [(&str, Way); 4] =
 pub(crate) struct Truth {
     there: Vec<f64>,
     back: Vec<f64>,
-    /// From when a packet came to the reflector's interface until its answer left that.
+    /// Time from a packet's arrival at the reflector's interface to the departure of its answer.
     within: Vec<f64>,
 }
 
@@ -74,13 +74,13 @@ impl Witnesses {
         }
         let all: [_; 4] = all.try_into().map_err(|_| anyhow!("four places have four records"))?;
         let wanted = usize::try_from(packets)?;
-        // Ours sends one more when the test is over, which has the reflector tell of its last answer.
+        // Our sender sends one more packet after the test, to get the send time of the reflector's last answer.
         let all = all.map(|mut stamps: Vec<i64>| {
             stamps.truncate(wanted);
             stamps
         });
         let lengths = all.each_ref().map(Vec::len);
-        // irtt is given a time, and sends fewer if it is late. The path loses none.
+        // irtt sends for a given time, and sends fewer packets if it is late. The path loses none.
         let [first, ..] = lengths;
         let is_whole = first > 0 && lengths == [first; 4];
         ensure!(is_whole, "of {packets} packets, the captures saw {lengths:?}");
@@ -128,8 +128,8 @@ fn figures(mut values: Vec<f64>) -> anyhow::Result<Figures> {
     Ok(Figures { mean: values.iter().sum::<f64>() / real(values.len() as u64), median })
 }
 
-/// When packets of the test came by on their way, in the order of a file. The path neither loses nor reorders, so
-/// that the first belongs to the first.
+/// Stamps of the test's packets of one direction in a file, in order. The path neither loses nor reorders packets,
+/// so the packets of all files correspond by position.
 fn sightings(file: &Path, contender: Contender, way: Way) -> anyhow::Result<Vec<i64>> {
     let mut reader = Reader::open(file)?;
     let mut sightings = Vec::new();

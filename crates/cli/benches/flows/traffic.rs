@@ -1,5 +1,5 @@
-//! A capture of many streams: calls, videos, downloads with their acknowledgments, and queries from
-//! ever new ports.
+//! A capture of many streams: calls, videos, downloads with their acknowledgments, and queries, each from a
+//! new port.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ const FIRST_NS: i64 = 1_700_000_000_000_000_000;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// A frame and when it comes within its tick, in nanoseconds.
+/// Time within the tick in nanoseconds, and frame.
 type Frame = (i64, Vec<u8>);
 
 /// Writes a capture of about this size in bytes; returns the number of packets.

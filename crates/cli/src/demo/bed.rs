@@ -56,11 +56,11 @@ fn at_the_rate(path: &Impairments, bytes: u32) -> Span {
 /// The three streams for `duration`, towards the lab's sink.
 pub(super) fn streams(duration: Duration, ipv6: bool) -> Result<Vec<Stream>, PatternError> {
     let lasting = Span::from_nanos(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX));
-    // 60 frames of 1000 bytes at once are a fifth more than the queue takes, and half of what the
-    // video leaves free in the second until the next.
+    // 60 frames of 1000 bytes at once exceed the queue by a fifth, and take half of the capacity that the
+    // video leaves in the second until the next burst.
     let burst = Pattern::new("burst", 1000, Span::from_secs(1))?.with_burst(60, Span::ZERO)?;
     let patterns = [Pattern::voip(), Pattern::hd_video(), burst];
-    // Apart by odd times, so that their packets do not come together each time.
+    // Offsets that prevent packets of two streams from always coinciding.
     let starts = [0, 3_300_000, 501_700_000].map(Span::from_nanos);
     let streams = ROLES.iter().zip(1..).zip(patterns).zip(starts);
     Ok(streams

@@ -159,7 +159,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Sends on a thread of its own, so that showing progress costs no packet its deadline.
+    /// Sends on a thread of its own, so that showing progress does not delay packets.
     fn send(
         &self,
         sender: Sender,
@@ -187,8 +187,8 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Waits until every packet sent has left the bottleneck or been dropped by it; false if some
-    /// have not in the time they may take.
+    /// Waits until every packet sent has left the bottleneck or was dropped by it; false after the
+    /// timeout.
     fn await_last(&self, sent: &SendReport) -> anyhow::Result<bool> {
         let deadline = Instant::now() + LAST_PACKETS;
         loop {
@@ -241,7 +241,7 @@ fn xdp_stamps(tap: &str) -> Config {
     Config::new(tap, Method::XdpPass, StampSource::Xdp)
 }
 
-/// The threads spin for their packets where that leaves the others enough cores.
+/// The capture threads poll without pause if enough cores remain for the other threads.
 fn raw_stamps(tap: &str) -> Config {
     let wait = if Cores::can_spin(2) { Wait::Spin } else { Wait::Block { realtime: true } };
     Config { wait, ..Config::new(tap, Method::Ring, StampSource::Raw) }

@@ -84,7 +84,7 @@ fn titled(Table { caption, heads, rows }: &Table) -> String {
     format!("{caption}\n{}", table(&heads, &rows))
 }
 
-/// Moves the bar to where an experiment is, and shows the current run and the remaining time.
+/// Updates the bar with the progress of an experiment, the current run and the remaining time.
 fn show(bar: &ProgressBar, Progress { share, left, doing }: &Progress) {
     bar.set_position(per_mille(*share));
     let left = left.as_secs();

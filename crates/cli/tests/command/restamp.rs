@@ -94,8 +94,8 @@ fn new_times_keep_the_error_bounds() {
         }
         assert!(reader.next_packet().unwrap().is_none());
         assert_eq!(reader.interfaces()[0].provenance.as_ref().unwrap().error_ns, errors(&new)[1]);
-        // CLOCK_MONOTONIC keeps its distance from the system clock: a fresh stamp is as good as the
-        // one anchor before it, and one between two as good as the worse, with 2 ns for rounding.
+        // The offset of CLOCK_MONOTONIC from the system clock is constant: the error of a new stamp is at most that of
+        // the worst anchor, plus 2 ns for rounding.
         let worst = worst_anchor(&anchors) + 2;
         for (old, new) in errors(&old).into_iter().zip(errors(&new)) {
             let limit = if found["clock"] == "CLOCK_MONOTONIC" { worst } else { old };
@@ -260,8 +260,8 @@ fn anchors_never_overwrite_packets() {
     }
 }
 
-/// Captures three seconds of packets while no file may grow beyond 2 KiB. That does not hold
-/// for the pipe that the packets go to.
+/// Captures three seconds of packets with a max file size of 2 KiB. The limit does not apply to the pipe of
+/// the packets.
 const LITTLE_ROOM: &str = r#"
     "$0" send -q -i out@wirestamp-source --to 10.77.2.2 --pattern free --size 200 \
         --interval 1ms -c 60000 > /dev/null &

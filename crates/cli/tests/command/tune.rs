@@ -19,14 +19,14 @@ fn making(interface: &str) -> [String; 4] {
     ]
 }
 
-/// A veth pair in a namespace that goes with it.
+/// A veth pair in its own namespace, which is removed on drop.
 struct Pair {
     namespace: Netns,
     interface: String,
 }
 
 impl Pair {
-    /// `interface` is unlike any other's, for the threads of other namespaces are seen too.
+    /// `interface` must be a unique name, because threads of other namespaces are also listed.
     fn new(interface: &str) -> Self {
         let pair = Self { namespace: Netns::new().unwrap(), interface: interface.to_owned() };
         making(interface).iter().for_each(|command| drop(pair.shell(command)));
@@ -130,7 +130,7 @@ fn napi_is_tuned_only_during_the_capture() {
     let capture = pair.tuned();
     pair.assert_is_tuned();
 
-    // A second one must not take the first's values for the original ones.
+    // A second capture must not store the first's values as the original ones.
     let second = pair.capture(&["--tune=apply"]).output().unwrap();
     assert_eq!(second.status.code(), Some(1), "{}", stderr(&second));
     assert!(stderr(&second).contains("another capture has tuned"), "{}", stderr(&second));

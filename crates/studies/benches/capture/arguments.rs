@@ -1,4 +1,4 @@
-//! The command line, and how much of everything it stands for.
+//! The command line, and the extent of the run that it selects.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -80,7 +80,7 @@ impl Arguments {
         all.into_iter().filter(|(size, _)| is_wanted(*size)).collect()
     }
 
-    /// Whose loss is measured. `brief` leaves the first pair of each of our methods.
+    /// The contenders of the loss part. `brief` keeps only the default stamp of each of our methods.
     pub(crate) fn contenders(&self, brief: bool) -> Vec<Contender> {
         if self.tool.is_empty() { Contender::all(brief) } else { self.tool.clone() }
     }

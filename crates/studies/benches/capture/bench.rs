@@ -39,7 +39,7 @@ impl Bench {
         })
     }
 
-    /// Whether the run is to end: between two measurements it does so with what there is.
+    /// Whether a stop is requested: the run then ends after the current measurement, with the results so far.
     pub(crate) fn interrupted(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Cores that are busy with what others do.
+//! CPU load of other processes, in cores.
 
 use std::fs;
 use std::thread;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::statistics::real;
 
-/// How many cores were busy, on average over the next `window`, by the kernel's count.
+/// Mean number of busy cores during the next `window`, by the kernel's count.
 pub(crate) fn busy_cores(window: Duration) -> f64 {
     let (begun, before) = (Instant::now(), busy_ticks());
     thread::sleep(window);
@@ -14,9 +14,8 @@ pub(crate) fn busy_cores(window: Duration) -> f64 {
     ticks / real(rustix::param::clock_ticks_per_second()) / begun.elapsed().as_secs_f64()
 }
 
-/// Ticks that all cores together were not idle: the first line of `/proc/stat` without its fourth
-/// and fifth column, idle and iowait, nor the eighth, stolen by the hypervisor, nor what is behind
-/// it, which is counted in the first two already (proc_stat(5)).
+/// Busy ticks of all cores together: the first line of `/proc/stat` without columns 4 (idle), 5 (iowait) and
+/// 8 (steal), and without the later columns, which the first two already include (proc_stat(5)).
 fn busy_ticks() -> u64 {
     let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
     let columns = stat.lines().next().unwrap_or_default().split_whitespace().skip(1);

@@ -1,5 +1,5 @@
-//! Who is compared, and how each is set up: as its manual says, with 64 MiB between kernel and tool
-//! and packets handed over in blocks, not one by one (tcpdump's "immediate mode" is off).
+//! The compared tools. Each is set up as its manual says, with a buffer of 64 MiB between kernel and tool.
+//! Packets are delivered in blocks, not one by one (tcpdump's "immediate mode" is off).
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ impl Contender {
     pub(crate) const PEERS: [Self; 4] =
         [Self::Tcpdump, Self::Dumpcap, Self::NetsniffNg, Self::Netring];
 
-    /// The peers and every pair of ours; `brief` leaves the first pair of each method.
+    /// The peers and all our pairs; `brief` keeps only the default stamp of each method.
     pub(crate) fn all(brief: bool) -> Vec<Self> {
         let is_wanted = |pair: &&Pair| {
             works_without_card(pair) && (!brief || pair.stamp == pair.method.default_stamp())
@@ -38,7 +38,7 @@ impl Contender {
         Self::PEERS.into_iter().chain(ours).collect()
     }
 
-    /// The one with this [`Self::name`].
+    /// The contender with this [`Self::name`].
     pub(crate) fn named(name: &str) -> Result<Self, String> {
         let all = Self::all(false);
         let names = || all.iter().map(|it| it.name()).collect::<Vec<_>>().join(", ");
@@ -64,11 +64,11 @@ impl Contender {
     /// The command that captures to `file`.
     pub(crate) fn command(self, programs: &Programs, bed: &Bed, file: &Path) -> Command {
         let arguments = match self {
-            // As root it would change to a user who may not write here.
+            // Without `-Z root`, tcpdump switches to a user that cannot write here.
             Self::Tcpdump => format!("-i {INTERFACE} -n -B {BUFFER_KIB} -Z root -w"),
             Self::Dumpcap => format!("-i {INTERFACE} -B {BUFFER_MIB} -q -w"),
-            // tcpdump's "-B" is "--ring-size" here. The manual wants "--silent", and with it
-            // "--bind-cpu" for middle to high rates. A namespace has no socket memory to set.
+            // "--ring-size" corresponds to tcpdump's "-B". The manual recommends "--silent", and with it
+            // "--bind-cpu" for middle to high rates. Socket memory cannot be set in a namespace.
             Self::NetsniffNg => format!(
                 "--in {INTERFACE} --ring-size {BUFFER_MIB}MiB --silent --bind-cpu {CAPTURE_CORE} \
                  --no-sock-mem --out"
@@ -86,7 +86,7 @@ impl Contender {
         command
     }
 
-    /// Its output once it captures.
+    /// Text that the tool prints when the capture has started.
     pub(crate) const fn announcement(self) -> &'static str {
         match self {
             Self::Tcpdump => "listening on",
@@ -96,9 +96,9 @@ impl Contender {
         }
     }
 
-    /// How long the kernel may keep packets of a block that does not fill: the timeout that tcpdump
-    /// gives to pcap_set_timeout(3PCAP), dumpcap's `CAP_READ_TIMEOUT`, netring's default, and more
-    /// than ours and what the kernel chooses for netsniff-ng, which are some 10 ms.
+    /// Max time for which the kernel holds back a block that is not full: tcpdump's value for
+    /// pcap_set_timeout(3PCAP), dumpcap's `CAP_READ_TIMEOUT`, and netring's default, which is more than
+    /// ours and the kernel's default for netsniff-ng (some 10 ms).
     pub(crate) const fn retires_within(self) -> Duration {
         Duration::from_millis(match self {
             Self::Tcpdump => 1000,
@@ -108,16 +108,16 @@ impl Contender {
     }
 }
 
-/// Where the programs are, and where they write.
+/// Paths of the programs, and the folder of their captures.
 pub(crate) struct Programs {
     wirestamp: PathBuf,
     netring: PathBuf,
-    /// Goes with everything in it. It is beside the results, so that captures are on a disk.
+    /// Removed on drop. It is in the folder of the results, so that captures are on a disk.
     captures: TempDir,
 }
 
 impl Programs {
-    /// Ours and netring's are built beside this one: `target/release` and `target/netring/release`.
+    /// Finds our program and netring's in `target/release` and `target/netring/release`.
     pub(crate) fn find(output: &Path) -> anyhow::Result<Self> {
         let here = env::current_exe()?;
         let release = here.parent().and_then(Path::parent).context("no target folder")?;

@@ -1,16 +1,14 @@
 //! Cost of a capture for an endpoint: a TCP transfer to the interface with `xdp-pass`, with
 //! `tc-pass` and with neither.
 //!
-//! A veth hands over super-packets of many segments, and no longer does when an XDP program is
-//! there, with which it would be compared with itself. So the sender cuts its segments before the
-//! link in all cases (no TSO, no GSO), as every wire wants it. The receiver's kernel joins them
-//! again (GRO), after `xdp-pass` and before `tc-pass`, which therefore sees fewer packets of the
-//! same bytes.
+//! A veth passes super-packets of many segments, but not while an XDP program is attached. To exclude this
+//! difference, the sender segments before the link in all cases (no TSO, no GSO), as on a wire. The receiver's
+//! kernel merges the segments again (GRO), after `xdp-pass` and before `tc-pass`: `tc-pass` captures fewer
+//! packets with the same bytes.
 //!
-//! A veth copies what TCP sends before an XDP program may see it, which drivers of network cards
-//! have no need to. What that takes is seen with the program of `xdp-pass` and a filter that
-//! nothing passes. Where nothing else limits a transfer over a veth, it is `tc-pass` that has to
-//! keep its rate.
+//! A veth copies TCP's packets before an XDP program can read them; drivers of network cards need no copy.
+//! The cost of this copy is measured with the program of `xdp-pass` and a filter that matches no packet.
+//! Over a veth without a rate limit, only `tc-pass` has to keep the rate of a transfer.
 
 use anyhow::{Context, ensure};
 use serde::Serialize;
@@ -25,7 +23,7 @@ use crate::process::Running;
 use crate::results::Results;
 use crate::statistics::Spread;
 
-/// Passes nothing that is sent here: a type for experiments (IEEE 802, table of EtherTypes).
+/// A filter that matches no packet sent here: an experimental EtherType (IEEE 802, table of EtherTypes).
 const NOTHING: &str = "ether proto 0x88b5";
 
 /// Min share of its rate that a transfer must keep.
@@ -34,9 +32,9 @@ const MIN_RATE_RATIO: f64 = 0.95;
 /// A link between the sender and the interface.
 struct Link {
     name: &'static str,
-    /// The command that makes it one.
+    /// The command that configures it.
     make: &'static str,
-    /// The captures under which a transfer over it has to keep its rate.
+    /// The captures that must not reduce the rate of a transfer over it.
     keeping: &'static [Beside],
 }
 
@@ -58,12 +56,12 @@ const LINKS: [Link; 3] = [
     },
 ];
 
-/// Load beside a transfer.
+/// The capture that runs during a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Beside {
     Nothing,
-    /// The program of `xdp-pass`, which no packet passes the filter of.
+    /// The program of `xdp-pass`, with a filter that matches no packet.
     XdpProgram,
     XdpPass,
     TcPass,
@@ -72,7 +70,7 @@ enum Beside {
 impl Beside {
     const ALL: [Self; 4] = [Self::Nothing, Self::XdpProgram, Self::XdpPass, Self::TcPass];
 
-    /// Command and its filter.
+    /// Method and filter.
     fn capture(self) -> Option<(Method, &'static [&'static str])> {
         match self {
             Self::Nothing => None,
@@ -100,7 +98,7 @@ struct Row {
     repetition: u32,
     bits_per_second: f64,
     retransmits: u64,
-    /// Packets that the capture saw, and those it lost.
+    /// Packets that the capture observed, and packets that it lost.
     seen: Option<u64>,
     lost: Option<u64>,
 }
@@ -122,7 +120,7 @@ fn transfers(bench: &Bench, arguments: &Arguments, seconds: u32) -> anyhow::Resu
     for link in &LINKS {
         bed.settle(bed.sender(), &link.make.replace("IF", SENDING_INTERFACE))?;
         for repetition in 1..=arguments.repetitions() {
-            // There and back: a drift meets all alike.
+            // Every second repetition is in reverse order, so that a drift affects all cases equally.
             let mut all = Beside::ALL;
             if repetition % 2 == 0 {
                 all.reverse();
@@ -133,7 +131,7 @@ fn transfers(bench: &Bench, arguments: &Arguments, seconds: u32) -> anyhow::Resu
                 }
                 match transfer(bench, beside, seconds) {
                     Ok(row) => rows.push(Row { link: link.name, repetition, ..row }),
-                    // Ctrl-C reaches iperf3 too, which then has no answer.
+                    // Ctrl-C ends iperf3 too, which then prints no result.
                     Err(_) if bench.interrupted() => return Ok(rows),
                     Err(error) => return Err(error),
                 }
@@ -146,7 +144,7 @@ fn transfers(bench: &Bench, arguments: &Arguments, seconds: u32) -> anyhow::Resu
 fn transfer(bench: &Bench, beside: Beside, seconds: u32) -> anyhow::Result<Row> {
     let start = |(method, filter): (Method, &[&str])| {
         let contender = Contender::ours(method, method.default_stamp())?;
-        // Heads are what an endpoint's delays are computed from.
+        // Headers are enough to compute an endpoint's delays.
         let arguments = [&["--snaplen", "128"], filter].concat();
         Running::start(contender, &arguments, &bench.programs, &bench.bed)
     };
@@ -185,7 +183,7 @@ fn iperf(bed: &Bed, seconds: u32) -> anyhow::Result<Value> {
     let seconds = seconds.to_string();
     let mut client = bed.sender().command("iperf3");
     let output = client.args(["-J", "-c", &address, "-t", &seconds]).output();
-    // The server exits on its own after one transfer, unless there was none.
+    // The server exits on its own after one transfer, but not without a transfer.
     let _ = server.kill();
     server.wait()?;
     ensure!(is_ready, "iperf3 does not listen");

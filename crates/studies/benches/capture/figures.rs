@@ -9,9 +9,9 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use crate::statistics::Spread;
 
 const SIZE: (u32, u32) = (1000, 460);
-/// Where the key begins, from the left.
+/// Abscissa of the legend.
 const KEY_AT: i32 = 800;
-/// From one line of the key to the next.
+/// Distance between two lines of the legend.
 const KEY_STEP: i32 = 24;
 const LETTERS: f64 = 15.5;
 const INK: RGBColor = RGBColor(0x33, 0x3d, 0x4a);
@@ -34,7 +34,7 @@ const COLOURS: [(&str, RGBColor); 11] = [
     ("xdp-pass", RGBColor(0x56, 0xb4, 0xe9)),
     ("tc-pass", RGBColor(0x6a, 0x3d, 0x9a)),
 ];
-/// The first choices of methods that have no stamp of the kernel's.
+/// The default pairs of methods without kernel stamps.
 const BY_PROGRAM: [&str; 3] = ["xdp/xdp", "xdp-pass/xdp", "tc-pass/tc"];
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -48,7 +48,7 @@ pub(crate) struct Chart {
     pub(crate) lines: Vec<Line>,
 }
 
-/// One contender: where, and how much in its repetitions.
+/// The line of one contender: abscissas, and the values of its repetitions.
 pub(crate) struct Line {
     pub(crate) name: String,
     pub(crate) points: Vec<(f64, Spread)>,
@@ -175,7 +175,7 @@ where
         .draw()
 }
 
-/// A line of the key.
+/// Draws a line of the legend.
 fn key(root: &Area<'_>, row: i32, name: &str, colour: RGBColor, solid: bool) -> Drawn {
     let y = 40 + row * KEY_STEP;
     let parts: &[(i32, i32)] = if solid { &[(0, 28)] } else { &[(0, 8), (12, 18), (22, 28)] };

@@ -2,14 +2,14 @@
 
 use std::fs;
 
-/// Free memory is given back in pieces of two to the power of this many pages (mm/page_reporting.c in
-/// the kernel's source). While no driver does so it is the largest number there is.
+/// File with the order of the blocks of free memory that are given back: 2^order pages
+/// (mm/page_reporting.c in the kernel's source). Without a driver that does so, the max number.
 const ORDER: &str = "/sys/module/page_reporting/parameters/page_reporting_order";
-/// The largest pieces that free memory is kept in (`MAX_PAGE_ORDER`).
+/// Order of the largest blocks of free memory (`MAX_PAGE_ORDER`).
 const LARGEST: u32 = 10;
 
-/// A warning for a machine whose host has to bring back what files are written to, page by page: that
-/// can take ten times as long as to write a page, and is counted as the writer's time.
+/// A warning if the host has to provide memory again, page by page, when files are written. That can
+/// take ten times as long as writing a page, and counts as time of the writing process.
 pub(crate) fn warning() -> Option<String> {
     let order: u32 = fs::read_to_string(ORDER).ok()?.trim().parse().ok()?;
     (order < LARGEST).then(|| {

@@ -15,14 +15,14 @@ pub(crate) struct Running {
     file: Captured,
 }
 
-/// A capture that ended well.
+/// A capture that ended without an error.
 pub(crate) struct Finished {
     file: Captured,
     /// Its output, line by line.
     said: Vec<String>,
 }
 
-/// The file that is captured to; it goes with this.
+/// The capture file; removed on drop.
 struct Captured(PathBuf);
 
 impl Running {
@@ -45,12 +45,12 @@ impl Running {
         self.tool.cpu_seconds()
     }
 
-    /// Waits until it has nothing left to do.
+    /// Waits until the capture is idle.
     pub(crate) fn rest(&self) -> anyhow::Result<()> {
         self.tool.rest()
     }
 
-    /// Asks it to end, and waits for that.
+    /// Ends the capture, and waits for its exit.
     pub(crate) fn stop(self) -> anyhow::Result<Finished> {
         Ok(Finished { said: self.tool.stop()?, file: self.file })
     }

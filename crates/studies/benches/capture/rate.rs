@@ -10,7 +10,7 @@ use wirestamp_traffic::live::Pace;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rate {
     Paced(u64),
-    /// As fast as it goes.
+    /// As fast as possible.
     Max,
 }
 

@@ -13,19 +13,19 @@ use wirestamp_report::Circumstances;
 use crate::busy::busy_cores;
 use crate::host_memory;
 
-/// Whether something that was asked for holds.
+/// A target, and whether it holds.
 pub(crate) struct Verdict {
     pub(crate) holds: bool,
     pub(crate) text: String,
 }
 
-/// A figure, and the words below it.
+/// A figure with its caption.
 pub(crate) struct Figure {
     pub(crate) svg: String,
     pub(crate) caption: String,
 }
 
-/// Everything that was found.
+/// All results.
 pub(crate) struct Results {
     folder: PathBuf,
     pub(crate) said: String,
@@ -34,7 +34,7 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    /// Says what the run is made on, and how busy others keep it.
+    /// Prints the machine of the run, and the CPU load of other processes.
     pub(crate) fn begin(folder: &Path) -> anyhow::Result<Self> {
         let (folder, said) = (folder.to_owned(), String::new());
         let mut results = Self { folder, said, figures: Vec::new(), verdicts: Vec::new() };
@@ -53,7 +53,7 @@ impl Results {
         Ok(results)
     }
 
-    /// Prints some lines, and keeps them for the page.
+    /// Prints lines, and adds them to the page.
     pub(crate) fn say(&mut self, text: &str) {
         println!("{text}");
         self.said += text;
@@ -91,7 +91,7 @@ impl Results {
         Ok(writer.flush()?)
     }
 
-    /// Keeps a figure as a file, and for the page.
+    /// Writes a figure to a file, and adds it to the page.
     pub(crate) fn figure(&mut self, name: &str, svg: String, caption: &str) -> anyhow::Result<()> {
         self.write(name, &svg)?;
         self.figures.push(Figure { svg, caption: caption.to_owned() });

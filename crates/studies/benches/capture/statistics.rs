@@ -5,7 +5,7 @@ use std::fmt;
 pub(crate) use wirestamp_metrics::numeric::count_to_f64 as real;
 use wirestamp_metrics::numeric::nanos_to_f64;
 
-/// The median of some repetitions, with the least and the greatest of them.
+/// Median, min and max of some repetitions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) median: f64,

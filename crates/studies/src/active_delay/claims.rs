@@ -38,7 +38,7 @@ fn each_cell(runs: &Runs<Measured>, of: impl Fn(&Measured) -> f64) -> Vec<Option
     (0..runs.design.cells().len()).map(of_cell).collect()
 }
 
-/// A number that was counted and not estimated.
+/// An exact number as an estimate without uncertainty.
 const fn certain(mean: f64) -> Option<Estimate> {
     Some(Estimate { mean, ci95: Some(0.0) })
 }

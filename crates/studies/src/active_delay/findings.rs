@@ -33,7 +33,7 @@ pub(super) struct CellFindings {
     pub(super) received: [u64; 2],
     /// By how many packets the two disagree, over all runs.
     pub(super) disagreement: u64,
-    /// Packets and answers whose time of sending is a program's.
+    /// Packets and answers whose send time was read by a program, not by the kernel.
     pub(super) stamped_late: u64,
     /// Min of all active delays.
     pub(super) least_ns: Option<f64>,
@@ -43,7 +43,7 @@ pub(super) struct CellFindings {
     pub(super) differences_ns: Vec<[f64; 3]>,
     /// The mean of each of them over the runs.
     pub(super) difference_ns: [Option<Estimate>; 3],
-    /// By how much both delays of a packet differ: the median.
+    /// Median of the absolute difference of both delays of a packet.
     pub(super) packet_difference_ns: Option<f64>,
 }
 

@@ -19,7 +19,7 @@ pub(super) struct Measured {
     pub(super) sent: u64,
     /// Those that reached the reflector, by its own count.
     pub(super) reflected: u64,
-    /// Packets that reached the reflector, by what the sender made of the answers.
+    /// Packets that reached the reflector, as the sender computes from the answers.
     pub(super) active_received: u64,
     /// Packets that may have reached the reflector: no answer arrived.
     pub(super) undecided: u64,
@@ -31,9 +31,9 @@ pub(super) struct Measured {
     pub(super) own_loss: u64,
     /// Whether both ledgers account for every packet.
     pub(super) balanced: bool,
-    /// Packets and answers whose time of sending is a program's, not the kernel's. Not available from a mesh.
+    /// Packets and answers whose send time was read by a program, not by the kernel. Not available from a mesh.
     pub(super) stamped_late: u64,
-    /// The delays of all packets of which it is known, in nanoseconds, measured actively: the min.
+    /// Min active delay in nanoseconds, of all packets with a known delay.
     pub(super) active_min_ns: f64,
     /// Their mean.
     pub(super) active_mean_ns: f64,
@@ -116,7 +116,7 @@ impl Measured {
         }
     }
 
-    /// Whether the captures saw everything.
+    /// Whether the captures account for every packet and lost none.
     pub(super) fn saw_everything(&self) -> bool {
         self.balanced && self.own_loss == 0
     }
@@ -130,7 +130,7 @@ impl Measured {
         ]
     }
 
-    /// By how many packets both disagree, at both ends together.
+    /// Difference of the packet counts of both measurements, summed over both ends.
     pub(super) fn disagreement(&self) -> u64 {
         self.sent.abs_diff(self.at_a) + self.active_received.abs_diff(self.at_b)
     }
@@ -177,7 +177,7 @@ impl Passive {
         }
     }
 
-    /// Without what the sender sent behind the end of the test of `packets`.
+    /// The same without packets that were sent after the end of the test, which has `packets` packets.
     fn of_the_test(&self, packets: u64) -> Self {
         let behind = self.delays.range(packets..).count() as u64;
         Self {
@@ -189,7 +189,7 @@ impl Passive {
     }
 }
 
-/// The median of what the delays of a packet differ by; not a number where no packet has both.
+/// Median of the absolute difference of both delays of a packet; NaN if no packet has both.
 fn median_difference(active: &Delays, passive: &Delays) -> f64 {
     let difference = |(number, active): (&u64, &i64)| Some((active - passive.get(number)?).abs());
     let mut differences: Vec<_> = active.iter().filter_map(difference).collect();

@@ -11,7 +11,7 @@
 //! | `measured.rs` | what a run brings: a row of the raw results |
 //! | `findings.rs`, `claims.rs` | what is computed of the runs |
 //! | `paper.rs` | what the report measured |
-//! | `tables.rs`, `figures.rs`, `account.rs` | how all that is shown |
+//! | `report.md` | template of the report |
 
 mod bed;
 mod claims;

@@ -1,4 +1,4 @@
-//! One run that a mesh makes: an active task, and a passive one that sees the same packets.
+//! One run with a mesh: an active task, and a passive task that measures the same packets.
 
 use wirestamp_capture::Stop;
 
@@ -13,7 +13,7 @@ use wirestamp_lab::results::Second;
 const PORT: u16 = 8620;
 
 const SECOND: i64 = 1_000_000_000;
-/// In the second of the first delay, and perhaps in the next, not everybody looks yet.
+/// Excluded time: in the second of the first delay, and perhaps in the next, not all taps capture yet.
 const BEGINNING: i64 = 2 * SECOND;
 
 /// Runs a setting once, or until `stop` is requested.
@@ -31,7 +31,7 @@ pub(super) fn run(
             + &mesh::passive(&format!("udp dst port {PORT}"), 1.0),
         confined: None,
     };
-    // Its test begins with it, so that each run has one of its own.
+    // The test begins when the mesh starts, so each run needs a new mesh.
     kept.end()?;
     let mesh = kept.with(plan, |_| Ok(()))?;
     let lasting = i64::try_from(setting.packets / u64::from(setting.rate.max(1))).unwrap_or(1);
@@ -43,10 +43,10 @@ pub(super) fn run(
         .map_or_else(Measured::default, |[active, passive]| Measured::of_tasks(&active, &passive)))
 }
 
-/// Results of both tasks for the same packets: the seconds that both know completely, in nanoseconds.
+/// Results of both tasks for the same packets: the seconds with complete results of both, in nanoseconds.
 ///
-/// A packet belongs to the second in which it leaves, and on the way from the sender to tap A that may become
-/// the next one. So the stretch begins or ends a second further in where one does so at its edge.
+/// A packet belongs to the second in which it leaves. At tap A, this may be the next second. If that happens at
+/// an edge of the interval, the interval begins a second later or ends a second earlier.
 fn same_packets(active: &[Second], passive: &[Second], lasting: i64) -> Option<[Total; 2]> {
     let first = |seconds: &[Second]| {
         Some(seconds.iter().find(|second| second.delay_ns.is_some())?.begin_ns)
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn only_seconds_of_which_both_know_all_are_compared() {
         let passive = seconds(9, [2, 10, 10, 10, 10, 10, 10]);
-        // The reflector came late, and what comes last is not settled.
+        // The reflector started late, and the last second is not final.
         let active = seconds(10, [7, 9, 10, 10, 10, 10]);
         assert_eq!(sent(&active, &passive), Some([30, 30]));
         assert_eq!(sent(&active[..5], &passive), None);

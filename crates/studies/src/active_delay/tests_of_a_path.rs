@@ -12,11 +12,11 @@ use super::{bed, over_mesh};
 use crate::experiment::{Cell, Design, Factor, Study};
 use crate::mesh::{ReusedMesh, StartMesh};
 
-/// Duration of a run without sending: building the lab, emptying the queue, and where packets
-/// were lost, a time-out passes.
+/// Duration of a run without sending: building the lab, emptying the queue, and the timeout if packets
+/// were lost.
 const AROUND: Duration = Duration::from_millis(1_500);
 
-/// The same where a mesh is brought up, begins to measure, and has settled the last.
+/// The same with a mesh: start, first measurement, and final results.
 const AROUND_OF_MESH: Duration = Duration::from_secs(8);
 
 /// Extent of the study.

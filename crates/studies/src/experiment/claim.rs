@@ -4,29 +4,29 @@ use serde::Serialize;
 
 use wirestamp_report::estimate::{Estimate, Sign};
 
-/// Something that a paper finds.
+/// A finding of a paper.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Claim {
     /// The claim, as it follows "The paper finds that".
     pub claim: String,
-    /// Whether it is so here.
+    /// Whether this study confirms it.
     pub verdict: Verdict,
     /// Lead under each condition: positive where the claim holds. The
     /// unit is that of the study.
     pub lead: Vec<Option<Estimate>>,
-    /// All that in a sentence.
+    /// Claim, verdict and numbers in a sentence.
     pub sentence: String,
 }
 
 impl Claim {
-    /// Holds a claim against what speaks for it under each condition; `numbers` are those that a reader
-    /// should see, as they follow a semicolon, and empty if nothing was measured.
+    /// A claim of a paper, with its verdict from the lead under each condition. `numbers` are shown to the
+    /// reader after a semicolon; empty if nothing was measured.
     #[must_use]
     pub fn of(claim: impl Into<String>, lead: Vec<Option<Estimate>>, numbers: &str) -> Self {
         Self::by("The paper finds", claim.into(), lead, numbers)
     }
 
-    /// The same for what no paper finds, but this project claims of itself.
+    /// The same for a claim of this project.
     #[must_use]
     pub fn goal(claim: impl Into<String>, lead: Vec<Option<Estimate>>, numbers: &str) -> Self {
         Self::by("This project claims", claim.into(), lead, numbers)

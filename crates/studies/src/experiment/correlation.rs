@@ -1,4 +1,4 @@
-//! How far two quantities go together.
+//! Correlation of two quantities.
 
 use wirestamp_report::estimate::{mean, squares};
 
@@ -13,8 +13,8 @@ pub fn pearson(pairs: &[(f64, f64)]) -> Option<f64> {
     (pairs.len() > 1 && scale > 0.0).then(|| product / scale)
 }
 
-/// Spearman's coefficient: that of Pearson, of ranks. It asks whether one quantity is large where the
-/// other is, and a few huge values do not decide it (Kendall, "Rank Correlation Methods", chapter 1).
+/// Spearman's coefficient: Pearson's coefficient of the ranks. A few huge values have little influence on it
+/// (Kendall, "Rank Correlation Methods", chapter 1).
 #[must_use]
 pub fn spearman(pairs: &[(f64, f64)]) -> Option<f64> {
     let (a, b): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();

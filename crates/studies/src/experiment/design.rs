@@ -60,10 +60,9 @@ impl Design {
         self.factors.iter().fold(vec![Cell(Vec::new())], with)
     }
 
-    /// The order of all runs. Cells take turns: each repetition runs all of them, in an order of its
-    /// own by `seed`. So what drifts meets all cells alike, and what was interrupted is still
-    /// balanced up to its last whole repetition (randomised complete blocks: Box, Hunter and Hunter,
-    /// "Statistics for Experimenters", chapter 4).
+    /// The order of all runs. Each repetition runs all cells, in a random order of its own by `seed`. So a drift
+    /// affects all cells equally, and an interrupted experiment is balanced up to its last complete repetition
+    /// (randomised complete blocks: Box, Hunter and Hunter, "Statistics for Experimenters", chapter 4).
     #[must_use]
     pub fn order(&self, seed: u64) -> Vec<RunId> {
         let mut random = fastrand::Rng::with_seed(seed);

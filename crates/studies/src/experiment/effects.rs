@@ -1,7 +1,7 @@
 //! Effects of levels on a response, and interactions of pairs of levels.
 //!
 //! Formulas for balanced designs with replications: Jain, "The Art of Computer Systems Performance
-//! Analysis" (1991), chapters 21 and 22. The variance of an error is what runs of one cell differ by.
+//! Analysis" (1991), chapters 21 and 22. The variance of errors is computed from the runs of each cell.
 
 use serde::Serialize;
 use wirestamp_report::estimate::{self, Estimate};
@@ -14,14 +14,14 @@ use wirestamp_report::format::{length, real};
 pub struct Effect {
     /// The levels, each with the name of its factor: one for a main effect, two for an interaction.
     pub levels: Vec<(String, String)>,
-    /// By how much the response differs, in its unit: from the mean of all runs, or for an interaction
-    /// from what both main effects would make it.
+    /// Difference of the response in its unit: from the mean of all runs, or for an interaction from the sum
+    /// of both main effects.
     pub effect: Estimate,
 }
 
 /// The main effects of all levels and then the interactions of all pairs of two factors, from the
-/// responses of each cell in the order of [`Design::cells`]. None where a cell has no response, or
-/// some have more than others.
+/// responses of each cell in the order of [`Design::cells`]. Empty if a cell has no response, or if the
+/// cells have different numbers of responses.
 #[must_use]
 pub fn effects(design: &Design, responses: &[Vec<f64>]) -> Vec<Effect> {
     let Some(runs) = Runs::of(design, responses) else { return Vec::new() };
@@ -64,7 +64,7 @@ impl<'a> Runs<'a> {
     /// The effect of a level, or the interaction of two.
     fn effect(&self, design: &Design, levels: &[Level]) -> Effect {
         let (all, runs) = self.mean(&[]);
-        // For two levels: of both, less each alone, and all again, which was taken off twice.
+        // For two levels: mean of both, minus the mean of each alone, plus the mean of all, subtracted twice before.
         let (effect, share) = match levels {
             [a, b] => {
                 let [both, a, b] = [levels, &[*a], &[*b]].map(|these| self.mean(these));

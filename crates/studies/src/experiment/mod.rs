@@ -2,7 +2,7 @@
 //! stopped.
 //!
 //! A [`Study`] is data, its [`Design`], and one function that runs one cell. [`run`] makes the runs
-//! and keeps what they bring; [`Estimate`] and [`effects()`] are what is computed of it.
+//! and stores their results; [`Estimate`] and [`effects()`] are computed from the results.
 
 mod archive;
 mod claim;

@@ -33,9 +33,9 @@ const AROUND: Duration = Duration::from_millis(400);
 pub(super) struct Row {
     /// Its number.
     pub(super) packet: u64,
-    /// When it was sent; none if the sender was interrupted meanwhile.
+    /// Send time; none if the sender was interrupted meanwhile.
     pub(super) sent_ns: Option<i64>,
-    /// Its stamps; none where it was missed, or where there is no such capture.
+    /// Its stamps; none if the capture missed the packet or is not available.
     pub(super) ring_kernel_ns: Option<i64>,
     pub(super) ring_raw_ns: Option<i64>,
     pub(super) recvmsg_kernel_ns: Option<i64>,
@@ -79,7 +79,7 @@ impl Cable {
         Ok(Self { size, probe: Probe::new()? })
     }
 
-    /// Name of a cell.
+    /// Traffic of a cell.
     pub(super) fn of(cell: &Cell) -> Traffic {
         Traffic::ALL[cell.0.first().copied().unwrap_or(0) % 2]
     }

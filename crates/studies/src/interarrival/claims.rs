@@ -11,7 +11,7 @@ use crate::probe::gaps;
 use wirestamp_report::estimate::coefficient;
 use wirestamp_report::format::duration;
 
-/// A figure of the times between the stamps of a run, by which ktime and the counter are compared.
+/// A statistic of the times between the stamps of a run, to compare ktime and the counter.
 struct Measure {
     claim: &'static str,
     of: fn(&[f64]) -> Option<f64>,
@@ -32,7 +32,7 @@ const MEASURES: [Measure; 2] = [
     },
 ];
 
-/// The paper's claims, held against the runs.
+/// The paper's claims with verdicts from the runs.
 pub(super) fn claims(runs: &Runs<Stamped>, findings: &InterarrivalResult) -> Vec<Claim> {
     let correlated = of_overhead(&findings.correlation);
     [correlated].into_iter().chain(MEASURES.iter().map(|measure| measure.claim(runs))).collect()

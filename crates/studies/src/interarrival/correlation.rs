@@ -1,4 +1,4 @@
-//! Whether a stamp that took long comes after a long time between arrivals.
+//! Correlation of a stamp's overhead with the preceding time between arrivals.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub(super) struct Correlation {
     pub(super) pattern: Traffic,
     /// The rank correlation with the time between stamps.
     pub(super) spearman: Option<Estimate>,
-    /// The linear correlation with it, which a few huge values may decide.
+    /// The linear correlation with it; a few huge values may dominate it.
     pub(super) pearson: Option<Estimate>,
     /// The rank correlation with the error of that time, against the sender.
     pub(super) spearman_of_error: Option<Estimate>,
@@ -52,7 +52,7 @@ fn of_ranks(run: &[Stamped]) -> Option<f64> {
     spearman(&pairs(run, |gap| Some(gap.stamped_ns)))
 }
 
-/// The overhead of each stamp, with what `of` makes of the time since the one before.
+/// The overhead of each stamp, paired with `of` the time since the previous stamp.
 fn pairs(run: &[Stamped], of: impl Fn(&Gap) -> Option<f64>) -> Vec<(f64, f64)> {
     let overheads: BTreeMap<u64, f64> =
         run.iter().map(|stamped| (stamped.packet, stamped.overhead_ns())).collect();

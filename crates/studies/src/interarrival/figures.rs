@@ -22,11 +22,11 @@ pub(super) const fn place(pattern: Traffic) -> [&'static str; 2] {
 pub(super) enum Shown {
     /// The times between arrivals, as the paper has them.
     Gaps,
-    /// Those less the sender's.
+    /// The times between arrivals minus the times between send times.
     Errors,
 }
 
-/// Density points of what some sources make of a pattern; none if nothing was measured.
+/// Density points of several sources for one pattern; none if nothing was measured.
 pub(super) fn density(
     findings: &InterarrivalResult,
     stamps: &[&Stamps],

@@ -20,7 +20,7 @@ pub(super) struct InterarrivalResult {
     pub(super) user_space: Vec<Stamps>,
     /// Captures at the end of a cable, of the same packets, and their sender.
     pub(super) captures: Vec<Stamps>,
-    /// How the overhead of a stamp goes with the time between arrivals.
+    /// Correlation of a stamp's overhead with the time between arrivals.
     pub(super) correlation: Vec<Correlation>,
     /// Effects of source and pattern on the natural logarithm of the deviation of the errors of a run.
     pub(super) effects_on_log_deviation: Vec<Effect>,

@@ -1,11 +1,11 @@
 //! Times between arrivals by their stamps: the experiment of Orosz and Skopkó, section V.A
 //! (Figures 3 and 5), reproduced on this machine.
 //!
-//! The paper's two patterns are stamped in user space by ktime and by the counter, packet for packet as
-//! in the study of the overhead; and by captures of several methods and clocks at the end of a cable,
-//! all of them on the same packets. The paper holds the times between stamps against a rhythm that it
-//! takes for constant. Here each is held against the time between the two sendings too, by the sender's
-//! own record. Departures from the paper: `deviations.md`.
+//! The packets of the paper's two patterns are stamped in user space by ktime and by the counter, as in the
+//! study of the overhead. At the end of a cable, captures with several methods and clocks stamp the same
+//! packets. The paper compares the times between stamps with a constant interval. Here each is also compared
+//! with the time between the two send times, by the sender's own record. Departures from the paper:
+//! `deviations.md`.
 
 mod cable;
 mod claims;
@@ -29,9 +29,9 @@ use findings::InterarrivalResult;
 /// Source of the figures.
 pub(crate) const PAPER: &str = crate::overhead::PAPER;
 
-/// As many packets as 30 minutes have room for; the paper does not say how many it took.
+/// As many packets as fit in 30 minutes; the paper does not state its number.
 const FULL: OverheadScale = OverheadScale { repetitions: 10, packets: [1_500, 20_000] };
-/// As many as 30 seconds have room for.
+/// As many packets as fit in 30 seconds.
 const QUICK: OverheadScale = OverheadScale { repetitions: 4, packets: [50, 500] };
 
 /// Name of the results of stamps in user space.

@@ -91,7 +91,7 @@ pub(super) fn between(run: &[Gap]) -> Vec<f64> {
     run.iter().map(|gap| gap.stamped_ns).collect()
 }
 
-/// By how much they are longer than the sender's.
+/// Times between stamps minus times between send times.
 pub(super) fn errors(run: &[Gap]) -> Vec<f64> {
     run.iter().filter_map(Gap::error_ns).collect()
 }

@@ -7,7 +7,7 @@ use crate::overhead::packets::Stamped;
 use crate::overhead::paper::{Method, Traffic};
 
 const SIZE: OverheadScale = OverheadScale { repetitions: 3, packets: [61, 61] };
-/// From packet to packet.
+/// Interval of packets, in nanoseconds.
 const GAP: f64 = 1e6;
 
 fn runs<S>(design: experiment::Design, sample: impl Fn(&RunId, u32) -> S) -> Runs<S> {
@@ -17,7 +17,7 @@ fn runs<S>(design: experiment::Design, sample: impl Fn(&RunId, u32) -> S) -> Run
     Runs { design, seed: 1, sittings: Vec::new(), interrupted: false, runs }
 }
 
-/// Stamps in user space, of an overhead by ktime that the stamp and the counter are off by.
+/// Stamps in user space, with the overhead and the errors of stamp and counter that `of` returns.
 fn stamped(of: impl Fn(&RunId, u32) -> (f64, f64, f64)) -> Runs<Stamped> {
     let design = Packets::new(IN_USER_SPACE, SIZE).unwrap().design();
     runs(design, |turn, packet| {
@@ -89,8 +89,8 @@ fn captures_are_held_against_their_sender_and_what_they_missed_is_counted() {
         let is_it = |s: &&stamps::Stamps| s.source == source && s.pattern == Traffic::Video;
         found.captures.iter().find(is_it).unwrap()
     };
-    // One packet of each run was not sent at all, the times of another are not known, and there the
-    // errors of two gaps are missing.
+    // One packet of each run was not sent. The send time of another is unknown, so the errors of two gaps are
+    // missing.
     let ring = of("ring/kernel");
     assert_eq!((ring.missed, ring.gaps.len(), ring.errors.len()), (3, 3 * 59, 3 * 57));
     assert_eq!(ring.error_ns.map(|error| (error.min, error.max)), Some((-100.0, 100.0)));

@@ -7,8 +7,8 @@ use super::trials::Trial;
 use crate::experiment::{Claim, Estimate, Runs, mean};
 use wirestamp_report::format::count;
 
-/// Losses, in percentage points, that differ by less are called the same: the report speaks of
-/// "negligible" ones of up to 0.12.
+/// Min difference of two losses that count as different, in percentage points. The report calls up to
+/// 0.12 "negligible".
 const SAME: f64 = 1.0;
 /// A line that explains more of the variance than this is "almost linear".
 const ALMOST_LINEAR: f64 = 0.9;
@@ -93,7 +93,7 @@ pub(super) fn claims(measured: &LimitRateRuns) -> Vec<Claim> {
 /// Cells of a series: which lines, and which points.
 type Cells = (LevelChoice, LevelChoice);
 
-/// The first of each pair has more of it than the second.
+/// Claims that the value `of` is higher for the first of each pair.
 fn more<const N: usize>(
     measured: &LimitRateRuns,
     series: &str,
@@ -107,10 +107,10 @@ fn more<const N: usize>(
     Claim::of(claim, leads, &words.join(", "))
 }
 
-/// Both lose the same share of the frames.
+/// Claims that both have the same loss ratio.
 fn same(measured: &LimitRateRuns, series: &str, claim: &str, a: Cells, b: Cells) -> Claim {
     let pair = [a, b].map(|cells| by_repetition(measured, series, cells, LOSS));
-    // Under pressure there is loss to be changed; where there is none, nothing was tried.
+    // The claim needs losses to compare: without loss on a part of a core, nothing was tested.
     let is_pressed = measured.of(series).is_some_and(|(sweep, _)| sweep.base.parts > 1);
     if is_pressed && pair.iter().flatten().all(|loss| *loss <= 0.0) {
         return Claim::of(claim, vec![None], "nothing was lost with either");
@@ -121,12 +121,12 @@ fn same(measured: &LimitRateRuns, series: &str, claim: &str, a: Cells, b: Cells)
     Claim::of(claim, vec![lead], &words)
 }
 
-/// By how much the first is more in each repetition in which both are known.
+/// First minus second, for each repetition with both values.
 fn differences([a, b]: &[Vec<f64>; 2]) -> Vec<f64> {
     a.iter().zip(b).map(|(a, b)| a - b).filter(|it| it.is_finite()).collect()
 }
 
-/// Both in numbers, of the repetitions in which both are known.
+/// Text with both means, over the repetitions with both values.
 fn compared([a, b]: &[Vec<f64>; 2]) -> String {
     let known = |(a, b): &(&f64, &f64)| a.is_finite() && b.is_finite();
     let (a, b): (Vec<f64>, Vec<f64>) = a.iter().zip(b).filter(known).unzip();
@@ -136,8 +136,8 @@ fn compared([a, b]: &[Vec<f64>; 2]) -> String {
     }
 }
 
-/// A figure of these cells of a series, their mean for each whole repetition; not a number where the
-/// sender was too slow for one of them.
+/// Mean of `of` over these cells of a series, for each complete repetition; NaN if the sender was too slow
+/// for one of them.
 fn by_repetition(
     measured: &LimitRateRuns,
     series: &str,
@@ -172,7 +172,7 @@ fn processor(searches: &Runs<Trial>) -> Claim {
     let (whole, part) = (found(0), found(last));
     let lead = |(whole, part): (&Saturation, &Saturation)| match part {
         Saturation::Reached(part) => Some(whole.at_least() - part),
-        // Of two limits that are not reached, it is unknown which is higher.
+        // If the part's limit was not reached, the difference is unknown.
         Saturation::NotReached(_) => None,
     };
     let leads: Vec<_> = whole.iter().zip(&part).filter_map(lead).collect();

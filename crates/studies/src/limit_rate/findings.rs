@@ -21,9 +21,9 @@ pub(super) struct LimitRateRuns {
 /// Results of the study.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct LimitRateResult {
-    /// Loss up to which a rate counts as one without.
+    /// Max loss at which a rate counts as lossless.
     pub(super) tolerated_percent: f64,
-    /// The highest rates of all: with each part of the core, and each number of tasks.
+    /// The saturation point for each part of the core and each number of tasks.
     pub(super) saturation: Vec<SaturationPoint>,
     /// The model, for each part of the core.
     pub(super) models: Vec<ModelOfPart>,
@@ -37,9 +37,9 @@ pub(super) struct SaturationPoint {
     pub(super) part: String,
     pub(super) part_in_words: String,
     pub(super) tasks: String,
-    /// Of all searches that found the point, or if none did, the most that the sender could do.
+    /// Mean of all searches that found the point; if none did, the max rate of the sender.
     pub(super) rate: Option<Estimate>,
-    /// Searches that found it, and those that the sender was too slow for.
+    /// Searches that found it, and searches for which the sender was too slow.
     pub(super) reached: u64,
     pub(super) not_reached: u64,
 }
@@ -81,12 +81,12 @@ pub(super) struct CellResult {
     pub(super) kernel_dropped: u64,
     pub(super) captured: u64,
     pub(super) unaccounted: i64,
-    /// Trials in which the sender itself was slower than asked for.
+    /// Trials in which the sender was slower than the requested rate.
     pub(super) short_of_the_rate: u64,
 }
 
 impl LimitRateResult {
-    /// Computes what the trials tell.
+    /// Computes the results of the trials.
     pub(super) fn of(measured: &LimitRateRuns) -> Self {
         let LimitRateRuns { size, series, searches } = measured;
         let parts = size.parts();
@@ -113,7 +113,7 @@ impl LimitRateRuns {
         self.series.iter().find(|(sweep, _)| sweep.name == name)
     }
 
-    /// Whether all series and searches were done.
+    /// Whether a series or the searches were interrupted.
     pub(super) fn interrupted(&self) -> bool {
         self.searches.interrupted || self.series.iter().any(|(_, runs)| runs.interrupted)
     }

@@ -1,7 +1,7 @@
-//! The limit rate of a probe: section 2 of 6QM's final system test report (Figures 2-3 to 2-39), reproduced for this machine's capture.
+//! The limit rate of a probe: section 2 of 6QM's final system test report (Figures 2-3 to 2-39), on this machine.
 //!
-//! Frames are sent at a rate for some time, and what the probe had of them is compared with what was sent:
-//! series over rate, memory, filter, tasks, frame size, gap and duration, and searches for the highest
+//! Frames are sent at a rate for some time, and the frames that the probe captured are compared with the frames
+//! sent: series over rate, memory, filter, tasks, frame size, gap and duration, and searches for the highest
 //! rate without loss. Departures from the report: `deviations.md`.
 
 mod claims;

@@ -19,7 +19,7 @@ pub(super) enum Area {
     Big,
 }
 
-/// The area that a trial with so much loss lies in.
+/// The area of a trial with this loss.
 pub(super) fn area(loss_percent: f64) -> Area {
     if loss_percent <= TOLERATED_PERCENT {
         Area::NoLoss
@@ -45,13 +45,13 @@ pub(super) struct Model {
     pub(super) lowest_with_loss: Option<f64>,
     /// Lowest rate with big loss.
     pub(super) lowest_with_big_loss: Option<f64>,
-    /// Where the line meets all that the probe can have of the core.
+    /// Rate at which the line reaches the probe's full share of the core.
     pub(super) line_is_full_at: f64,
 }
 
 impl Model {
-    /// Fits the line to the trials without loss (least squares); none of fewer than three rates, through
-    /// which any line fits. `parts` is what the core is divided by.
+    /// Fits the line to the trials without loss (least squares); none for fewer than three such trials. The probe
+    /// has the fraction 1/`parts` of its core.
     pub(super) fn fit(trials: &[Trial], parts: u8) -> Option<Self> {
         let in_area = |is: fn(Area) -> bool| {
             let these = trials.iter().filter(move |trial| is(area(trial.loss_percent())));
@@ -88,7 +88,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// None through fewer than three points, points above each other, or points that are all as high.
+    /// None for fewer than three points, equal abscissas, or equal ordinates.
     pub(super) fn through(points: &[(f64, f64)]) -> Option<Self> {
         if points.len() < 3 {
             return None;

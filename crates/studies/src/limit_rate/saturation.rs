@@ -1,4 +1,4 @@
-//! The saturation point: the highest rate at which the probe has all frames, found by bisection (the
+//! The saturation point: the highest rate at which the probe captures all frames, found by bisection (the
 //! throughput of RFC 2544, section 26.1, with the report's tolerance).
 
 use std::time::Duration;
@@ -13,13 +13,13 @@ use super::trials::{Probe, Trial};
 use crate::experiment::{Cell, Design, Factor, Study};
 use wirestamp_report::format::real;
 
-/// A search ends when the highest rate that passed and the lowest that failed are as near as this
+/// A search ends when the highest rate that passed and the lowest rate that failed differ by at most this
 /// share of the latter.
 const RESOLUTION: f64 = 1.0 / 32.0;
-/// Trials that a search takes: that at full speed, and a halving for each bit of the resolution and of the part.
+/// Trials of a search: one at full speed, and one bisection for each bit of the resolution and of the part.
 const TRIALS: u32 = 10;
 
-/// Below this part of what the sender can do a search is not finer any more.
+/// Below this share of the sender's max rate, the resolution of a search becomes no finer.
 const FINEST: f64 = 1.0 / 8.0;
 
 /// Result of a search, in frames per second.
@@ -27,7 +27,7 @@ const FINEST: f64 = 1.0 / 8.0;
 pub(super) enum Saturation {
     /// The highest rate that passed. 0 if none did.
     Reached(f64),
-    /// All that the sender can do passed: the saturation point is not below this.
+    /// The sender's max rate passed: the saturation point is at least this rate.
     NotReached(f64),
 }
 
@@ -41,7 +41,7 @@ impl Saturation {
 }
 
 /// Searches, and returns every trial: the first at full speed, then between the highest rate that passed
-/// and the lowest that failed, until they are as near as `resolution`, a share of the latter.
+/// and the lowest that failed, until they differ by at most `resolution`, a share of the latter.
 ///
 /// # Errors
 /// That of a trial.

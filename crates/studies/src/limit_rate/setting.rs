@@ -11,14 +11,14 @@ use super::paper::{FILTERS, Filter, SOURCE_PORT};
 use crate::tester::{CAPTURE_CORE, Ends, INTERFACE, Load};
 use wirestamp_report::format::{count, real};
 
-/// Bits a second of the wire that gaps are on: ten times the paper's, because a trial has to come near
-/// the limit of a machine of today.
+/// Rate in bit/s of the wire for which gaps are computed: ten times the paper's, because a trial has to reach
+/// almost the limit of a modern machine.
 const WIRE: u64 = 1_000_000_000;
 
 /// All that a trial is made with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Setting {
-    /// Frames a second; none for as many as there can be.
+    /// Frames a second; none for full speed.
     pub(super) rate: Option<u64>,
     /// Bytes of a frame, check sequence included.
     pub(super) frame_bytes: u16,
@@ -48,7 +48,7 @@ pub(super) enum Level {
 }
 
 impl Level {
-    /// As files have it.
+    /// Name of the level in files.
     pub(super) fn name(self) -> String {
         match self {
             Self::Rate(Some(rate)) => format!("{rate}pps"),
@@ -64,7 +64,7 @@ impl Level {
         }
     }
 
-    /// As tables and figures have it.
+    /// Name of the level in tables and figures.
     pub(super) fn words(self) -> String {
         match self {
             Self::Rate(Some(rate)) => format!("{}/s", count(rate)),
@@ -82,7 +82,7 @@ impl Level {
         }
     }
 
-    /// The level as a number, for the abscissa of a figure. That of a rate is what came of it.
+    /// The level as a number, for the x axis of a figure; a rate without a limit is infinite.
     pub(super) fn number(self) -> f64 {
         match self {
             Self::Rate(rate) => rate.map_or(f64::INFINITY, real),

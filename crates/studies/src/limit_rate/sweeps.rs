@@ -26,7 +26,7 @@ pub(super) struct LimitRateScale {
 }
 
 impl LimitRateScale {
-    /// How long a trial lasts. RFC 2544, section 24, wants 60 s, which only the series of durations has.
+    /// Duration of a trial. RFC 2544, section 24, specifies 60 s, which only the series of durations has.
     fn lasts(self) -> Duration {
         Duration::from_millis(if self.quick { 100 } else { 2000 })
     }
@@ -59,7 +59,7 @@ impl LimitRateScale {
         all.iter().copied().map(level).collect()
     }
 
-    /// Rates in thousands of frames a second, and at last as many as there can be.
+    /// Rates in thousands of frames a second, and full speed as the last.
     fn rates(self, quick: &[u64], full: &[u64]) -> Vec<Level> {
         let mut rates = self.pick(quick, full, |thousand| Level::Rate(Some(thousand * 1000)));
         rates.push(Level::Rate(None));
@@ -69,7 +69,7 @@ impl LimitRateScale {
     /// All series, in the report's order.
     pub(super) fn sweeps(self) -> Vec<Sweep> {
         let (base, repetitions) = (self.base(), self.repetitions());
-        // Memory and filters tell only where there is loss: on a part of a core.
+        // Memory and filters only have an effect if packets are lost: on a part of a core.
         let pressed = Setting { parts: 16, memory_kib: 2 << 10, ..base };
         let sweep = |name, factors, lines, points, base| Sweep {
             name,
@@ -121,7 +121,7 @@ impl LimitRateScale {
                 base,
             ),
             Sweep {
-                // A whole series of ten minutes has to be made once.
+                // Only once, because the series takes more than ten minutes.
                 repetitions: 1,
                 ..sweep(
                     "duration",

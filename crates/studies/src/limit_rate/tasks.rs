@@ -10,7 +10,7 @@ use wirestamp_traffic::Payload;
 
 use wirestamp_session::PointState;
 
-/// Packets for which a clock's timeline is good: some milliseconds of a high rate.
+/// Number of packets after which the clock's timeline is updated: some milliseconds at a high rate.
 const REFRESH: u64 = 4096;
 
 /// The report's tasks (section 2.5): volume alone, or with three more.
@@ -29,14 +29,14 @@ struct Volume {
 /// Tasks 2 to 4.
 struct More<'a> {
     clock: &'a ClockService,
-    /// Of the clock that senders read; fetched anew after [`REFRESH`] packets.
+    /// Timeline of the clock that senders read; updated after [`REFRESH`] packets.
     sent_by: Arc<Timeline>,
-    /// Passive one-way delay: who a packet is, as a correlator wants it.
+    /// Passive one-way delay: the identity of each packet, as a correlator needs it.
     passive: PointState,
     identified: u64,
     /// Active one-way delay: the sender's time in the packet against its stamp.
     active: Distribution,
-    /// "Traffic measurement": the rhythm of the packets.
+    /// "Traffic measurement": the times between packets.
     traffic: InterArrival,
 }
 
@@ -54,7 +54,7 @@ impl<'a> Tasks<'a> {
         Self { volume: Volume::default(), more }
     }
 
-    /// Packets that every task has taken. All tasks but the first know their packets by what is in them.
+    /// Packets that every task has measured. All tasks except the first identify packets by their content.
     pub(super) fn measured(&self) -> u64 {
         let more = self.more.as_ref();
         more.map_or(self.volume.packets, |more| more.identified.min(more.active.count()))

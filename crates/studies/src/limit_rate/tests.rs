@@ -7,11 +7,11 @@ use crate::account;
 use crate::experiment::{Design, RunId, Runs, Verdict};
 use wirestamp_report::format::real;
 
-/// Result of a setting with a sender of at most a million frames a second, and a probe: frames a second
-/// that the probe has, and its CPU load in percent.
+/// Result of a setting with a sender of at most a million frames a second: frames a second that the probe
+/// captures, and its CPU load in percent.
 type Of = fn(Setting, u32) -> (u64, u64);
 
-/// A probe that has 300,000 frames a second on a whole core, in proportion on a part, and is full then.
+/// A probe that captures up to 300,000 frames a second on a whole core, and in proportion on a part.
 fn as_in_the_report(setting: Setting, repetition: u32) -> (u64, u64) {
     let limit = 300_000 / u64::from(setting.parts);
     let rate = setting.rate.unwrap_or(1_000_000);
@@ -78,7 +78,7 @@ fn a_probe_as_in_the_report_confirms_it_but_for_what_one_run_cannot_tell() {
 
 #[test]
 fn a_probe_that_is_the_contrary_contradicts_the_report() {
-    // More memory and a filter lose more; fewer tasks, longer frames and longer gaps take more.
+    // More memory and a filter increase the loss; fewer tasks, longer frames and longer gaps increase the load.
     let contrary: Of = |setting, repetition| {
         let hindered = setting.memory_kib > 4096 && setting.parts > 1 || setting.filter as u8 > 1;
         let limit = if hindered { 50_000 } else { 150_000 };
@@ -100,7 +100,7 @@ fn the_senders_limit_is_no_saturation_point() {
     assert!(found.saturation.iter().all(|it| it.reached == 0 && it.not_reached == 2));
     let account = account(&measured).unwrap();
     assert!(account.table("Saturation point").rows[0][1].starts_with("at least "));
-    // Nor does a probe that loses nothing tell what would have changed its losses.
+    // A probe without loss does not show the effect of memory and filters on loss.
     assert_eq!(verdicts(all)[..4], [Verdict::Open, Verdict::Open, Verdict::Open, Verdict::Open]);
     let slow =
         Trial { sent: 90, asked: Some(100), elapsed_ns: 1_000_000_000, ..trial_of_nothing() };

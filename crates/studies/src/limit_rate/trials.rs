@@ -1,4 +1,4 @@
-//! The trials of a series: frames at a rate for some time, and how much of them the probe had.
+//! The trials of a series: frames at a rate for some time, and how many of them the probe captured.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ use wirestamp_report::format::{approximate, real};
 /// Duration of a trial without sending: half of the wait for more packets.
 const AROUND: Duration = Duration::from_millis(150);
 
-/// The sender keeps a rate that it misses by less than this share of it.
+/// Min ratio of the sent rate to the requested rate for a valid trial.
 const MIN_RATE_RATIO: f64 = 0.95;
 
 /// Raw result of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Trial {
-    /// Frames a second that were asked for; none for as many as there can be.
+    /// Requested rate in frames a second; none for full speed.
     pub(super) asked: Option<u64>,
     /// Frames that were sent, and how long that took.
     pub(super) sent: u64,
@@ -44,18 +44,18 @@ impl Trial {
         real(self.sent) * 1e9 / approximate(self.elapsed_ns.max(1))
     }
 
-    /// The share that the probe did not have, in percent.
+    /// The share of frames that the probe did not capture, in percent.
     pub(super) fn loss_percent(&self) -> f64 {
         100.0 * real(self.sent.saturating_sub(self.captured)) / real(self.sent.max(1))
     }
 
-    /// The probe's CPU time by the packets that it had, in nanoseconds; not a number without any.
+    /// The probe's CPU time per captured packet, in nanoseconds; NaN without packets.
     pub(super) fn cpu_ns_a_packet(&self) -> f64 {
         if self.captured == 0 { f64::NAN } else { real(self.cpu_ns) / real(self.captured) }
     }
 
-    /// The probe's CPU time by the time of the trial, in percent of a core. Above 100 if the probe still works
-    /// after the last frame.
+    /// The probe's CPU time divided by the duration of sending, in percent of a core. Above 100 if the probe is
+    /// still busy after the last frame.
     pub(super) fn load_percent(&self) -> f64 {
         100.0 * real(self.cpu_ns) / approximate(self.elapsed_ns.max(1))
     }
@@ -73,7 +73,7 @@ impl Trial {
     }
 }
 
-/// A probe, and a sender to try it with.
+/// A probe, and a sender to test it.
 pub(super) struct Probe {
     bed: Bed,
     clock: ClockService,

@@ -1,5 +1,4 @@
-//! The ways to capture a round, each to a file, with the memory that the paper's kernel would have
-//! given.
+//! The ways to capture a round, each to a file, with the buffer size that the paper's kernel would have used.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -17,18 +16,17 @@ use crate::tester::{
     Bed, CAPTURE_CORE, INTERFACE, Load, SENDING_CORE, Tool, Trial, capture_during, packets_in,
 };
 
-/// Memory between the kernel and the capture: what libpcap asks for by default (`-B` of tcpdump(1) and
-/// dumpcap(1)), then as now.
+/// Buffer between the kernel and the capture: libpcap's default (`-B` of tcpdump(1) and dumpcap(1)), unchanged
+/// since the paper.
 pub(super) const BUFFER_MIB: u16 = 2;
 
-/// How long the kernel may keep packets of a block that does not fill from dumpcap: its
-/// `CAP_READ_TIMEOUT`.
+/// Max time for which the kernel holds back a block that is not full: dumpcap's `CAP_READ_TIMEOUT`.
 const RETIRES_WITHIN: Duration = Duration::from_millis(250);
 
 /// Captures rounds.
 pub(super) struct Capturing {
     has_dumpcap: bool,
-    /// Where the files are; goes with everything in it.
+    /// Folder of the files; removed on drop.
     folder: TempDir,
 }
 
@@ -108,12 +106,12 @@ impl Capturing {
         stop: &Stop,
     ) -> anyhow::Result<Round> {
         let file = self.folder.path().join("dumpcap.pcapng");
-        // taskset(1) becomes dumpcap, on the core that ours is on.
+        // taskset(1) executes dumpcap, on the same core as our captures.
         let mut command = bed.receiver().command("taskset");
         let core = CAPTURE_CORE.to_string();
         let buffer = BUFFER_MIB.to_string();
         command.args(["-c", &core, "dumpcap", "-q", "-i", INTERFACE, "-B", &buffer, "-w"]);
-        // Ctrl-C in a terminal is meant for us: a round is ended as all others are.
+        // Ctrl-C in a terminal must not reach dumpcap: this process ends the round.
         command.process_group(0);
         let tool = Tool::start("dumpcap", command.arg(&file), "File:", RETIRES_WITHIN)?;
         let sent = load.send(bed, clock, stop.flag())?;

@@ -7,7 +7,7 @@ use super::rounds::{CORES, Condition, LossStudyScale};
 use crate::experiment::{Claim, Estimate, Runs, mean};
 use wirestamp_report::format::real;
 
-/// Two ways to capture, of which the first is said to lose less.
+/// Claims, each with two ways to capture, the first of which loses less according to the paper.
 const MEASURES: [(&str, Method, Method); 2] = [
     (
         "fewer packets are lost with raw stamps that are converted on another core than with generic \
@@ -23,7 +23,7 @@ const MEASURES: [(&str, Method, Method); 2] = [
     ),
 ];
 
-/// The paper's claims, held against whole repetitions.
+/// The paper's claims with verdicts from complete repetitions.
 pub(super) fn claims(runs: &Runs<Round>, size: LossStudyScale) -> Vec<Claim> {
     let losses = Losses { runs, size, cells: runs.responses(loss_percent) };
     let claim = |(claim, ours, other): (&str, _, _)| losses.claim(claim, ours, other);
@@ -38,8 +38,8 @@ struct Losses<'a> {
 }
 
 impl Losses<'_> {
-    /// Holds both against each other on an idle and on a busy core, all sizes and gaps together. Where
-    /// neither loses a packet nothing speaks for either.
+    /// Compares the mean loss of both over all sizes and gaps, on an idle and on a busy core. A core on which
+    /// neither loses a packet has no influence on the verdict.
     fn claim(&self, claim: &str, ours: Method, other: Method) -> Claim {
         let (mut leads, mut words) = (Vec::new(), Vec::new());
         for (busy, core) in [false, true].into_iter().zip(CORES) {

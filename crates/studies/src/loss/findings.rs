@@ -31,7 +31,7 @@ pub(super) struct CellFindings {
     pub(super) loss_percent: Option<Estimate>,
     pub(super) sent: u64,
     pub(super) interface_dropped: u64,
-    /// None where the capture does not tell.
+    /// None if the capture does not report it.
     pub(super) kernel_dropped: Option<u64>,
     pub(super) captured: u64,
     /// Packets unaccounted for; `None` where the capture does not report drops.

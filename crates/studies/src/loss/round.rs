@@ -11,8 +11,8 @@ pub(super) struct Round {
     pub(super) elapsed_ns: i64,
     /// Dropped by the receiving interface, before any capture.
     pub(super) interface_dropped: u64,
-    /// Dropped by the kernel because the capture's memory was full, and left there at the end; none
-    /// where the capture does not tell.
+    /// Dropped by the kernel because the capture's buffer was full, or still there at the end; none if the
+    /// capture does not report it.
     pub(super) kernel_dropped: Option<u64>,
     /// Captured: in the file.
     pub(super) captured: u64,
@@ -29,8 +29,8 @@ impl Round {
         real(self.sent) * 1e9 / approximate(self.elapsed_ns.max(1))
     }
 
-    /// Packets that neither the interface nor the capture accounts for; none where the capture does not
-    /// tell what it dropped.
+    /// Packets that neither the interface nor the capture accounts for; none if the capture does not report
+    /// drops.
     pub(super) fn unaccounted(&self) -> Option<i64> {
         let accounted = self.interface_dropped + self.kernel_dropped? + self.captured;
         i64::try_from(i128::from(self.sent) - i128::from(accounted)).ok()

@@ -14,8 +14,8 @@ use super::round::Round;
 use crate::experiment::{Cell, Design, Factor, Study};
 use crate::tester::{Bed, CAPTURE_CORE, Ends, Load, Spinner};
 
-/// Frames leave back to back as many as come in this time: each call that sends takes tens of
-/// microseconds, so single frames could not be closer than that.
+/// Frames due within this time are sent back to back: each send call takes tens of microseconds, which is the
+/// min gap of single frames.
 const BURST_NS: u64 = 64_000;
 /// Max frames back to back: the kernel's batch size (NAPI budget).
 const MAX_BURST_FRAMES: u64 = 64;
@@ -32,13 +32,13 @@ pub(super) struct LossStudyScale {
 }
 
 impl LossStudyScale {
-    /// As much as 30 minutes have room for; the paper does not say what it took.
+    /// As many rounds as fit in 30 minutes; the paper does not state its number.
     pub(super) const FULL: Self = Self {
         repetitions: 10,
         frame_bytes: &[64, 128, 256, 512, 1024, 1518],
         gaps_ns: &[0, 1_000, 2_000, 4_000, 8_000],
     };
-    /// As much as 35 seconds have room for.
+    /// As many rounds as fit in 35 seconds.
     pub(super) const QUICK: Self =
         Self { repetitions: 3, frame_bytes: &[64, 1518], gaps_ns: &[0, 4_000] };
 }
@@ -60,7 +60,7 @@ pub(super) struct Condition {
 }
 
 impl LossStudyScale {
-    /// Name of a cell.
+    /// Conditions of a cell.
     pub(super) fn condition(self, cell: &Cell) -> Condition {
         let level = |factor: usize| cell.0.get(factor).copied().unwrap_or(0);
         Condition {

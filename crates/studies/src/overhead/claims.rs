@@ -11,7 +11,7 @@ use wirestamp_report::format::duration;
 struct Measure {
     claim: &'static str,
     of: fn(&[f64]) -> Option<f64>,
-    /// By how much raw stamps are ahead, from the figures of ktime and of raw.
+    /// The lead of raw stamps, from the values of ktime and of raw.
     lead: fn(f64, f64) -> f64,
     /// How it is written.
     text: fn(f64) -> String,
@@ -30,9 +30,9 @@ const MEASURES: [Measure; 3] = [
     Measure {
         claim: "the overhead of a raw stamp deviates less",
         of: deviation,
-        // Logarithms of deviations are spread alike whatever their size (Bartlett and Kendall, "The
-        // statistical analysis of variance-heterogeneity", 1946); one interrupt in a run would hide
-        // everything else in their differences.
+        // The variance of logarithms of deviations does not depend on their size (Bartlett and Kendall, "The
+        // statistical analysis of variance-heterogeneity", 1946). In differences of deviations, one interrupt
+        // would hide everything else.
         lead: |ktime, raw| (ktime / raw).ln(),
         text: duration,
         published: Some(|method, pattern| Some(published(method, pattern)?.variance)),
@@ -50,7 +50,7 @@ fn published(method: Method, pattern: Traffic) -> Option<Published> {
     PUBLISHED.into_iter().find(|row| row.method == method && row.pattern == pattern)
 }
 
-/// The paper's claims, held against whole repetitions.
+/// The paper's claims with verdicts from complete repetitions.
 pub(super) fn claims(runs: &Runs<Stamped>) -> Vec<Claim> {
     MEASURES.iter().map(|measure| measure.claim(runs)).collect()
 }
@@ -69,7 +69,7 @@ impl Measure {
         Claim::of(self.claim, lead.into(), &compared.join(", "))
     }
 
-    /// The figures of raw and of ktime with a pattern, and the paper's; none if there are none here.
+    /// Text with the values of raw and ktime for a pattern, and the paper's; none without values.
     fn compared(&self, pattern: Traffic, (ktime, raw): &(Vec<f64>, Vec<f64>)) -> Option<String> {
         let text = |values: &[f64]| {
             let finite: Vec<_> = values.iter().copied().filter(|v| v.is_finite()).collect();
@@ -86,7 +86,7 @@ impl Measure {
         Some(compared)
     }
 
-    /// By how much raw is ahead within a repetition. Runs without the figure are left out.
+    /// The lead of raw within a repetition. Runs without a value are left out.
     fn lead(&self, ktime: &[f64], raw: &[f64]) -> Option<Estimate> {
         let lead = |(ktime, raw): (&f64, &f64)| (self.lead)(*ktime, *raw);
         let leads: Vec<_> = ktime.iter().zip(raw).map(lead).filter(|l| l.is_finite()).collect();

@@ -16,7 +16,7 @@ pub(super) const LAGS: usize = 20;
 /// Numeric results of the study.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct OverheadResult {
-    /// The smallest usual step of the counter in nanoseconds, which overheads are known to.
+    /// The smallest usual step of the counter in nanoseconds: the resolution of overheads.
     pub(super) step_ns: f64,
     /// Each method with each pattern, in user space.
     pub(super) cells: Vec<CellFindings>,
@@ -26,7 +26,7 @@ pub(super) struct OverheadResult {
     pub(super) effects_on_deviation: Vec<Effect>,
     /// Cost of a stamp in the softIRQ.
     pub(super) softirq: Vec<Added>,
-    /// Why nothing was measured there; none if it was.
+    /// Reason if nothing was measured there.
     pub(super) softirq_reason: Option<String>,
     /// The paper's numbers.
     pub(super) published: [Published; 4],

@@ -2,9 +2,9 @@
 //! Figures 2 and 4), reproduced on this machine.
 //!
 //! A checkpoint is taken before the stamp and another after it, for each packet of the paper's two
-//! patterns; what lies between them, less what a checkpoint costs, is the overhead of the stamp. In
-//! the softIRQ, where no program can look at the counter on all machines, the kernel itself says what
-//! a program takes with the stamp and without. Departures from the paper: `deviations.md`.
+//! patterns. The overhead of the stamp is the time between them, minus the cost of a checkpoint. In the
+//! softIRQ, programs cannot read the counter on every machine. There, the kernel reports the run time of
+//! a program with the stamp and without. Departures from the paper: `deviations.md`.
 
 mod claims;
 mod figures;

@@ -31,9 +31,9 @@ pub(crate) struct OverheadScale {
 }
 
 impl OverheadScale {
-    /// As many packets as 20 minutes have room for; the paper does not say how many it took.
+    /// As many packets as fit in 20 minutes; the paper does not state its number.
     pub(crate) const FULL: Self = Self { repetitions: 10, packets: [1_500, 20_000] };
-    /// As many as 35 seconds have room for.
+    /// As many packets as fit in 35 seconds.
     pub(crate) const QUICK: Self = Self { repetitions: 5, packets: [100, 1_000] };
 
     /// Packets of a run of this pattern.
@@ -51,7 +51,7 @@ impl OverheadScale {
 pub(crate) struct Stamped {
     /// Its number in the stream, from 0.
     pub(crate) packet: u64,
-    /// When its sender sent it, in nanoseconds since it sent the first that arrived.
+    /// Send time, in nanoseconds since the send time of the first packet that arrived.
     pub(crate) sent_ns: f64,
     /// When the checkpoint before the stamp was taken, in nanoseconds since the first packet's.
     pub(crate) at_ns: f64,
@@ -93,7 +93,7 @@ impl Packets {
         Ok(Self { name, size, clock, tick_ns, step_ns })
     }
 
-    /// Name of a cell.
+    /// Method and traffic of a cell.
     pub(crate) fn of(cell: &Cell) -> (Method, Traffic) {
         let level = |factor: usize| cell.0.get(factor).copied().unwrap_or(0);
         (Method::ALL[level(0) % 2], Traffic::ALL[level(1) % 2])
@@ -201,8 +201,8 @@ struct Reading {
     after: u64,
 }
 
-/// Receives packets and stamps each as soon as it is there, on a core of its own where there is one:
-/// all of them, or until no more come.
+/// Receives packets and stamps each at once, on a core of its own if one is available, until all have arrived
+/// or no more arrive.
 fn receive(
     socket: &UdpSocket,
     packets: u32,
@@ -226,7 +226,7 @@ fn nanos(time: SystemTime) -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Stamps packets by `stamp`, whose values `value` makes comparable afterwards.
+/// Stamps packets with `stamp`; `value` converts the stamps to numbers afterwards.
 fn receive_with<T>(
     socket: &UdpSocket,
     packets: u32,
@@ -239,7 +239,7 @@ fn receive_with<T>(
     while readings.len() < readings.capacity() {
         match socket.recv(&mut packet) {
             Ok(bytes) => {
-                // The first after a pause is slow, and what is subtracted is the cost of a quick one.
+                // The first read after a pause is slow, but the subtracted cost is that of a fast read.
                 black_box(counter.read_ordered());
                 let before = counter.read_ordered();
                 let stamp = black_box(stamp());

@@ -75,8 +75,8 @@ pub(super) struct Published {
     pub(super) pattern: Traffic,
     /// "Overhead average \[ns\]".
     pub(super) mean_ns: f64,
-    /// "Overhead variance \[ns\]": by its unit a deviation, by its name the square of one. The paper
-    /// does not say.
+    /// "Overhead variance \[ns\]": the unit is that of a standard deviation, the name that of its square. The
+    /// paper does not explain it.
     pub(super) variance: f64,
 }
 

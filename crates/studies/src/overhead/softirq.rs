@@ -12,7 +12,7 @@ use crate::experiment::{Cell, Design, Estimate, Runs, Study};
 /// Frames of a run. The kernel gives the mean of them, in whole nanoseconds.
 const FRAMES: u32 = 200_000;
 
-/// About what all programs take for a frame.
+/// Approximate time of all programs for a frame.
 const FRAME: Duration = Duration::from_nanos(250);
 
 /// The mean cost of a program in one run.
@@ -68,7 +68,7 @@ pub(super) struct Added {
     pub(super) stamp: String,
     /// Additional time per frame, in nanoseconds.
     pub(super) added_ns: Option<Estimate>,
-    /// Why that is not known.
+    /// Reason if `added_ns` is unknown.
     pub(super) reason: Option<String>,
 }
 

@@ -20,13 +20,13 @@ use super::setting::{PASSIVE, PORTS, Setting, at_the_sink};
 use wirestamp_report::format::approximate;
 use wirestamp_session::{PairSession, PointState, Recording, TapReport};
 
-/// How long the packets under way at the end may take to leave the queue: many times what it holds.
+/// Max time for the last packets to leave the queue: many times the max queueing delay.
 const LAST_PACKETS: Duration = Duration::from_secs(5);
-/// How often the bottleneck is asked whether it has let them all out. It has no event to wait for, and
-/// asking starts a process.
+/// Interval between checks whether the bottleneck is empty. It has no event to wait for, and each check
+/// starts a process.
 const LAST_PACKETS_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The ends of the path, and how it is known that the last packet has left it.
+/// The ends of the path, and a function that waits for the last packet.
 pub(super) struct Ends<'a> {
     pub(super) source: &'a Netns,
     pub(super) sink: &'a Netns,

@@ -7,7 +7,7 @@ use super::setting::Setting;
 use crate::experiment::{Claim, Estimate, Runs, mean};
 use wirestamp_report::format::{count, duration, plural, real};
 
-/// Max error that counts as small, and as no influence. The paper calls 27 us none (section 3.6).
+/// Max error that counts as small, and max influence that counts as none. The paper calls 27 us none (section 3.6).
 const SMALL_NS: f64 = 1_000.0;
 /// Index in [`Measured::errors_ns`].
 const LEAST: usize = 0;
@@ -58,7 +58,7 @@ fn small(runs: &AllRuns, which: usize, claim: &str, paper: &str) -> Claim {
     Claim::goal(claim, lead.into(), &numbers)
 }
 
-/// A number that was counted and not estimated.
+/// An exact number as an estimate without uncertainty.
 const fn certain(mean: f64) -> Option<Estimate> {
     Some(Estimate { mean, ci95: Some(0.0) })
 }
@@ -177,7 +177,7 @@ fn durations(runs: &Runs<Measured>) -> Claim {
     unchanged(claim, &differences, "up to 38 us")
 }
 
-/// Claims that the mean of these differences is less than 1 us to either side of nothing.
+/// Claims that the absolute mean of these differences is less than 1 us.
 fn unchanged(claim: &str, differences: &[f64], paper: &str) -> Claim {
     let finite: Vec<_> = differences.iter().copied().filter(|d| d.is_finite()).collect();
     let difference = Estimate::of(&finite);

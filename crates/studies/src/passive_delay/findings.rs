@@ -23,7 +23,7 @@ pub(super) struct PassiveDelayResult {
     pub(super) unknown: Vec<String>,
 }
 
-/// A cell. Errors are whatever their sign, times are nanoseconds and means of runs.
+/// A cell. Errors are absolute values; times are means of runs in nanoseconds.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct CellFindings {
     pub(super) question: Question,
@@ -49,11 +49,11 @@ pub(super) struct CellFindings {
     pub(super) errors_ns: Vec<[f64; 3]>,
     /// Error of the min delay of a run.
     pub(super) min_error_ns: Option<Estimate>,
-    /// How far the mean is.
+    /// Error of the mean delay of a run.
     pub(super) mean_error_ns: Option<Estimate>,
     /// Error of the max.
     pub(super) max_error_ns: Option<Estimate>,
-    /// How far a packet's delay is off: the median.
+    /// Median of the absolute error of a packet's delay.
     pub(super) packet_error_ns: f64,
 }
 

@@ -32,7 +32,7 @@ pub(super) struct Measured {
     pub(super) true_mean_ns: f64,
     /// The longest.
     pub(super) true_max_ns: f64,
-    /// The same as the captures have it.
+    /// The same by the captures.
     pub(super) min_ns: f64,
     /// Their mean.
     pub(super) mean_ns: f64,

@@ -15,7 +15,7 @@ use crate::mesh::ReusedMesh;
 
 /// Overhead of a run: building the lab, draining the queue.
 const AROUND: Duration = Duration::from_millis(800);
-/// The same where a mesh is brought up, measures a first delay, and has settled the last.
+/// The same with a mesh: start, first delay, and final results.
 const AROUND_OF_MESH: Duration = Duration::from_secs(8);
 /// The shortest frame over IPv6 that has room for the numbers of a test packet, with check sequence.
 pub(super) const SHORTEST_FRAME: u16 = 98;

@@ -3,7 +3,7 @@
 //!
 //! A sender fills a bottleneck with UDP over IPv6; two captures before and behind it go to a correlator,
 //! as those of `wirestamp delay` do. Their min, mean and max delay and their loss are compared with the records of
-//! sender and receiver. [`DEVIATIONS`] lists the departures from the report.
+//! sender and receiver. `deviations.md` lists the departures from the report.
 //!
 //! | file | what it does |
 //! |---|---|
@@ -14,7 +14,7 @@
 //! | `measured.rs` | what a run brings: a row of the raw results |
 //! | `findings.rs`, `claims.rs` | what is computed of the runs |
 //! | `paper.rs` | what the report measured |
-//! | `tables.rs`, `figures.rs`, `account.rs` | how all that is shown |
+//! | `report.md` | template of the report |
 
 mod bed;
 mod claims;

@@ -69,7 +69,7 @@ fn await_first(mesh: &mut dyn Mesh, setting: &Setting, stop: &Stop) -> anyhow::R
     let tasks: &[_] = if setting.tasks > 1 { &["passive", "active"] } else { &["passive"] };
     let mut number = 0_u64;
     let first = || {
-        // One unlike all before.
+        // Each packet is unique.
         number += 1;
         socket
             .send_to(&number.to_be_bytes(), at_the_sink(PASSIVE_PORT))
@@ -101,7 +101,7 @@ fn send(
         let settled = || {
             seconds = mesh.seconds("passive", begin)?;
             let counts = Total::of(&seconds).counts;
-            // Packets that the first tap's capture lost are known by the second's.
+            // Packets lost by the capture at the first tap are counted at the second tap.
             Ok((counts.sent + counts.undetermined_received >= sent).then_some(()))
         };
         until("the outcome of every packet", stop, settled).map(drop)

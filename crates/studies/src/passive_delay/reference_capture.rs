@@ -1,12 +1,12 @@
-//! Who sees the packets at the other ends of the links that the taps are at.
+//! Reference capture of the packets at the sending ends of the links to the taps.
 //!
-//! The reading of the clock has to be the last that happens before the driver has the packet. An interrupt that
-//! comes between it and the tap's stamp is an error of the truth, and one that does not cancel out: at a full
-//! queue it falls on the packets that pass, before which the bottleneck's timer has just made room. A packet
-//! socket stamps before it copies, which leaves that interrupt half a microsecond to fall into.
+//! The clock must be read as the last step before the driver gets the packet. An interrupt between this step and
+//! the tap's stamp is an error of the truth that does not average out: at a full queue, it affects the packets that
+//! pass, because the bottleneck's timer has just made room for them. A packet socket is not suitable: it stamps
+//! before it copies, so that the interrupt can occur during half a microsecond.
 //!
-//! A tracing program at the driver itself would do for interfaces with a queue too, but not every kernel runs
-//! those for every packet (ARCHITECTURE.md, "Where this differs from the design").
+//! A tracing program at the driver would also support interfaces with a queue, but not every kernel runs such
+//! programs for every packet (docs/adr/0003-layers-follow-the-sk-buff.md).
 
 use anyhow::Context;
 use wirestamp_capture::Stop;
@@ -84,7 +84,7 @@ impl ReferenceCapture {
 
 fn note(packet: &Journey, departures: &mut Departures) {
     let number = number_of(&packet.head).and_then(|number| usize::try_from(number).ok());
-    // Numbers go up by one; those of a stranger must not take memory.
+    // Numbers increase by one; a number from another program must not allocate memory.
     if let Some(number) = number.filter(|number| *number < MAX_PACKETS) {
         if departures.len() <= number {
             departures.resize(number + 1, None);

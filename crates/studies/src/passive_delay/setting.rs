@@ -6,9 +6,9 @@ use wirestamp_clock::Span;
 use wirestamp_lab::{Impairments, SINK_V6};
 use wirestamp_traffic::{Pattern, PatternError, Stream, StreamPlan};
 
-/// Preamble and least gap, which a frame takes of an Ethernet link beside its own bytes (IEEE 802.3).
+/// Bytes of preamble and min gap, which a frame occupies on an Ethernet link in addition to its own (IEEE 802.3).
 const BETWEEN_FRAMES: u64 = 20;
-/// The check sequence, which the paper counts and no interface shows.
+/// The check sequence, which the paper includes in frame sizes and interfaces do not show.
 const CHECK_SEQUENCE: u16 = 4;
 /// The paper's links.
 const LINK_BITS_PER_S: u64 = 100_000_000;
@@ -30,7 +30,7 @@ pub(super) const PASSIVE: u16 = 1;
 const WARMUP_FRAMES: u64 = 50;
 /// Time between them; long enough to leave the queue empty.
 const WARMUP_INTERVAL: Span = Span::from_millis(2);
-/// When the test begins: so soon after the last of them that the bucket has just enough for one more.
+/// Start of the test, just after the last warm-up frame: the token bucket then has tokens for one frame only.
 const START: Span = Span::from_micros(98_500);
 
 /// The frames of the active flow, without check sequence: 300 bytes of payload behind Ethernet, IPv6
@@ -66,8 +66,8 @@ pub(crate) struct Bottleneck {
 }
 
 impl Bottleneck {
-    /// That of section 3.3: 1,528 packets of 84 bytes a second came out of it (Figure 3-14, first and
-    /// third test), of which 327.08 ms held 500.
+    /// The bottleneck of section 3.3: it sent 1,528 packets of 84 bytes a second (Figure 3-14, first and third
+    /// test), that is 500 packets in 327.08 ms.
     pub(super) const fn of_precision(frame: u16) -> Self {
         Self { bits_per_s: 1_528 * on_the_link(frame) * 8, frames: 500 }
     }
@@ -78,8 +78,8 @@ impl Bottleneck {
         Self { bits_per_s: 10_000_000, frames: if frame <= 900 { 519 } else { 263 } }
     }
 
-    /// The lab's path with it, for frames of this length. Its bucket counts the bytes that interfaces show,
-    /// so that its rate is that part of the link's.
+    /// The lab's path with it, for frames of this length. The token bucket counts only the bytes that interfaces
+    /// show, so its rate is that share of the link's rate.
     pub(crate) fn impairments(self, frame: u16) -> Impairments {
         let shown = frame.saturating_sub(CHECK_SEQUENCE);
         let rate = self.bits_per_s * u64::from(shown) / on_the_link(frame);

@@ -9,7 +9,7 @@ use crate::experiment::factor;
 
 type Filtered = Result<Value, Error>;
 
-/// Makes the filters known.
+/// Registers the filters.
 pub(super) fn add(environment: &mut Environment<'_>) {
     // Nanoseconds, or units of this number of them, with the unit of their size.
     environment.add_filter("duration", |value: &Value, nanos: Option<f64>| {
@@ -53,8 +53,8 @@ pub(super) fn add(environment: &mut Environment<'_>) {
     environment.add_filter("largest_effects", largest_effects);
 }
 
-/// Points of a line for the function `plot`: two members of each row, by their names. Rows without the second have none.
-/// Unless they are 1, units are multiplied with.
+/// Points of a line for the function `plot`: two members of each row, by their names. Rows without a value have no
+/// point. Values are multiplied by their units.
 fn points(
     rows: Vec<Value>,
     x: &Value,
@@ -75,8 +75,8 @@ fn points(
     Ok(points)
 }
 
-/// Points of a line for the function `plot`: the finite values, over their number from 1 on. They are multiplied with a
-/// unit if there is one.
+/// Points of a line for the function `plot`: the finite values, numbered from 1. They are multiplied by the unit, if
+/// given.
 fn numbered(values: Vec<Option<f64>>, unit: Option<f64>) -> Vec<Value> {
     let numbers = (1..).map(f64::from as fn(u32) -> f64);
     let point = |(at, value): (f64, Option<f64>)| {
@@ -86,7 +86,7 @@ fn numbered(values: Vec<Option<f64>>, unit: Option<f64>) -> Vec<Value> {
     numbers.zip(values).filter_map(point).collect()
 }
 
-/// The effects that differ significantly from none, largest first.
+/// The effects that differ significantly from zero, largest first.
 fn largest_effects(effects: Vec<Value>) -> Result<Vec<Value>, Error> {
     let mut significant = Vec::new();
     for effect in effects {

@@ -12,14 +12,14 @@ use wirestamp_traffic::Payload;
 
 use super::source::Source;
 
-/// Bytes that are kept of a packet: its headers and what the sender wrote into it.
+/// Captured bytes of a packet: its headers and the sender's data.
 const SNAPLEN: u32 = 128;
 
 /// The stamps of one capture.
 pub(crate) struct Captures {
     /// The packets in the order that they were captured: number, and stamp.
     pub(crate) stamps: Vec<(u64, Time<Utc>)>,
-    /// Where they went.
+    /// The packet ledger of the capture.
     pub(crate) ledger: Ledger,
 }
 
@@ -40,7 +40,7 @@ pub(super) fn config(source: Source, cores: Cores) -> Config {
 }
 
 impl Captures {
-    /// Runs a capture to its end, and counts the packets that have come meanwhile.
+    /// Runs a capture to its end, and updates `count` with each packet.
     pub(super) fn take(
         capture: Capture,
         clock: &ClockService,

@@ -10,15 +10,15 @@ use wirestamp_traffic::{
     PacingClock, Pattern, SendMethod, SendOptions, Sender, ServiceClock, Stream, StreamPlan,
 };
 
-/// A packet whose call took longer than this was sent by an interrupted thread, at an unknown time. A call takes a few microseconds, and some tens where it wakes sleeping captures.
+/// Max duration of a send call, usually microseconds. A longer call was interrupted: its send time is unknown.
 const HELD: Span = Span::from_micros(250);
 
-/// Where packets say that they go.
+/// UDP destination port of the packets.
 const PORT: u16 = 5004;
 
 /// When each packet was sent, by its number.
 pub(crate) struct Departures {
-    /// With whether the sender was not interrupted meanwhile.
+    /// Send times, each with whether it is valid: the sender was not interrupted.
     times: Vec<(Time<Utc>, bool)>,
 }
 
@@ -62,7 +62,7 @@ impl Departures {
         self.times.len()
     }
 
-    /// When the first was sent, or a little later.
+    /// Send time of the first packet, or a little later.
     pub(crate) fn origin(&self) -> Option<Time<Utc>> {
         self.times.first().map(|(time, _)| *time)
     }

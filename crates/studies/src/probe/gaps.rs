@@ -29,8 +29,8 @@ impl Gap {
     }
 }
 
-/// The gaps between packets that came one after the other. What lies between others, because one was
-/// lost, is not a gap of the flow.
+/// The gaps between packets with consecutive numbers. The time across a lost packet is not a gap of the
+/// flow.
 pub(crate) fn gaps(passages: impl Iterator<Item = Passage>) -> Vec<Gap> {
     let mut before: Option<Passage> = None;
     let between = |now: Passage| {

@@ -1,5 +1,5 @@
-//! A probe at the end of a cable: a sender that keeps a record of its own, and captures that stamp
-//! the same packets.
+//! A probe at the end of a cable: a sender that records its send times, and captures that stamp the same
+//! packets.
 //!
 //! The sender has a core to itself, on which a veth's softIRQ runs too; the captures have the others.
 
@@ -24,17 +24,17 @@ pub(crate) use departures::Departures;
 pub(crate) use gaps::{Gap, Passage, gaps};
 pub(crate) use source::Source;
 
-/// A capture that brings no packet for so long has brought all that it will: a block of the ring that
-/// does not fill is handed over after some 10 ms.
+/// Time without packets after which a capture has no more packets: the kernel passes on a ring block that is
+/// not full after some 10 ms.
 const SILENCE: Duration = Duration::from_millis(150);
-/// How often it is looked whether the last packets have come.
+/// Interval of checks for the last packets.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// The cable, and why sources were refused on it.
 pub(crate) struct Probe {
     clock: ClockService,
     wire: Wire,
-    /// Why a source stamps nothing here.
+    /// Sources that are not available here, with reasons.
     refused: BTreeMap<String, String>,
 }
 
@@ -47,10 +47,10 @@ pub(crate) struct Observed {
 }
 
 impl Probe {
-    /// Lays the cable.
+    /// Creates the cable.
     ///
     /// # Errors
-    /// When privileges are missing (the error names them and how to get them), or iproute2.
+    /// When privileges (the error names them and how to get them) or iproute2 are missing.
     pub(crate) fn new() -> anyhow::Result<Self> {
         wirestamp_lab::check_privilege()?;
         let clock =
@@ -98,7 +98,7 @@ impl Probe {
         })
     }
 
-    /// Opens a capture at the cable's end; none if it is refused, which is kept in mind.
+    /// Opens a capture at the cable's end. If it is refused, returns none and stores the reason.
     fn open(&mut self, source: Source, cores: Cores) -> Option<Capture> {
         let config = captures::config(source, cores);
         let opened = self.wire.wire.run(|| Capture::open(config, &self.clock));
@@ -126,8 +126,8 @@ impl Drop for AtEnd<'_> {
     }
 }
 
-/// Waits until all captures have brought all packets, or none of them brings any more: what is missing
-/// then is in their ledgers.
+/// Waits until all captures have delivered all packets, or none delivers any more. The ledgers then account
+/// for missing packets.
 fn await_all<'a>(counts: impl Iterator<Item = &'a AtomicU64> + Clone, packets: u64, stop: &Stop) {
     let now = || counts.clone().map(|count| count.load(Ordering::Acquire)).collect::<Vec<_>>();
     let (mut before, mut since) = (now(), Instant::now());

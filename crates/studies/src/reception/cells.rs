@@ -1,4 +1,4 @@
-//! The cells: how packets are received, which packets, and what the CPU does beside.
+//! The cells: reception technique, packets, and CPU load.
 
 use std::time::Duration;
 
@@ -48,11 +48,11 @@ impl ReceptionScale {
 pub(super) struct Cells {
     size: ReceptionScale,
     techniques: Vec<Technique>,
-    /// None until the first run, so that results can be looked at again without privileges.
+    /// None until the first run, so that stored results can be shown without privileges.
     bed: Option<Bed>,
 }
 
-/// Name of a cell.
+/// Conditions of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Conditions {
     pub(super) technique: String,
@@ -120,7 +120,7 @@ impl Study for Cells {
             interval: Span::from_nanos(i64::try_from(interval_ns)?),
             packets: u32::try_from(packets)?,
             time: Span::from_millis(self.size.time_ms.into()),
-            // A cable: no time at all.
+            // A cable: no delay.
             delay: &|_| Span::ZERO,
             stressed,
         };

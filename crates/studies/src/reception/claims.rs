@@ -7,16 +7,16 @@ use crate::experiment::{Claim, Estimate, Runs, mean};
 use crate::replicas::Block;
 use wirestamp_report::format::duration;
 
-/// The techniques whose stamps the paper finds hurt by a stressed CPU.
+/// The techniques whose stamps, according to the paper, are less accurate with a stressed CPU.
 const HURT: [&str; 2] = ["ring:kernel", "recvmmsg:kernel"];
 /// The paper's "XDP".
 const XDP: &str = "xdp:xdp";
 const MMAP: &str = "ring:kernel";
 const SYSTEM_CALLS: &str = "recvmmsg:kernel";
 
-/// The paper's claims, held against whole repetitions. Those about deviations are compared by their
-/// logarithms, which are spread alike whatever the size (Bartlett and Kendall, "The statistical
-/// analysis of variance-heterogeneity", 1946).
+/// The paper's claims with verdicts from complete repetitions. Deviations are compared by their logarithms,
+/// whose variance does not depend on the size (Bartlett and Kendall, "The statistical analysis of
+/// variance-heterogeneity", 1946).
 pub(super) fn claims(runs: &Runs<Block>) -> Vec<Claim> {
     let data = Data { runs };
     vec![data.stress_hurts(), data.stress_spares_xdp(), data.system_calls_lose(), data.mmap_leads()]
@@ -68,7 +68,7 @@ impl Data<'_> {
         )
     }
 
-    /// That each of the `leaders` measures more packets than each of the `others`, idle and stressed.
+    /// Claims that each of the `leaders` measures more packets than each of the `others`, idle and stressed.
     fn more_measured(&self, claim: &str, leaders: &[&str], others: &[&str]) -> Claim {
         let pairs = leaders.iter().flat_map(|a| others.iter().map(move |b| (*a, *b)));
         let pairs = pairs.flat_map(|pair| [(pair, false), (pair, true)]);
@@ -93,7 +93,7 @@ impl Data<'_> {
         words.collect::<Vec<_>>().join("; ")
     }
 
-    /// By which factor stress widens the deviation of a technique: logarithms by repetition.
+    /// Ratio of the deviation of a technique with stress to that without, as logarithms by repetition.
     fn with_stress(&self, technique: &str) -> Option<Vec<f64>> {
         let of = |stressed| self.responses(technique, stressed, error_deviation);
         let ratio = |(stressed, idle): (f64, f64)| (stressed / idle).ln();
@@ -119,7 +119,7 @@ impl Data<'_> {
     }
 }
 
-/// By how much one is ahead of the other within a repetition.
+/// One minus the other, within each repetition.
 fn difference(one: &[f64], other: &[f64]) -> Option<Estimate> {
     Estimate::of(&one.iter().zip(other).map(|(one, other)| one - other).collect::<Vec<_>>())
 }

@@ -21,7 +21,7 @@ pub(super) struct ReceptionResult {
     pub(super) missing: Option<String>,
 }
 
-/// A response, and what the levels do to it.
+/// A response, and the effects of the levels on it.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Effects {
     /// The response.
@@ -63,9 +63,9 @@ pub(super) struct CellFindings {
     pub(super) delay_deviation_ns: Option<Estimate>,
     /// Measured delay minus the sender's, mean.
     pub(super) error_ns: Option<Estimate>,
-    /// The standard deviation of that in a run: what would be measured of a delay that never changes.
+    /// Its standard deviation in a run: the measured deviation of a constant delay.
     pub(super) error_deviation_ns: Option<Estimate>,
-    /// Half of the distance from the least to the most error of a run.
+    /// Half of the difference between max and min error of a run.
     pub(super) fluctuation_ns: Option<Estimate>,
     /// Replicas that the captures lost, by their ledgers.
     pub(super) captures_lost: u64,
@@ -80,8 +80,8 @@ pub(super) struct CellFindings {
 /// A figure of a run.
 pub(super) type Response = fn(&[Block]) -> Option<f64>;
 
-/// The three of the paper: the deviation is that of the error, which is the delay's where the truth
-/// does not change.
+/// The three responses of the paper. The deviation is that of the error, which equals the delay's deviation
+/// for a constant true delay.
 const RESPONSES: [(&str, Unit, Response); 3] = [
     ("packets measured (%)", Unit::Percent, measured_percent),
     ("mean error", Unit::Nanoseconds, error),

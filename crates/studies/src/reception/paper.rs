@@ -20,7 +20,7 @@ pub(super) struct Speed {
     pub(super) bits_per_second: u64,
 }
 
-/// Bytes on a link beside a frame: preamble, start of frame and the gap between packets (IEEE 802.3).
+/// Bytes on a link in addition to a frame: preamble, start of frame and the gap between packets (IEEE 802.3).
 const AROUND_A_FRAME: u64 = 7 + 1 + 12;
 
 impl Speed {
@@ -31,7 +31,7 @@ impl Speed {
     }
 }
 
-/// Table I: what the measuring CPU does beside.
+/// Table I: load of the measuring CPU.
 pub(super) const LOADS: [&str; 2] = ["idle", "stress"];
 
 /// The frame size and the speed of Figure 2, and those of Figures 5 and 6.

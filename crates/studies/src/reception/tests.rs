@@ -50,7 +50,7 @@ fn page(runs: &Runs<Block>) -> String {
     account::html(&account(runs, &findings).unwrap())
 }
 
-/// As in the paper: stress hurts but for XDP, and recvmmsg measures the least.
+/// As in the paper: stress increases the errors except for XDP, and recvmmsg measures the fewest packets.
 fn as_in_the_paper(of: &Conditions, repetition: f64) -> (u64, f64) {
     let hurt = of.stressed && !of.technique.starts_with("xdp");
     let measured = match of.technique.as_str() {

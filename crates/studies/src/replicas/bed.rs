@@ -16,10 +16,9 @@ use super::technique::Technique;
 use crate::tester::{Spinner, stay_on};
 use wirestamp_report::format::{approximate, length};
 
-/// How long no packet may come in before none is waited for any more: many times what a ring keeps
-/// packets back for.
+/// Max time to wait for another packet: many times the time for which a ring holds packets back.
 const QUIET: Duration = Duration::from_millis(300);
-/// How often that is looked at. There is no event to wait for when packets are lost.
+/// Interval of checks for new packets. Lost packets cause no event.
 const LOOK: Duration = Duration::from_millis(2);
 
 /// Both links, and a clock for what is sent and captured there.
@@ -42,10 +41,10 @@ pub(crate) struct Measured {
 pub(crate) struct Losses {
     /// Lost by the captures themselves, by their ledgers.
     pub(crate) captures: u64,
-    /// Dropped by the interfaces, for lack of buffer space. Over a veth, what AF_XDP drops is counted there
-    /// again.
+    /// Dropped by the interfaces, for lack of buffer space. On a veth, packets that AF_XDP dropped are counted
+    /// here a second time.
     pub(crate) interfaces: u64,
-    /// In no counter.
+    /// Missing, but not in any counter.
     pub(crate) unexplained: u64,
     /// Stamped by the kernel later than they should have been.
     pub(crate) stamped_late: u64,
@@ -157,8 +156,8 @@ struct Places {
     captures: [Option<usize>; 2],
 }
 
-/// The sender stands for another machine, as far as there are cores: no thread of a capture is on its
-/// core. A veth's softIRQ runs where its sender is.
+/// Selects the cores. The sender represents another machine: if there are enough cores, no capture thread
+/// runs on its core. A veth's softIRQ runs on the sender's core.
 fn cores() -> Places {
     let lanes = Cores::choose(2);
     let captures = [0, 1].map(|place| lanes.get(place).and_then(|lane| lane.acquire));

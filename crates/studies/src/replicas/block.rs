@@ -1,4 +1,4 @@
-//! Packets in a row, and what was measured of them: raw results small enough to keep.
+//! Results of consecutive packets: raw results that are small enough to store.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use super::bed::Measured;
 use crate::experiment::{deviation, mean};
 use wirestamp_report::format::{length, real};
 
-/// Some packets in a row. A run is made of blocks; what it says of the run as a whole is in each.
+/// Some consecutive packets. A run consists of blocks; values of the entire run are repeated in each block.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Block {
     /// The number of its first packet, from 0.
@@ -19,19 +19,19 @@ pub(crate) struct Block {
     pub(crate) delay_ns: Option<f64>,
     /// Its standard deviation; none of fewer than two packets.
     pub(crate) delay_deviation_ns: Option<f64>,
-    /// Its median, which no interruption of the machine carries away.
+    /// Its median, which interruptions of the machine hardly affect.
     pub(crate) delay_median_ns: Option<f64>,
     /// The mean delay of the same packets by the sender.
     pub(crate) truth_ns: Option<f64>,
-    /// The mean of what is measured less the truth.
+    /// Mean of measured minus true delay.
     pub(crate) error_ns: Option<f64>,
     /// Its standard deviation.
     pub(crate) error_deviation_ns: Option<f64>,
     /// Its median.
     pub(crate) error_median_ns: Option<f64>,
-    /// The least of it.
+    /// Min error.
     pub(crate) error_least_ns: Option<f64>,
-    /// The most of it.
+    /// Max error.
     pub(crate) error_most_ns: Option<f64>,
     /// How long the run sent, in seconds.
     pub(crate) seconds: f64,
@@ -91,17 +91,17 @@ fn median(values: &[f64]) -> Option<f64> {
     sorted.get(sorted.len() / 2).copied()
 }
 
-/// Mean and spread of something that is known by blocks.
+/// Mean and deviation of a value over several blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Moments {
     count: f64,
     mean: f64,
-    /// The sum of the squares of what values are away from the mean.
+    /// Sum of the squared differences from the mean.
     squares: f64,
 }
 
 impl Moments {
-    /// Those of all measured packets, by what each block has as mean and deviation.
+    /// The moments of all measured packets, from the mean and the deviation of each block.
     pub(crate) fn of(
         blocks: &[Block],
         of: impl Fn(&Block) -> (Option<f64>, Option<f64>),

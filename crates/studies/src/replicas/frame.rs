@@ -9,7 +9,7 @@ use etherparse::PacketBuilder;
 const CHECK_SEQUENCE: usize = 4;
 /// Behind the headers of Ethernet, IPv4 and UDP.
 const NUMBER: Range<usize> = 42..50;
-/// The UDP checksum; 0 is none (RFC 768), and right whatever the number.
+/// The UDP checksum; 0 means none (RFC 768), and is valid for each number.
 const CHECKSUM: Range<usize> = 40..42;
 
 /// Locally administered addresses that no interface of the bed has: its stack drops the frames right

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The device under test is the sender itself: it sends the first replica of a packet over one link,
-//! waits for as long as the device shall take, and sends the second over the other. By the counter it
-//! knows for each packet what a tap should measure.
+//! waits for the delay of the device, and sends the second over the other. It reads the counter at both,
+//! which gives the true delay of each packet.
 
 mod bed;
 mod block;

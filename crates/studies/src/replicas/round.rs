@@ -14,8 +14,8 @@ pub(crate) struct Round<'a> {
     /// Max packets of the round.
     pub(crate) packets: u32,
     pub(crate) time: Span,
-    /// How long the device under test takes for the packet of a number, or as long as sending the first
-    /// replica takes if that is longer.
+    /// Delay of the device under test for the packet of a number. If sending the first replica takes longer,
+    /// the delay is that time.
     pub(crate) delay: &'a (dyn Fn(u32) -> Span + Sync),
     /// Whether something else runs on the cores of the captures.
     pub(crate) stressed: bool,

@@ -1,4 +1,4 @@
-//! The sender, which is the device under test too.
+//! The sender, which is also the device under test.
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -18,9 +18,9 @@ use super::round::Round;
 /// Frames that may be on their way over a link at a time.
 const FRAMES: u32 = 1024;
 
-/// Packets that go ahead of a round, and their gap. The kernel begins to stamp packets a moment after
-/// the first socket has asked for it (`net_enable_timestamp` of net/core/dev.c), caches get warm, and
-/// at this pace no tap loses any.
+/// Warm-up packets before a round, and their gap. The kernel begins to stamp packets a moment after the
+/// first socket has requested it (`net_enable_timestamp` of net/core/dev.c), the caches are filled, and at
+/// this rate no tap loses packets.
 pub(super) const AHEAD: u32 = 30;
 const AHEAD_GAP: Duration = Duration::from_millis(1);
 /// The number that those carry.
@@ -64,8 +64,8 @@ impl Sender {
         Ok(Self { links: [open(first)?, open(second)?], counter, rate })
     }
 
-    /// Sends the packets of a round on the calling thread, as many as there is time for, and says when
-    /// each was sent. None is sent earlier than the round wants it.
+    /// Sends the packets of a round on the calling thread, as many as fit in its time, and returns the send
+    /// times. No packet is sent before it is due.
     pub(super) fn run(&mut self, round: &Round<'_>, stop: &Stop) -> anyhow::Result<Vec<Sent>> {
         for _ in 0..AHEAD {
             self.replicate(AHEAD_NUMBER, 0, 0)?;
@@ -81,7 +81,7 @@ impl Sender {
             }
             let delay = self.rate.ticks((round.delay)(number));
             let both = self.replicate(number.into(), due, delay)?;
-            // Never faster than the link: what is late stays late.
+            // Never faster than the link: a delayed packet also delays the following ones.
             due = both[0].saturating_add(interval);
             sent.push(both);
         }
@@ -101,7 +101,7 @@ impl Sender {
 }
 
 impl Link {
-    /// Writes the frame of a number where the kernel will take it from.
+    /// Queues the frame of a number in the memory shared with the kernel.
     fn prepare(&mut self, number: u64) -> anyhow::Result<()> {
         frame::set_number(&mut self.template, number);
         for _ in 0..MAX_QUEUE_ATTEMPTS {
@@ -118,7 +118,7 @@ impl Link {
         anyhow::bail!("the link does not send")
     }
 
-    /// Has the kernel send it as soon as the counter is there; the counter right before.
+    /// Makes the kernel send it when the counter reaches `due`; returns the counter's value right before.
     fn send_at(&mut self, due: u64, counter: Counter) -> anyhow::Result<u64> {
         while counter.read() < due {}
         let now = counter.read_ordered();
@@ -130,7 +130,7 @@ impl Link {
 
 /// An AF_XDP socket at the interface of this name in the calling thread's namespace.
 fn transmitter(interface: &str) -> io::Result<Transmitter> {
-    // Any socket can be asked.
+    // Any socket can be used for the query.
     let index = name_to_index(UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?, interface)?;
     Transmitter::open(index, 0, FRAMES)
 }

@@ -21,7 +21,7 @@ impl Tap {
 impl Sink for Tap {
     fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
         let number = frame::number(packet.bytes).and_then(|number| usize::try_from(number).ok());
-        // Those that go ahead of a round have numbers beyond all others.
+        // Warm-up packets have a number above all others.
         if let Some(place) = number.and_then(|number| self.stamps.get_mut(number)) {
             *place = Some(packet.stamp.raw);
         }

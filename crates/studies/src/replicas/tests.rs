@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Sends packets whose delay is changed half-way, and says what the taps measured of them.
+/// Sends packets whose delay changes after the first half, and returns the result of the taps.
 fn measured(technique: &str) -> Measured {
     let round = Round {
         technique: Technique::named(technique).unwrap(),

@@ -30,7 +30,7 @@ pub struct Outcome {
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 enum Ending {
-    /// As far as it was not stopped.
+    /// Results; not complete if it was stopped.
     Run(Box<Account>),
     /// Why it could not be run, in a line.
     Failed { error: String },
@@ -104,7 +104,7 @@ pub fn write(folder: &Path, outcomes: &[Outcome]) -> anyhow::Result<PathBuf> {
     Ok(index)
 }
 
-/// How much of the way through all studies is done.
+/// Progress through all studies.
 struct Way {
     since: Instant,
     /// When the present study began.
@@ -128,9 +128,9 @@ impl Way {
         self.began = Instant::now();
     }
 
-    /// How far all are when the present study is that far.
+    /// Progress of all studies, from the progress of the current study.
     fn progress(&self, name: &str, Progress { left, doing, .. }: &Progress) -> Progress {
-        // A study may consist of several experiments, and speaks of one of them.
+        // A study may consist of several experiments, and reports the progress of the current one only.
         let present = self.present.saturating_sub(self.began.elapsed());
         let left = present.max(*left) + self.ahead.iter().sum::<Duration>();
         let done = self.since.elapsed();

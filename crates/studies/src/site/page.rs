@@ -32,7 +32,7 @@ pub(super) fn html(outcomes: &[Outcome]) -> String {
     document(&heading, Markup::default(), sections)
 }
 
-/// How many findings of the papers are so here.
+/// Number of the papers' findings that are confirmed here.
 fn summary(outcomes: &[Outcome]) -> String {
     let claims: Vec<_> =
         outcomes.iter().filter_map(Outcome::account).flat_map(|account| &account.claims).collect();

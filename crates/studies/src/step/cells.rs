@@ -1,4 +1,4 @@
-//! The cells: how packets are received, and by how much their delay is raised for a while.
+//! The cells: reception technique, and size of the temporary step of the delay.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ impl StepScale {
 pub(super) struct Cells {
     size: StepScale,
     techniques: Vec<Technique>,
-    /// None until the first run, so that results can be looked at again without privileges.
+    /// None until the first run, so that stored results can be shown without privileges.
     bed: Option<Bed>,
 }
 

@@ -8,8 +8,8 @@ use wirestamp_report::format::{count, duration};
 /// The technique of the paper's Figure 3: the shared ring, stamped by the kernel.
 const RING: &str = "ring:kernel";
 
-/// The paper's claims, held against all runs with its step: it is masked where chance makes more than
-/// what was measured of it.
+/// The paper's claims with verdicts from all runs with its step. A step is masked if a random difference is
+/// larger than the measured step.
 pub(super) fn claims(findings: &StepResult) -> Vec<Claim> {
     let of_ring = findings.techniques.iter().find(|it| it.technique == RING);
     let step = of_ring.and_then(|ring| ring.steps.iter().find(|step| step.true_ns == STEP_NS));

@@ -1,50 +1,50 @@
-//! Whether a step is in a series: by how much the mean of a third of it is above that of the rest, held
-//! against what chance makes of that where there is no step.
+//! Test for a step in a series: the mean of one third minus the mean of the rest, compared with the random
+//! differences in series without a step.
 //!
-//! The values are medians of packets in a row, so that a packet that met an interruption does not hide
-//! all others. Neighbours are alike, and no formula for independent values says how far such differences
-//! stray. Series without a step say it: the difference is taken at every place of them, so that neighbours
-//! stay neighbours, as the moving-block bootstrap does (Künsch, "The jackknife and the bootstrap for
-//! general stationary observations", 1989).
+//! The values are medians of consecutive packets, so that an interrupted packet does not hide the others.
+//! Neighbouring values are correlated, so formulas for independent values do not give the distribution of such
+//! differences. It is measured in series without a step: the difference is computed at every position, which
+//! keeps the order of neighbours, as in the moving-block bootstrap (Künsch, "The jackknife and the bootstrap
+//! for general stationary observations", 1989).
 
 use crate::experiment::mean;
 use wirestamp_metrics::numeric::nearest_rank;
 use wirestamp_report::format::length;
 
-/// How rarely a step is found where there is none, and how rarely one of the smallest size is missed.
+/// Probability of a false detection without a step, and of missing a step of the smallest size.
 const FOUND_IN_NOTHING: f64 = 0.01;
 const MISSED: f64 = 0.01;
 
-/// By how much the mean of the values `within` is above that of those `around`.
+/// Mean of the values `within`, minus mean of the values `around`.
 pub(super) fn difference(around: &[f64], within: &[f64]) -> Option<f64> {
     Some(mean(within)? - mean(around)?)
 }
 
-/// The differences that chance makes, in ascending order.
+/// The random differences without a step, in ascending order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Chance(Vec<f64>);
 
 impl Chance {
-    /// Those of series without a step, each as if it were a ring.
+    /// The differences of series without a step, each used as a ring.
     pub(super) fn of<'a>(series: impl IntoIterator<Item = &'a [f64]>) -> Self {
         let mut all: Vec<f64> = series.into_iter().flat_map(everywhere).collect();
         all.sort_unstable_by(f64::total_cmp);
         Self(all)
     }
 
-    /// A difference above this is a step: chance makes one in a hundred that is larger. None if nothing
-    /// is known of chance.
+    /// Threshold: a larger difference is a step. One in a hundred random differences is larger. None without
+    /// random differences.
     pub(super) fn critical(&self) -> Option<f64> {
         self.quantile(1.0 - FOUND_IN_NOTHING)
     }
 
-    /// The smallest step that is found 99 times in 100: what chance takes off it leaves more than the
-    /// critical difference.
+    /// The smallest step that is detected 99 times in 100: with a random difference added, it still exceeds the
+    /// threshold.
     pub(super) fn smallest(&self) -> Option<f64> {
         Some(self.critical()? - self.quantile(MISSED)?)
     }
 
-    /// At how many places a step of this size would be found, by a critical difference.
+    /// Number of positions at which a step of this size would be detected, with this threshold.
     pub(super) fn found(&self, step: f64, critical: f64) -> DetectionCount {
         let found = self.0.iter().filter(|chance| *chance + step > critical).count();
         DetectionCount { found: u64::try_from(found).unwrap_or(u64::MAX), of: length(&self.0) }
@@ -58,7 +58,7 @@ impl Chance {
     }
 }
 
-/// The difference between a third and the rest, with the third at every place.
+/// The difference between one third and the rest, for every position of the third.
 fn everywhere(series: &[f64]) -> Vec<f64> {
     let third = series.len() / 3;
     let mut turned = series.to_vec();
@@ -88,8 +88,8 @@ impl DetectionCount {
 mod tests {
     use super::*;
 
-    /// Values of which each keeps nine tenths of the one before: what a batch of them shows is much
-    /// less than what as many independent ones would.
+    /// Values that are each nine tenths of the previous one plus noise: a series of them has much less
+    /// information than as many independent values.
     fn drifting(count: usize, seed: u64) -> Vec<f64> {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut value = 0.0;

@@ -51,8 +51,8 @@ pub(super) fn step(data: Data<'_>, size: (u32, u32), id: &str) -> Option<Figure>
     }))
 }
 
-/// The delay that was measured in each block of a technique with the paper's step, above that around
-/// the step: the mean of all runs, and where the block begins.
+/// The measured delay in each block of a technique with the paper's step, minus the delay around the step:
+/// begin of the block, and mean of all runs.
 fn means(data: Data<'_>, technique: &str) -> Vec<(f64, f64)> {
     let design = &data.runs.design;
     let wanted = Some((technique.to_owned(), STEP_NS));

@@ -38,7 +38,7 @@ pub(super) struct OfTechnique {
     pub(super) smallest_ns: Option<f64>,
     /// The same in a tenth of the packets.
     pub(super) smallest_in_a_tenth_ns: Option<f64>,
-    /// How often steps of known sizes were found that were put into the same data.
+    /// Detection rates of steps of known sizes that were added to the same data.
     pub(super) checks: Vec<Check>,
     /// The steps that the sender made.
     pub(super) steps: Vec<Step>,
@@ -46,12 +46,12 @@ pub(super) struct OfTechnique {
     pub(super) lost: [u64; 3],
 }
 
-/// How often a step was found that was put into the data.
+/// Detection rate of a step that was added to the data.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Check {
     /// Ratio to the smallest step: 1 should be detected 99 times in 100, 0 once.
     pub(super) of_smallest: f64,
-    /// How often it was.
+    /// Number of tests and detections.
     pub(super) found: DetectionCount,
 }
 
@@ -62,16 +62,16 @@ pub(super) struct Step {
     pub(super) true_ns: u32,
     /// By how much that was measured.
     pub(super) measured_ns: Option<Estimate>,
-    /// Value that chance exceeds once in 100.
+    /// Detection threshold: one in 100 random differences is larger.
     pub(super) chance_ns: Option<Estimate>,
-    /// By how much chance makes more than was measured, in each run.
+    /// Threshold minus measured step, for each run.
     #[serde(skip)]
     pub(super) masked_ns: Vec<f64>,
     /// In how many runs it was found.
     pub(super) found: DetectionCount,
 }
 
-/// The sizes of the steps that are put into the data, in parts of the smallest one.
+/// The sizes of the steps that are added to the data, relative to the smallest detectable one.
 const CHECKED: [f64; 4] = [0.0, 0.5, 1.0, 2.0];
 
 impl StepResult {
@@ -149,8 +149,8 @@ impl<'a> Data<'a> {
             .collect()
     }
 
-    /// The steps that were made, as they were measured. `level` are all runs without their steps, in the
-    /// same order: a run is held against what chance does in the others.
+    /// The measured steps. `level` are all runs without their steps, in the same order: the threshold for a run
+    /// is computed from the other runs.
     fn made(self, steps: &[(u32, Vec<&[Block]>)], level: &[Vec<f64>]) -> Vec<Step> {
         let mut before = 0;
         let step = |(true_ns, runs): &(u32, Vec<&[Block]>)| {

@@ -1,8 +1,7 @@
 //! The bed: a sender and a receiver, connected by a veth pair that carries nothing else.
 //!
-//! The source and the first router of the lab's path are these two; what lies behind the router
-//! takes no part. Frames go to an unused hardware address, so that the receiver's stack
-//! drops them right after the taps.
+//! They are the source and the first router of the lab's path; the rest of the path is not used. Frames
+//! go to an unused hardware address, so that the receiver's stack drops them right after the taps.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
@@ -17,10 +16,10 @@ use wirestamp_traffic::MacAddress;
 pub const UNUSED_MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 0x99]);
 /// The receiver's own address: the router's at tap A in the lab.
 pub const RECEIVER: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 2);
-/// Where frames say that they go: another host of the link.
+/// Destination address of the frames: another host of the link.
 pub const DESTINATION: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 77, 1, 99), 5004);
 
-/// The core that sends. A veth's softIRQ runs where its sender is, so it receives here too.
+/// The sending core. A veth's softIRQ runs on the sender's core, so it also receives here.
 pub const SENDING_CORE: usize = 0;
 /// The core that is left to the capture.
 pub const CAPTURE_CORE: usize = 1;
@@ -38,25 +37,25 @@ impl Bed {
     pub fn build() -> anyhow::Result<Self> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         ensure!(cores > CAPTURE_CORE, "a sender and a capture need two cores; there is one");
-        // The bottleneck behind the receiver is out of use; any valid one will do.
+        // The bottleneck behind the receiver is not used; any valid one is suitable.
         let bed = Self { lab: PathLab::new(&WIDE)? };
         take_live_frames(bed.receiver())?;
         Ok(bed)
     }
 
-    /// Where frames come from, over [`SENDING_INTERFACE`].
+    /// Namespace of the sender, which sends over [`SENDING_INTERFACE`].
     #[must_use]
     pub fn sender(&self) -> &Netns {
         self.lab.source()
     }
 
-    /// Where they arrive, at [`INTERFACE`].
+    /// Namespace of the receiver, which receives at [`INTERFACE`].
     #[must_use]
     pub fn receiver(&self) -> &Netns {
         self.lab.router()
     }
 
-    /// Runs a command line that changes `netns` or what is in it.
+    /// Runs a command line that configures `netns`.
     ///
     /// # Errors
     /// When it cannot be run or fails.
@@ -76,10 +75,10 @@ impl Bed {
     }
 }
 
-/// A bottleneck that is none: where it takes no part, any valid one will do.
+/// A bottleneck without effect, for paths in which it is not used.
 pub(crate) const WIDE: Impairments = Impairments::bottleneck(1_000_000_000, 100_000);
 
-/// Has tap A take live frames: a veth does when its peer polls, for which it needs GRO.
+/// Makes tap A accept live frames: a veth accepts them if its peer polls (NAPI), which requires GRO.
 fn take_live_frames(receiver: &Netns) -> anyhow::Result<()> {
     settle(receiver, &format!("ethtool -K {TAP_A} gro on"))
 }

@@ -11,15 +11,15 @@ use wirestamp_traffic::live::{Direction, Limit, LiveFrames, LiveReport, Pace, Te
 
 use super::bed::{Bed, DESTINATION, INTERFACE, SENDING_INTERFACE, UNUSED_MAC, send, source};
 
-/// Bytes of the check sequence (IEEE 802.3), which the sizes of papers include and frames on a veth do
+/// Bytes of the check sequence (IEEE 802.3), which frame sizes in papers include, but frames on a veth do
 /// not have.
 pub const CHECK_SEQUENCE: u16 = 4;
 
-/// Frames that arrive back to back. The kernel makes a pool of pages for each burst, and keeps it until another core
-/// has let go of the last one: thousands of bursts a second slow the sender down.
+/// Frames that arrive back to back. The kernel allocates a pool of pages for each burst, and keeps it until another
+/// core has freed the last page: thousands of bursts a second slow the sender down.
 const BURST: u32 = 1024;
 
-/// Whom frames say that they come from, and go to.
+/// Source and destination addresses of the frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ends {
     /// The source: address and UDP port.
@@ -51,7 +51,7 @@ pub struct Load {
     pub pace: Pace,
     /// How many, or for how long.
     pub limit: Limit,
-    /// Whose.
+    /// Source and destination.
     pub ends: Ends,
 }
 
@@ -69,8 +69,8 @@ impl Load {
         self.pass(bed.sender(), (SENDING_INTERFACE, Direction::Transmit), clock, stop)
     }
 
-    /// Has them arrive at tap A of a namespace as if they had come over its link, taken by a core or by the
-    /// sending one. That costs the sending core less, so that more can arrive.
+    /// Injects the frames at tap A of a namespace as if they had arrived over its link, received by `core` or by the
+    /// sending core. That takes less CPU time of the sending core, so that the max rate is higher.
     ///
     /// # Errors
     /// As of [`Load::send`].

@@ -1,4 +1,4 @@
-//! A capture tool in a process of its own: started, waited for, measured, stopped.
+//! A capture tool in a process of its own: start, wait, CPU time, stop.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +23,7 @@ pub struct Tool {
     name: String,
     child: Child,
     lines: Receiver<String>,
-    /// How long the kernel may keep packets of a block that does not fill from it.
+    /// Max time for which the kernel holds back a block that is not full.
     retires_within: Duration,
 }
 
@@ -44,7 +44,7 @@ impl Tool {
         Ok(tool)
     }
 
-    /// Starts `command`, which need not say that it has begun.
+    /// Starts `command` without waiting for its output.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -65,8 +65,8 @@ impl Tool {
         bail!("{} does not capture: {}", self.name, said.join("; "));
     }
 
-    /// Seconds of CPU time of all its threads so far. None of the tools ends a thread while it captures, which
-    /// would take its time along.
+    /// CPU time of all its threads so far, in seconds. The time of ended threads is not included, but none of the
+    /// tools ends a thread during a capture.
     ///
     /// # Errors
     /// When the process is gone.
@@ -75,7 +75,7 @@ impl Tool {
         Ok(times.values().sum::<Duration>().as_secs_f64())
     }
 
-    /// The same in ticks, in which what a thread does that only looks at the clock is not seen.
+    /// The same in ticks, which are too coarse to include the short work of a polling thread.
     fn cpu_ticks(&self) -> anyhow::Result<u64> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
         // The second field, the name, may hold anything; it ends with the last bracket.
@@ -83,8 +83,8 @@ impl Tool {
         Ok(fields.skip(11).take(2).map(str::parse::<u64>).sum::<Result<u64, _>>()?)
     }
 
-    /// Waits until it has done nothing for longer than the kernel keeps packets from it. A tool that
-    /// is stopped earlier leaves packets behind that were not lost.
+    /// Waits until the tool has been idle for longer than the kernel holds packets back. A tool that is stopped
+    /// earlier leaves packets in the kernel, which are not losses.
     ///
     /// # Errors
     /// When the process is gone.
@@ -102,7 +102,7 @@ impl Tool {
         Ok(())
     }
 
-    /// Asks it to end, as Ctrl-C does, and waits for that; what it has printed, line by line.
+    /// Sends SIGINT, as Ctrl-C does, and waits for the exit. Returns the output, line by line.
     ///
     /// # Errors
     /// When it fails, or does not end.
@@ -142,7 +142,7 @@ pub fn processor_time(process: u32) -> anyhow::Result<BTreeMap<u32, Duration>> {
     let mut times = BTreeMap::new();
     for thread in fs::read_dir(format!("/proc/{process}/task"))? {
         let thread = thread?;
-        // A thread that has ended meanwhile has nothing to tell any more.
+        // A thread that has ended meanwhile has no file.
         let Ok(said) = fs::read_to_string(thread.path().join("schedstat")) else { continue };
         let on_cpu = said.split_whitespace().next().context("an empty schedstat")?;
         let number = thread.file_name().to_string_lossy().parse()?;
@@ -164,7 +164,7 @@ pub fn packets_in(file: &Path) -> anyhow::Result<u64> {
     count.with_context(|| format!("capinfos counts no packets: {text}"))
 }
 
-/// Starts `command`, and sends on what it prints to either output, line by line.
+/// Starts `command`, and forwards the lines of both outputs.
 ///
 /// # Errors
 /// When it cannot be started.

@@ -1,4 +1,4 @@
-//! A capture of ours at work while a load is sent.
+//! A capture of ours that runs while a load is sent.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,24 +12,24 @@ use wirestamp_traffic::live::LiveReport;
 use super::bed::Bed;
 use super::load::Load;
 
-/// A capture that has consumed nothing for so long has nothing left to consume: many times what a busy
-/// thread keeps a core from it, and the 10 ms for which the kernel keeps a block that does not fill.
+/// Time without consumed packets after which a capture has none left: many times the time slice of a busy
+/// thread on its core, and the 10 ms for which the kernel holds back a block that is not full.
 const QUIET: Duration = Duration::from_millis(200);
-/// How often is looked.
+/// Interval of checks for consumed packets.
 const LOOK: Duration = Duration::from_millis(2);
 
 /// Result of a trial: frames sent and captured.
 pub(crate) struct Trial<S> {
     pub(crate) sent: LiveReport,
     pub(crate) ledger: Ledger,
-    /// CPU time of the thread that consumes: of the whole capture where the kernel stamps, because one
-    /// thread does it all then.
+    /// CPU time of the consuming thread. With kernel stamps, this is the entire capture, which then has only one
+    /// thread.
     pub(crate) cpu: Duration,
     pub(crate) sink: S,
 }
 
-/// Captures on the receiving interface while `load` is sent, and until all that arrived is consumed.
-/// `sink` takes what is captured by what was granted.
+/// Captures on the receiving interface while `load` is sent, and until all packets that arrived are consumed.
+/// `sink` creates the sink of the packets from the facts of the capture.
 ///
 /// # Errors
 /// When the capture cannot be opened or fails, or the load cannot be sent.

@@ -66,7 +66,7 @@ const BY_HPET: Comparison = Comparison {
     of: Figure::Mean,
 };
 
-/// The paper's claims, held against the runs.
+/// The paper's claims with verdicts from the runs.
 pub(super) fn claims(
     runs: &Runs<CostCount>,
     ways: &[Way],
@@ -89,7 +89,7 @@ impl Comparison {
         Claim::of(self.claim, vec![self.lead(runs, ways)], &numbers)
     }
 
-    /// By how much the one is below the other within a run.
+    /// Difference between higher and lower timer, within each run.
     fn lead(&self, runs: &Runs<CostCount>, ways: &[Way]) -> Option<Estimate> {
         let [lower, higher] = [self.lower, self.higher].map(|timer| way(ways, timer));
         let (lower, higher) = (lower?, higher?);
@@ -99,8 +99,8 @@ impl Comparison {
         })
     }
 
-    /// Both here and in the tables where the kernel kept time as it does in the claim; or which of
-    /// them cannot be read here.
+    /// Text with the values of both timers, here and in the paper's tables; or the name of the timer that is not
+    /// available here.
     fn numbers(&self, findings: &TimersResult) -> String {
         let lacks = |timer: &Timer| findings.timer(*timer).is_none_or(|way| !way.is_available());
         if let Some(timer) = [self.lower, self.higher].iter().find(|timer| lacks(timer)) {
@@ -128,7 +128,7 @@ impl Figure {
     fn lead(self, lower: Cost, higher: Cost) -> f64 {
         match self {
             Self::Mean => higher.mean - lower.mean,
-            // Logarithms of deviations are spread alike whatever their size, as in `overhead`.
+            // The variance of logarithms of deviations does not depend on their size, see `overhead`.
             Self::Deviation => (higher.stddev / lower.stddev).ln(),
         }
     }
@@ -169,7 +169,7 @@ fn way(ways: &[Way], timer: Timer) -> Option<&Way> {
     ways.iter().find(|way| way.timer == Some(timer))
 }
 
-/// The mean of what `of` makes of each run; of those that it makes a number of.
+/// The mean of `of` over all runs with a finite value.
 fn estimate(runs: &Runs<CostCount>, of: impl Fn(&[CostCount]) -> Option<f64>) -> Option<Estimate> {
     let values: Vec<_> = runs.of_cell(0).filter_map(of).filter(|value| value.is_finite()).collect();
     Estimate::of(&values)

@@ -1,4 +1,4 @@
-//! Every way to read every source, and the timing of a turn of reads.
+//! Every way to read every source, and the measurement of a turn of reads.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant, SystemTime};
@@ -8,7 +8,7 @@ use wirestamp_clock::{Counter, CounterTicks, Survey, TickTime, Time, Utc, WallCl
 use super::paper::Timer;
 use super::tally::CostHistogram;
 
-/// Reads in a row in one turn, the costs of which are taken: from 0.1 ms of a TSC to 10 ms of an
+/// Consecutive reads in one turn whose costs are measured: from 0.1 ms with a TSC to 10 ms with an
 /// HPET.
 pub(super) const READS_PER_ROUND: u32 = 10_000;
 
@@ -19,7 +19,7 @@ pub(super) struct Way {
     pub(super) source: &'static str,
     /// Function that a program calls.
     pub(super) call: &'static str,
-    /// Whether it is what the paper measured, and of which of its timers.
+    /// The timer of the paper that was measured this way, if any.
     pub(super) timer: Option<Timer>,
     /// The smallest usual step of the clock in nanoseconds.
     pub(super) step_ns: f64,
@@ -45,8 +45,8 @@ impl Contender {
     }
 }
 
-/// Every way to read the sources of this machine that can be used, and the time of day that is
-/// read from the one in use.
+/// Every way to read the usable sources of this machine, and the time of day, which is computed from the
+/// selected source.
 pub(super) fn contenders(survey: &Survey, wall_clock: &WallClock) -> Vec<Contender> {
     let mut contenders = Vec::new();
     for source in &survey.sources {
@@ -107,9 +107,8 @@ fn standard() -> [(&'static str, RunId); 2] {
     ]
 }
 
-/// A turn of reads in a row, kept as they are. What passed between one and the next, none if the
-/// clock was set back, is counted afterwards, so that a cost holds nothing but a read and the
-/// store of its value.
+/// A turn of consecutive reads. Their values are only stored; the differences (0 if the clock was set back) are
+/// computed afterwards, so that a cost contains only the read and the store of its value.
 fn turn<T: Copy + 'static>(
     read: impl Fn() -> T + 'static,
     ticks_between: impl Fn(T, T) -> u64 + 'static,

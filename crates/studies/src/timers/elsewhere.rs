@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::measured::Measured;
 use wirestamp_report::Circumstances;
 
-/// Measurements of another machine: what this program keeps of the document of
-/// `wirestamp study timers --json` there.
+/// Measurements of another machine, from the document that `wirestamp study timers --json` printed
+/// there.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Elsewhere {
     /// When, on what, and by what command.

@@ -47,8 +47,8 @@ pub(super) fn shown(findings: &TimersResult) -> impl Iterator<Item = &Measured> 
     findings.ways.iter().filter(|way| way.timer.is_some() && !way.course.is_empty())
 }
 
-/// At most `slices` moments, each of which stands for as many: the mean of what is usual, and the
-/// longest read of all.
+/// Reduces the course to at most `slices` moments, each from the same number of moments: mean of `usual`, and
+/// longest read.
 fn thinned(course: &[Moment], slices: usize) -> Vec<Moment> {
     let together = course.len().div_ceil(slices.max(1)).max(1);
     let of_slice = |moments: &[Moment]| {

@@ -29,7 +29,7 @@ pub(super) struct TimersResult {
 }
 
 impl TimersResult {
-    /// Computes what the runs tell of the ways that were measured.
+    /// Computes the results of the measured ways.
     pub(super) fn of(
         runs: &Runs<CostCount>,
         ways: &[Way],

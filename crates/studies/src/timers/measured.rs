@@ -38,7 +38,7 @@ pub(super) struct Measured {
 /// A run of reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Moment {
-    /// When it began, in seconds that all reads before it took.
+    /// Begin: the sum of the costs of all earlier reads, in seconds.
     pub(super) at: f64,
     /// The mean cost in nanoseconds, without the peaks of this run.
     pub(super) usual: f64,
@@ -47,8 +47,8 @@ pub(super) struct Moment {
 }
 
 impl Measured {
-    /// Whether the source can be read on this machine. If so and there are still no costs, the
-    /// experiment was stopped before.
+    /// Whether the source can be read on this machine. If it can, but has no costs, the experiment was stopped
+    /// before.
     pub(super) fn is_available(&self) -> bool {
         self.step_ns.is_some()
     }

@@ -1,9 +1,9 @@
 //! Cost of reading each time source: the experiment of Fedotova and Siemens, "HighPerTimer",
 //! section 5 (Tables 1 and 2, Figures 2 and 3), reproduced on this machine.
 //!
-//! As in the paper, a source is read over and over, and the cost of a read is what passes between
-//! two reads in a row, in the source's own ticks. Mean and standard deviation are given with the
-//! peaks filtered out, and also with them. Departures from the paper: `deviations.md`'s, and why.
+//! As in the paper, a source is read repeatedly. The cost of a read is the difference of two consecutive
+//! reads, in the source's own ticks. Mean and standard deviation are given without the peaks, and also with
+//! them. Departures from the paper: `deviations.md`.
 
 mod claims;
 mod contender;
@@ -30,7 +30,7 @@ pub use elsewhere::Elsewhere;
 pub(crate) use paper::PAPER;
 pub(crate) use tally::Cost;
 
-/// Turns of each way to read a source: with the reads of a turn, as many reads as the paper has.
+/// Turns of each way to read a source, for the same number of reads as in the paper.
 const FULL: u32 = 10_000;
 /// Some seconds, and half a minute where there is an HPET.
 const QUICK: u32 = 1_000;
@@ -47,7 +47,7 @@ pub(crate) fn run(
     run_beside(None, None, options, stop, progress)
 }
 
-/// The same, with a number of turns where one is given, beside what another machine measured.
+/// The same, optionally with a number of turns and with the results of another machine.
 ///
 /// # Errors
 /// As of [`run`].

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Where the numbers come from; the copy at hand does not number its pages.
+/// Source of the numbers; our copy has no page numbers.
 pub(crate) const PAPER: &str = "Fedotova and Siemens, \"HighPerTimer\", section 5";
 
 /// A time source by the name that the paper gives it.

@@ -11,11 +11,11 @@ use super::contender::{Contender, READS_PER_ROUND, Way, contenders};
 use super::tally::CostHistogram;
 use crate::experiment::{Cell, Design, Study};
 
-/// Runs that the reads are divided into where there are enough: points of the course, and values that
-/// the claims are computed from.
+/// Number of runs into which the reads are divided, if there are enough: points of the course, and samples
+/// for the claims.
 const RUNS: u32 = 100;
 
-/// The most rounds of a run: one that is interrupted is lost, and a round takes some ms.
+/// Max rounds of a run: an interrupted run is discarded, and a round takes some ms.
 const ROUNDS_OF_RUN: u32 = 100;
 
 /// How often a cost occurred in a run.
@@ -47,26 +47,26 @@ impl CostCount {
     }
 }
 
-/// The study: one cell, in which all ways take turns, so that whatever disturbs the machine meets them
-/// alike.
+/// The study: one cell, in which all ways take turns, so that disturbances of the machine affect them
+/// equally.
 pub(super) struct Reads {
     contenders: Vec<Contender>,
     pub(super) survey: Survey,
     rounds: u32,
     /// Duration of a round.
     round: Duration,
-    /// Holds the time of day that is read.
+    /// Keeps the time of day running, which the contenders read.
     _service: ClockService,
 }
 
 impl Reads {
-    /// That of `rounds` turns of each way; a few more where they make no whole runs.
+    /// A study with `rounds` turns of each way, rounded up to complete runs.
     pub(super) fn new(rounds: u32) -> anyhow::Result<Self> {
         let survey = survey();
         let service =
             ClockService::start(Counter::select()).context("cannot calibrate the counter")?;
         let mut contenders = contenders(&survey, &service.wall_clock());
-        // Warms up caches and the CPU's clock; counts for nothing.
+        // Warms up caches and the CPU's clock; not part of the results.
         let start = Instant::now();
         for contender in &mut contenders {
             contender.turn();

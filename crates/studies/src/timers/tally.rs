@@ -85,11 +85,10 @@ impl CostHistogram {
     /// The cost in ticks above which a read counts as a peak, for a clock that moves in steps of
     /// `step` ticks.
     ///
-    /// The paper filters peaks (section 5) and does not say how. Here a peak is what lies beyond
-    /// the outer fence of Tukey, "Exploratory Data Analysis" (1977), chapter 2: the upper quartile
-    /// and three times the distance between the quartiles. The distance is taken to be no less than
-    /// a step of the clock: a clock that moves in steps cannot show a smaller one, and one whose
-    /// reads all cost the same would otherwise call the next step a peak.
+    /// The paper filters peaks (section 5) and does not state how. Here a peak is a cost above the outer fence
+    /// of Tukey, "Exploratory Data Analysis" (1977), chapter 2: the upper quartile plus three times the
+    /// distance between the quartiles. The distance is at least a step of the clock: smaller distances cannot
+    /// be measured, and if all reads cost the same, the next step would count as a peak.
     pub(super) fn fence(&self, step: u64) -> u64 {
         let count = reads(self.sizes());
         let [lower, upper] = [250, 750].map(|share| quantile(self.sizes(), count, share));

@@ -101,7 +101,7 @@ fn what_the_data_say_of_the_paper_is_computed() {
     let costs = |way: usize, repetition: u32| {
         spread([10, 50][way] + u64::from(repetition % 2), [1, 5][way])
     };
-    // Of the HPET, which is not there, nothing is decided: cost, deviation, and beside the OS timer.
+    // The HPET is not available, so its claims are open: cost, deviation, and comparison with the OS timer.
     let [yes, no, open] = [Verdict::Confirmed, Verdict::Contradicted, Verdict::Open];
     let as_in_the_paper: Vec<_> = verdicts(&runs(5, costs));
     assert_eq!(as_in_the_paper, [yes, yes, open, open, open, yes]);

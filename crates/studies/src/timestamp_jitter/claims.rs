@@ -9,10 +9,10 @@ use crate::experiment::{Claim, Estimate, Runs, spearman};
 use wirestamp_report::estimate::coefficient;
 use wirestamp_report::format::duration;
 
-/// The mean is no further off than this in the report, in nanoseconds.
+/// Max error of the mean in the report, in nanoseconds.
 const MEAN_WITHIN_NS: f64 = 5_000.0;
 
-/// The report's conclusions, held against the runs.
+/// The report's conclusions with verdicts from the runs.
 pub(super) fn claims(runs: &Runs<SourceJitter>, findings: &JitterResult) -> Vec<Claim> {
     let of_frames = "the larger the frames, the smaller the error of the max time";
     let of_periods = "the longer the time between packets, the smaller the error of the max";
@@ -24,7 +24,7 @@ pub(super) fn claims(runs: &Runs<SourceJitter>, findings: &JitterResult) -> Vec<
     ]
 }
 
-/// A figure of each source and flow, run by run: how far it is on the side that the report is on.
+/// Lead of each source and flow over all runs: positive if the run agrees with the report.
 fn leads(
     runs: &Runs<SourceJitter>,
     of: Measure,
@@ -86,7 +86,7 @@ fn greatest(
     sources.filter_map(of_source).collect::<Vec<_>>().join(", ")
 }
 
-/// That the error of the longest time falls with `of`, by rank correlation within each repetition.
+/// Claims that the error of the longest time decreases with `of`, by rank correlation within each repetition.
 fn falls(runs: &Runs<SourceJitter>, claim: &str, of: impl Fn(u16, Pause) -> f64) -> Claim {
     let cells = runs.design.cells();
     let flows: Vec<_> = cells.iter().filter_map(|cell| flow(&runs.design, cell)).collect();

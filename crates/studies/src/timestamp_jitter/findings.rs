@@ -26,7 +26,7 @@ pub(super) struct CellFindings {
     pub(super) frame_bytes: u16,
     /// Between the end of a packet and the beginning of the next.
     pub(super) pause: Pause,
-    /// From packet to packet, as it should be.
+    /// Nominal time from packet to packet.
     pub(super) period_ns: u32,
     /// Packets that were sent, of all runs.
     pub(super) sent: u64,
@@ -63,9 +63,9 @@ pub(super) struct Times {
 /// A figure of a run of one source.
 pub(super) type Measure = fn(&SourceJitter) -> Option<f64>;
 
-/// By how much the longest time is longer than the sender's.
+/// Longest time by the stamps, minus the sender's longest time.
 pub(super) const MAX_ERROR: Measure = |row| Some(row.max? - row.sent_max?);
-/// By how much the mean time is longer than the sender's.
+/// Mean time by the stamps, minus the sender's mean time.
 pub(super) const MEAN_ERROR: Measure = |row| Some(row.mean? - row.sent_mean?);
 
 impl JitterResult {

@@ -1,4 +1,4 @@
-//! Constant flows to a probe, and what its stamps make of them.
+//! Constant flows to a probe, and the jitter of its stamps.
 
 use std::time::Duration;
 
@@ -68,8 +68,8 @@ impl JitterScale {
     }
 }
 
-/// Results of a source with a flow. Times are in nanoseconds, and of packets that follow each other whose
-/// sendings are known; none where there are too few of them.
+/// Results of a source with a flow. Times are between consecutive packets with known send times, in nanoseconds;
+/// none if there are too few.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct SourceJitter {
     /// Method and stamp.
@@ -80,7 +80,7 @@ pub(super) struct SourceJitter {
     pub(super) captured: u64,
     /// Packets that the capture lost, by its ledger.
     pub(super) lost: u64,
-    /// Times that the figures are of.
+    /// Number of times from which the statistics are computed.
     pub(super) times: u64,
     /// The least, mean and longest time by the sender, and the standard deviation.
     pub(super) sent_min: Option<f64>,

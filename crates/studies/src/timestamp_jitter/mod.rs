@@ -1,10 +1,10 @@
 //! Error of a probe's timestamps at a constant packet rate: the experiment of the 6QM report, section
 //! 3.2 (Figures 3-5 to 3-13), reproduced on this machine.
 //!
-//! Frames of one size are sent at a constant rate, and the least, mean and longest time between the
-//! stamps of two packets and its standard deviation are held against the sender's. The report knows of
-//! its sender what it was set to; here each time between packets is known by the sender's own record,
-//! so that what is left is the stamps' alone. Departures from the report: `deviations.md`.
+//! Frames of one size are sent at a constant rate. The min, mean, max and standard deviation of the time between
+//! the stamps of two packets are compared with the sender's. The report uses the nominal times of its sender.
+//! Here the sender records each time between packets, so that only the error of the stamps remains. Departures
+//! from the report: `deviations.md`.
 
 mod claims;
 mod findings;

@@ -10,7 +10,7 @@ const SIZE: JitterScale = JitterScale {
     flow: std::time::Duration::from_millis(20),
 };
 
-/// Runs of both sources whose longest time is off by so much, with a jitter.
+/// Runs of both sources, with the error of max and mean and the jitter that `off` returns.
 fn runs(off: impl Fn(u16, Pause, u32) -> (f64, f64, f64)) -> Runs<SourceJitter> {
     let design = SIZE.design();
     let (order, cells) = (design.order(1), design.cells());

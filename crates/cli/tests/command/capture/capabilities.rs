@@ -52,7 +52,7 @@ fn unsupported_method_lists_the_supported_ones() {
         return;
     }
     let before = Leftovers::now();
-    // The first capture has the interface to itself, as far as XDP goes, once it has printed a line.
+    // Once the first capture has printed a line, its XDP program is attached and excludes other XDP programs.
     let script = r#"
         mkfifo "$1/message"
         "$0" capture -i tap-b@wirestamp-sink --method xdp-pass > /dev/null 2> "$1/message" &

@@ -1,4 +1,4 @@
-//! Wireshark's tshark captures through us.
+//! Wireshark's tshark captures with `wirestamp` as its extcap program.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use wirestamp_capture::file::Reader;
 use wirestamp_lab::Netns;
 
-/// A user whose tshark knows us, and a namespace with a loopback interface.
+/// A user whose tshark has our extcap link, and a namespace with a loopback interface.
 struct Desk {
     home: TempDir,
     netns: Netns,
@@ -35,7 +35,7 @@ impl Desk {
         command.env_remove("XDG_CONFIG_HOME").stdin(Stdio::null())
     }
 
-    /// `wirestamp extcap install` or `remove`, and what it says.
+    /// Runs `wirestamp extcap install` or `remove`, and returns the output.
     fn extcap(&self, action: &str) -> String {
         let output = self.at_home(&mut wirestamp(&["extcap", action])).output().unwrap();
         assert!(output.status.success(), "{}", stderr(&output));
@@ -52,7 +52,7 @@ impl Desk {
         self.home.path().join(name).to_str().unwrap().to_owned()
     }
 
-    /// Sends to both ports, a packet every millisecond each, while `work` is under way.
+    /// Sends a packet to each port every millisecond while `work` runs.
     fn with_traffic<T>(&self, ports: [u16; 2], work: impl FnOnce() -> T) -> T {
         let socket = self.netns.run(|| UdpSocket::bind("127.0.0.1:0")).unwrap().unwrap();
         let sinks = self.netns.run(|| ports.map(|port| UdpSocket::bind(("127.0.0.1", port))));
@@ -74,7 +74,7 @@ impl Desk {
     }
 }
 
-/// Raises a flag at the end, also of a test that fails.
+/// Sets a flag on drop, also if the test fails.
 struct Raise<'a>(&'a AtomicBool);
 
 impl Drop for Raise<'_> {
@@ -83,7 +83,7 @@ impl Drop for Raise<'_> {
     }
 }
 
-/// Looks until there is what is looked for.
+/// Calls `look` until it returns a value.
 fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
@@ -95,10 +95,10 @@ fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Waits until tshark's child of ours captures, and gives back its process number.
+/// Waits until tshark's child process captures, and returns its process ID.
 fn capturing(tshark: &Child) -> u32 {
     let parent = tshark.id();
-    // It watches its reader when everything else is set up.
+    // The thread that watches the reader is started last.
     let captures = |id: &u32| {
         let threads = fs::read_dir(format!("/proc/{id}/task")).ok()?;
         let name = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("comm"));
@@ -183,7 +183,7 @@ fn tshark_file_has_drops_and_clock_error() {
     };
     desk.netns.run(flood).unwrap();
     signal("-CONT", capture);
-    // As Wireshark stops a capture; what is in the ring by then is written.
+    // Wireshark stops a capture in this way; packets in the ring are still written.
     signal("-TERM", capture);
     let output = tshark.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));

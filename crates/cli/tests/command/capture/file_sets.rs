@@ -9,7 +9,7 @@ use crate::common::{Leftovers, is_root, json, tool};
 use serde_json::Value;
 use wirestamp_capture::Error;
 
-/// Sends until `enough`, which has to come within a minute.
+/// Sends until `enough` returns true; fails after a minute.
 fn send_until(traffic: &mut Traffic, mut enough: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !enough() {
@@ -122,7 +122,7 @@ fn rotation_by_time_ends_after_the_file_count() {
         let name = file.to_str().unwrap();
         let begun: i64 = name.rsplit('-').next().unwrap().parse().unwrap();
         assert!(found.times[0] / 1_000_000_000 >= begun, "{name} begins with {}", found.times[0]);
-        // The anchors are those of all files.
+        // One anchor file serves all files of the set.
         let again = ["restamp", name, "--anchors", &path("a.csv"), "-w", &path("again"), "--json"];
         assert_eq!(json(&again)["packets"], found.times.len());
         packets += found.times.len();

@@ -42,7 +42,7 @@ fn all_tools_read_the_same_times() {
             }
             if format == "pcapng" {
                 carries_all_that_is_known(&ours.interfaces, &summary);
-                // editcap drops the statistics; what is left of the error is a bound still.
+                // editcap removes the statistics; the remaining error value is still an upper bound.
                 let [left] = &read(Path::new(&edited)).interfaces[..] else { panic!("{format}") };
                 let bound = left.provenance.as_ref().unwrap().error_ns;
                 assert!(left.ledger.is_none() && summary["error_ns"].as_i64() <= Some(bound));
@@ -116,7 +116,7 @@ fn merged_capture_keeps_its_interfaces() {
         .map(|of| (of.packets, of.provenance.as_ref().unwrap().stamp.as_str()))
         .collect();
     assert_eq!(message, [(5, "kernel"), (5, "raw")]);
-    // The packets of the one file meet those of its interface in the other.
+    // The packets of the file match those of the same interface in the merged file.
     let error_of = |file: &str| read(Path::new(file)).interfaces[0].provenance.clone().unwrap();
     let delay = |file: &str| json(&["delay", file, &merged, "--json"]);
     let [of_a, of_b] = [&a, &b].map(|file| error_of(file).error_ns);

@@ -1,4 +1,4 @@
-//! `--metrics`: scrapes of running commands, vetted by Prometheus's own tool.
+//! `--metrics`: scrapes of running commands, checked with Prometheus's own tool.
 
 use std::fs;
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 const PACKETS: &str = r#"wirestamp_capture_packets_total{interface="lo"}"#;
 
-/// A capture of `traffic` that can be looked at.
+/// A capture of `traffic` with metrics.
 fn capture(traffic: &Traffic) -> Exporter {
     Exporter::start("capture", &["-i", "lo", "-Q", "in", "--json", &traffic.filter])
 }
@@ -57,7 +57,7 @@ fn kernel_drops_are_exported_live() {
     assert_eq!(summary["dropped"]["kernel"].as_f64(), Some(dropped(&text)));
 }
 
-/// A measurement of `traffic` between a point and itself that can be looked at.
+/// A measurement of `traffic` between a point and itself, with metrics.
 fn delay(traffic: &Traffic) -> Exporter {
     let arguments = ["lo", "lo", "--timeout", "50", "--json", "--filter", &traffic.filter];
     Exporter::start("delay", &arguments)
@@ -95,7 +95,7 @@ fn delay_metrics_agree_with_the_result() {
     assert!((of("delay_clock_error_seconds") - error).abs() < 1e-12, "{error}");
 }
 
-/// A watch of flows on the loopback interface that can be looked at.
+/// `wirestamp flows` on the loopback interface, with metrics.
 fn flows(filter: &str) -> Exporter {
     Exporter::start("flows", &["-i", "lo", "-Q", "in", "--json", filter])
 }
@@ -194,7 +194,7 @@ fn bad_requests_do_not_disturb_others() {
     traffic.send(50);
     exporter.scrape_until(PACKETS, 50.0);
     assert!(sent_of_a_header(connect()) < 64 << 20, "it reads a header without end");
-    // The oldest of too many went, before its time.
+    // Above the max number of clients, the oldest was closed before its timeout.
     assert_eq!((&silent[0]).read(&mut [0]).map_err(|error| error.kind()), Ok(0));
     traffic.send(50);
     exporter.scrape_until(PACKETS, 100.0);

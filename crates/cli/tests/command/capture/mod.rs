@@ -39,7 +39,7 @@ impl Traffic {
         Self { sender, receiver, filter: format!("udp dst port {port}"), sent: 0 }
     }
 
-    /// Sends datagrams of 1000 bytes, none of which waits for a reader.
+    /// Sends datagrams of 1000 bytes, which no program reads.
     pub(crate) fn send(&mut self, count: u32) {
         for _ in 0..count {
             let payload = [&self.sent.to_be_bytes()[..], &[0; 996]].concat();
@@ -49,7 +49,7 @@ impl Traffic {
         }
     }
 
-    /// Starts a capture of these datagrams, and waits until it says that it listens.
+    /// Starts a capture of these datagrams, and waits until it listens.
     pub(crate) fn capture(&self, arguments: &[&str]) -> Child {
         let begin = ["capture", "-i", "lo", "-Q", "in"];
         let mut child = wirestamp(&[&begin[..], arguments, &[&self.filter]].concat())

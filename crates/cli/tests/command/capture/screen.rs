@@ -13,7 +13,7 @@ use crate::common::{is_root, run, stderr, tool, wirestamp};
 use tempfile::TempDir;
 use vt100::Screen;
 
-/// Far longer than anything here takes.
+/// Far above the time of any step.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A command on a terminal of its own.
@@ -57,7 +57,7 @@ impl OnTerminal {
         self.keys.flush().unwrap();
     }
 
-    /// Waits until this is on the screen that is drawn on.
+    /// Waits until the alternate screen contains this text.
     fn wait_for(&mut self, text: &str) {
         let there = |screen: &Screen| screen.alternate_screen() && screen.contents().contains(text);
         while !there(self.terminal.screen()) {
@@ -81,7 +81,7 @@ impl OnTerminal {
 }
 
 impl Drop for OnTerminal {
-    /// Where a test fails before the end; what runs on the terminal goes with it.
+    /// Kills the command if the test fails before the end.
     fn drop(&mut self) {
         let _ = self.child.kill().and_then(|()| self.child.wait());
     }

@@ -12,8 +12,8 @@ use tempfile::TempDir;
 /// Packets of each call.
 const PACKETS: u32 = 400;
 
-/// Calls by the port that they go to, the payload type, and whether packets are lost: G.711, G.729, what
-/// only signalling names, and an unannounced one.
+/// Destination port and payload type of each call, and whether packets are lost: G.711, G.729, a codec that
+/// only the signalling names, and an unknown codec.
 const CALLS: [(u16, u8, bool); 4] =
     [(4000, 0, true), (4010, 18, false), (4020, 97, true), (4030, 96, false)];
 
@@ -97,14 +97,13 @@ fn unknown_codec_has_no_rating() {
         let other = flow(&found, port).as_object().unwrap();
         assert!(!other.contains_key("mos") && !other.contains_key("rtp_streams"), "{port}");
     }
-    // A codec that was requested holds for everything, and aligned clocks know no delay.
+    // A requested codec applies to all flows. With aligned clocks, the delay is unknown.
     let requested = delayed(&["--codec", "g729a"], &files);
     assert!(flow(&requested, 4040)["mos"].is_f64() && flow(&requested, 4000)["codec"] == "g729a");
     assert_eq!(flow(&delayed(&["--align"], &files), 4000)["mos"], Value::Null);
 }
 
-/// The codecs that flows of two captures are rated with, and their opinion scores, in the order of the
-/// flows.
+/// Codec and MOS of each rated flow of two captures.
 fn mos_values(a: &Path, b: &Path) -> Vec<(String, f64)> {
     let found = json(&["delay", a.to_str().unwrap(), b.to_str().unwrap(), "--json"]);
     let rated = |flow: &Value| Some((flow["codec"].as_str()?.to_owned(), flow["mos"].as_f64()?));

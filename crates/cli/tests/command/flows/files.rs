@@ -20,7 +20,7 @@ fn ours(path: &Path) -> BTreeMap<Source, Value> {
     flows.into_iter().filter_map(|flow| Some((source(&flow)?, flow))).collect()
 }
 
-/// As tshark prints it, which shows jitter that it does not know as 0.
+/// The values as tshark prints them; it prints unknown jitter as 0.
 fn printed(flow: &Value) -> Row {
     let millis = |key: &str| format!("{:.3}", flow[key].as_f64().unwrap_or(0.0));
     Row {
@@ -70,7 +70,7 @@ fn rtp_loss_jitter_and_delta_agree_with_tshark() {
     assert_eq!(Leftovers::now(), before);
 }
 
-/// The opinion scores of the streams that have some, in the order of their sources.
+/// The MOS of the rated streams, in the order of their sources.
 fn opinions(streams: &BTreeMap<Source, Value>) -> Vec<f64> {
     streams.values().filter_map(|flow| flow["mos"].as_f64()).collect()
 }

@@ -16,10 +16,10 @@ use wirestamp_lab::{Netns, TAP_B};
 use wirestamp_packet::{LinkType, Packet, iperf3};
 use wirestamp_stage::{ImpairmentPlan, Stage};
 
-/// Not the one that it would be known by.
+/// Not iperf3's default port.
 const PORT: u16 = 5333;
-/// Up to 20 ms of jitter, some hundred times what the server takes to wake up and read its clock,
-/// which is in its jitter and not in ours.
+/// Up to 20 ms of jitter: some hundred times the wake-up latency of the server, which its jitter includes and
+/// ours does not.
 const PLAN: ImpairmentPlan = ImpairmentPlan {
     seed: 0x1f4,
     delay: Span::from_millis(5),
@@ -30,9 +30,9 @@ const PLAN: ImpairmentPlan = ImpairmentPlan {
     reorder_delay: Span::ZERO,
 };
 const DATAGRAM_BYTES: u64 = 500;
-/// How far apart the jitters may be, as a part of iperf3's.
+/// Max difference of the jitters, relative to iperf3's.
 const AGREEMENT: f64 = 0.01;
-/// How long a process may take to begin before the test counts as failed.
+/// Max time for a process to start.
 const FAILED_AFTER: Duration = Duration::from_secs(20);
 
 /// Identifies a datagram for the stage; the first one of the test passes unchanged.
@@ -58,7 +58,7 @@ fn message(iperf3: Child) -> Value {
     message
 }
 
-/// Waits until somebody listens on the port.
+/// Waits until a process listens on the port.
 fn await_listener(netns: &Netns) {
     let deadline = Instant::now() + FAILED_AFTER;
     // A local port and the state LISTEN (proc_net_tcp.rst, include/net/tcp_states.h).
@@ -81,7 +81,7 @@ fn capture(netns: &Netns, file: &Path) -> Child {
     child
 }
 
-/// Runs a test and captures it; what the server reports.
+/// Runs a test and captures it; returns the server's report.
 fn tested(file: &Path) -> Value {
     let wire = Wire::new().unwrap();
     let stage = Stage::open(&wire, PLAN).unwrap();
@@ -105,12 +105,12 @@ fn tested(file: &Path) -> Value {
     report
 }
 
-/// How many datagrams a summary of the server's is of.
+/// Number of datagrams in a summary of the server.
 fn received(summary: &Value) -> u64 {
     summary["bytes"].as_u64().unwrap() / DATAGRAM_BYTES
 }
 
-/// The flow by its first datagrams, `datagrams` of them after the one that opens the test.
+/// The flow up to the first `datagrams` datagrams after the one that opens the test.
 fn flow(file: &Path, datagrams: u64) -> Value {
     let count = (datagrams + 1).to_string();
     let found = json(&["flows", file.to_str().unwrap(), "--json", "--count", &count]);
@@ -118,9 +118,9 @@ fn flow(file: &Path, datagrams: u64) -> Value {
     found["flows"][0].clone()
 }
 
-/// By which part of it our jitter is apart from the server's, at the last datagram before each of its
-/// reports. One that it reads a millisecond late is 1 % for some dozens that follow: so no single
-/// report has.
+/// Relative difference of our jitter from the server's, at the last datagram before each of its reports. If the
+/// server reads one datagram a millisecond late, the next dozens differ by 1 %, so the test checks the
+/// median.
 fn jitter_off(report: &Value, file: &Path) -> Vec<f64> {
     let mut until = 0;
     let intervals = report["intervals"].as_array().unwrap().iter();
@@ -142,14 +142,14 @@ fn iperf3_values_agree_with_its_server() {
     let file = folder.path().join("test.pcapng");
     let report = tested(&file);
     let theirs = &report["end"]["sum_received"];
-    // The end of a test overtakes its last datagrams, and the server does not count what comes then.
+    // The end message overtakes the last datagrams, and the server does not count datagrams after it.
     let ours = flow(&file, received(theirs));
     let (flow, ours) = (&ours, &ours["iperf3"]);
     assert!(ours["lost"].as_u64() > Some(50) && ours["out_of_order"].as_u64() > Some(1000));
     assert_eq!((&ours["sent"], &ours["lost"]), (&theirs["packets"], &theirs["lost_packets"]));
     assert_eq!(ours["out_of_order"], report["end"]["streams"][0]["udp"]["out_of_order"]);
-    // A duplicate hides one loss from iperf3, unless nothing is missing when it arrives: that happens to few, more on
-    // a busy machine.
+    // For iperf3, each duplicate hides one loss, unless no packet is missing when it arrives: few duplicates, but more
+    // on a busy machine.
     let [lost, copies, hidden] =
         [&flow["lost"], &flow["duplicated"], &ours["lost"]].map(|it| it.as_u64().unwrap());
     assert!(copies > 10, "{copies} duplicates");

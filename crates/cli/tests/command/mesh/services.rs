@@ -10,10 +10,10 @@ const PREFIX: &str = "/usr";
 const SERVICES: [&str; 3] =
     ["wirestamp-controller.service", "wirestamp-collector.service", "wirestamp-probe.service"];
 
-/// Of systemd, which are there before anything of ours.
+/// Targets of systemd itself, which our services require.
 const TARGETS: [&str; 5] = ["basic", "network-online", "shutdown", "sysinit", "time-sync"];
 
-/// How much a service may be exposed, of 100: `systemd-analyze security` calls more than 40 "MEDIUM".
+/// Max exposure level of a service, of 100: `systemd-analyze security` calls more than 40 "MEDIUM".
 const EXPOSURE: &str = "--threshold=30";
 
 /// Installs for a prefix into a folder, as packagers do.
@@ -45,8 +45,8 @@ fn systemd_accepts_sandboxed_services() {
     for target in TARGETS {
         fs::write(units.join(format!("{target}.target")), "[Unit]\n").unwrap();
     }
-    // It fails, too, where the command is not where a service looks for it; and, because of the last, where
-    // it does not know a key.
+    // It also fails if a service's command does not exist, and because of `--recursive-errors`, if a key is
+    // unknown.
     analyze(root, &["verify", "--man=no", "--recursive-errors=yes"]);
     let security = analyze(root, &["security", "--offline=true", EXPOSURE, "--no-pager"]);
     assert!(security.contains("wirestamp-probe.service"), "{security}");

@@ -1,4 +1,4 @@
-//! A capture as it would have been behind a bad network: the same packets, some lost, some late.
+//! Simulates a bad network in a capture: the same packets, some lost, some late.
 
 use std::collections::HashMap;
 use std::fs;
@@ -7,13 +7,13 @@ use std::path::Path;
 use wirestamp_capture::file::Reader;
 use wirestamp_packet::{FlowKey, Packet};
 
-/// Packets at both ends of a flow that are left alone, so that its length is known.
+/// Packets at both ends of a flow that are not changed, so that its length is known.
 const EDGE: usize = 6;
 /// How late a packet is that others overtake: more than the 40 ms between two pictures.
 const LATE_NS: i64 = 47_000_000;
 
-/// Copies a capture into classic pcap in nanoseconds, with losses alone and in bursts, and late
-/// packets, in every flow that is long enough.
+/// Copies a capture into classic pcap in nanoseconds, with single losses, loss bursts and late packets in
+/// every flow that is long enough.
 pub(crate) fn copy(from: &Path, to: &Path) {
     let frames = frames(from);
     let mut lengths: HashMap<FlowKey, usize> = HashMap::new();

@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::common::{Leftovers, is_root, json, run, stderr, tool};
 use serde_json::Value;
 
-/// The source's interface, and tap A's address on the other end of its cable.
+/// Sends from the source's interface to the sink's address.
 const SEND: &str = "send --method live -i out@wirestamp-source --to 10.77.2.2";
 const RECEIVE: &str =
     "send --method live -i tap-b@wirestamp-sink --receive --from 10.77.1.1 --to 10.77.2.2";
@@ -73,7 +73,7 @@ fn interrupt_prints_the_summary() {
     if !is_root() {
         return;
     }
-    // It has begun when the interface has counted something.
+    // The sender has started when the interface's counters are not zero.
     let message = beside_a_bed(&format!(
         r#"
         ip netns exec wirestamp-router ethtool -K tap-a gro on

@@ -1,4 +1,4 @@
-//! A path that loses packets of which it is known which, on the way there and back.
+//! A path that loses known packets in both directions.
 
 use wirestamp_lab::{EGRESS, Impairments, Netns, PathLab, TAP_A};
 
@@ -18,13 +18,13 @@ pub(crate) fn lossy_path() -> PathLab {
 /// Packets by a port and by the lowest four bits of their number.
 struct Dropped {
     interface: &'static str,
-    /// Where the port that is 862 stands in the header of UDP.
+    /// Offset of the port 862 in the UDP header.
     port_at: usize,
     low_bits: u8,
 }
 
-/// Has the router drop what comes in: it goes to a cable whose other end is down, because the action
-/// `drop` is missing from small kernels.
+/// Makes the router drop these incoming packets: they are redirected to a cable whose other end is down, because
+/// small kernels do not have the action `drop`.
 fn drop_in(router: &Netns, all: &[Dropped]) {
     let run = |line: &str| {
         let mut words = line.split_whitespace();

@@ -15,8 +15,8 @@ use wirestamp_lab::Netns;
 
 use crate::common::{stderr, tool};
 
-/// The key that both ends share. Programs that also take keys in hexadecimal digits must not
-/// take it for one, and it has no end of line, which some of them count in.
+/// The shared key of both ends. It is not hexadecimal, because some programs also accept hexadecimal keys, and has
+/// no line break, which some programs would include in the key.
 pub(crate) const SECRET: &str = "both ends have this, no hex";
 
 /// A namespace with nothing but a loopback interface that is up.
@@ -27,7 +27,7 @@ pub(crate) fn loopback() -> Netns {
     namespace
 }
 
-/// A reflector that runs until it is ended, or goes out of scope.
+/// A reflector that runs until it is ended or dropped.
 pub(crate) struct Reflector(Child);
 
 impl Reflector {
@@ -47,13 +47,13 @@ impl Reflector {
         Self(child)
     }
 
-    /// Interrupts `wirestamp reflect`, and reads what it did.
+    /// Interrupts `wirestamp reflect`, and returns its result.
     pub(crate) fn end(mut self) -> Value {
         tool("kill", &["-INT", &self.0.id().to_string()]);
         self.result()
     }
 
-    /// Closes the program's standard input, which ends it, and reads what it did.
+    /// Closes the program's standard input, which ends it, and returns its result.
     pub(crate) fn hang_up(mut self) -> Value {
         drop(self.0.stdin.take());
         self.result()
@@ -73,7 +73,7 @@ impl Drop for Reflector {
     }
 }
 
-/// Reads until a line has `begun` in it. Byte by byte, so that what comes after it is left.
+/// Reads until a line contains `begun`. Byte by byte, so that later output stays unread.
 fn await_line(message: impl std::io::Read, begun: &str) {
     let mut lines = BufReader::with_capacity(1, message).lines().map_while(Result::ok);
     assert!(lines.any(|line| line.contains(begun)), "it does not begin");
@@ -90,7 +90,7 @@ pub(crate) fn stamp(namespace: &Netns, arguments: &[&str]) -> Output {
     wirestamp(namespace, &["stamp", "--json"]).args(arguments).output().unwrap()
 }
 
-/// Runs it to an end that has to be good.
+/// Runs `wirestamp stamp`, which must succeed, and parses its JSON.
 pub(crate) fn stamped(namespace: &Netns, arguments: &[&str]) -> Value {
     let output = stamp(namespace, arguments);
     assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));

@@ -11,7 +11,7 @@ const KEYS: &str = "to payload_bytes interval_ns poisson sent answered lost lost
     back owd_reason impossible_there impossible_back same_clock clock reflector_clock \
     reflector_counts sent_by_kernel returned_by_kernel dscp_there";
 
-/// Everything came back and is known to the kernel, on a path with one clock.
+/// Checks that every packet was answered and stamped by the kernel, on a path with one clock.
 fn assert_whole(document: &Value, packets: u64) {
     let all = ["sent", "answered", "sent_by_kernel"];
     assert_eq!(counts(document, all), [packets; 3], "{document}");
@@ -82,7 +82,7 @@ fn answers_without_the_key_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let key = key_file(folder.path(), "key", SECRET);
     let namespace = loopback();
-    // Who has no key answers to anything, with no code that the sender would take.
+    // A reflector without a key answers every packet, but without a code that the sender accepts.
     let reflector = Reflector::start(&namespace, &[]);
     let test = ["::1", "-c", "10", "-i", "1ms", "--timeout", "100ms", "--key-file", &key];
     let output = stamp(&namespace, &test);
@@ -156,10 +156,10 @@ fn queue_drops_are_losses_there() {
     let [sent, answered, there, back, undecided] =
         counts(&document, ["sent", "answered", "lost_there", "lost_back", "lost_undecided"]);
     let truth = lab.bottleneck().unwrap();
-    // Behind the last that were dropped, none may have come to tell.
+    // If no packet after the last dropped ones was answered, their loss direction is undetermined.
     assert_eq!((there + undecided, back), (truth.dropped_packets, 0), "{document}");
     assert!(there > 10, "{document}");
-    // The last packet asks when the last answer left.
+    // One more packet requests the send time of the last answer.
     assert_eq!((sent, answered + 1), (200, truth.sent_packets), "{document}");
     // Nine packets of a thousand bytes wait for more than 36 ms.
     let greatest = document["there"]["owd_ns"]["max"].as_i64().unwrap();

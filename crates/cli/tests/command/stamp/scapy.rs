@@ -75,7 +75,7 @@ fn our_sender_reads_scapy_answers() {
         let test = ["-c", "40", "-i", "2ms", "--size", "200", "--dscp", "10", "--session", "513"];
         let test = [&[host][..], &test, &["--same-clock"]].concat();
         let document = stamped(&namespace, &test);
-        // It counts what it returns: of what it lost, the sender finds in which direction.
+        // The reflector counts its answers, so the sender can determine the direction of losses.
         let found = counts(&document, ["sent", "answered", "lost_there", "lost_back", "foreign"]);
         assert_eq!(found, [40, 37, 2, 1, 0], "{document}");
         assert_eq!(document["reflector_counts"], true, "{document}");

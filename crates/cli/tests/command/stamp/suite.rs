@@ -62,7 +62,7 @@ fn suite_sender_accepts_our_answers() {
         }
         let (answers, summary) = sends(&namespace, host, &EXTENSIONS);
         assert_all_came(&summary);
-        // It would name those that were not understood, or were malformed.
+        // The program would list unknown or malformed extensions.
         assert!(answers.iter().all(|line| line.ends_with("tlv=[3 TLVs]")), "{answers:?}");
         let (answers, _) = sends(&namespace, host, &["--location", "--direct-measurement"]);
         assert!(answers.iter().all(|line| line.ends_with("tlv=[2 TLVs, 2U]")), "{answers:?}");

@@ -24,7 +24,7 @@ fn active_delay_is_compared_with_passive() {
         assert_eq!((active, number("disagreement")), (passive, 0), "{cell:#}");
         assert!(cell["least_ns"].as_f64().unwrap() > 0.0, "{cell:#}");
         let difference = cell["difference_ns"][1]["mean"].as_f64().unwrap().abs();
-        // A hundred times what it should be, for whatever else runs on this machine.
+        // A hundred times the normal value, because other programs may run on this machine.
         assert!(difference < 500_000.0, "{cell:#}");
     }
     let claims = found["claims"].as_array().unwrap();

@@ -15,14 +15,14 @@ fn interarrival_times_are_compared_with_the_senders() {
     let found = json(&["study", "interarrival", "--quick", "--json", "-o", path]);
     assert_eq!((&found["interrupted"], &found["repetitions"]), (&false.into(), &4.into()));
     assert_eq!(found["claims"].as_array().unwrap().len(), 3);
-    // Where there is no XDP there is a capture less.
+    // Without XDP, there is one capture less.
     for (stamps, sources) in [("user_space", 3), ("captures", 4)] {
         let stamps = found[stamps].as_array().unwrap();
         assert!(stamps.len() >= 2 * sources, "{stamps:?}");
         for of_source in stamps {
             if of_source["source"] == "ring/kernel" || of_source["source"] == "ktime" {
-                // The sender makes up for time that it lost, so that the rhythm is kept in the mean; on a
-                // busy machine some times are not known.
+                // The sender catches up after a delay, so that the mean interval is kept; on a busy machine, some
+                // times are unknown.
                 let rhythm = if of_source["pattern"] == "call" { 20e6 } else { 1.368e6 };
                 let mean = of_source["gap_ns"]["mean"].as_f64().unwrap();
                 assert!((0.5..2.0).contains(&(mean / rhythm)), "{of_source:#}");

@@ -22,7 +22,7 @@ fn losses_are_compared_with_dumpcap() {
         assert_eq!(cell["sent"], 60_000, "{cell:#}");
         let loss = cell["loss_percent"]["mean"].as_f64().unwrap();
         assert!((0.0..=100.0).contains(&loss), "{cell:#}");
-        // Ours tell of each packet; dumpcap's file only has those that it captured.
+        // Our captures account for each packet; dumpcap's file only contains the captured ones.
         let ours = cell["method"].as_str().unwrap().starts_with("ring-");
         assert!(!ours || cell["unaccounted"] == 0, "{cell:#}");
     }

@@ -35,7 +35,7 @@ fn mesh_delay_and_loss_agree_with_known_values() {
             assert_eq!(number("lost"), number("truly_lost"), "{cell:#}");
         }
         let error = cell["mean_error_ns"]["mean"].as_f64().unwrap();
-        // A hundredth, for whatever else runs on this machine.
+        // A hundredth, because other programs may run on this machine.
         assert!(error < cell["truth_ns"][1].as_f64().unwrap() / 1e2, "{cell:#}");
     }
     let claims = found["claims"].as_array().unwrap();
@@ -55,7 +55,7 @@ fn active_and_passive_tasks_agree() {
         assert_eq!(passive < cell["sent"].as_u64().unwrap(), is_overloaded, "{cell:#}");
         assert_eq!((active, &cell["disagreement"]), (passive, &0.into()), "{cell:#}");
         let difference = cell["difference_ns"][1]["mean"].as_f64().unwrap().abs();
-        // A hundred times what it should be, for whatever else runs on this machine.
+        // A hundred times the normal value, because other programs may run on this machine.
         assert!(difference < 500_000.0, "{cell:#}");
     }
     let claims = found["claims"].as_array().unwrap();
@@ -76,7 +76,7 @@ fn mesh_accounts_for_every_frame() {
         assert!(level["load_percent"]["mean"].as_f64() > Some(0.0), "{level:#}");
     }
     assert!(found["measured"].as_u64() > Some(0), "{found:#}");
-    // The interface's drops are everybody's, so that those of others' packets may be counted, too.
+    // The interface's drop counter includes packets of other senders.
     assert!(found["unaccounted"].as_i64() <= Some(0), "{found:#}");
     assert!(folder.path().join("limit-rate-mesh/001-4.csv").exists());
 }

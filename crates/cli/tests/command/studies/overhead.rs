@@ -28,7 +28,7 @@ fn stamp_overhead_is_compared_with_the_paper() {
         assert!((packets / 2..=packets).contains(&count), "{count} of {packets}");
         assert_eq!(cell["autocorrelation"].as_array().unwrap().len(), 20);
     }
-    // The logarithm of the ratio, which one interrupt in a run does not turn round.
+    // The logarithm of the ratio: one interrupt in a run does not change its sign.
     let deviates_less = &found["claims"][1];
     for pattern in [0, 1] {
         assert!(deviates_less["lead"][pattern]["mean"].as_f64() > Some(0.0), "{deviates_less:#}");

@@ -7,9 +7,9 @@ use tempfile::TempDir;
 
 /// Where studies keep what they measure.
 pub(crate) enum Folder {
-    /// Where `tools/study-quick` has left all of them: nothing is measured twice.
+    /// Folder with the results of `tools/study-quick`: nothing is measured twice.
     Left(PathBuf),
-    /// Nothing is there yet.
+    /// A new folder.
     New { path: PathBuf, _within: TempDir },
 }
 

@@ -15,7 +15,7 @@ use crate::statistics::real;
 const FILE_BYTES: f64 = 2e9;
 /// Max bytes that a file format adds to a frame: an enhanced packet block of pcapng.
 const RECORD_BYTES: u16 = 36;
-/// More than the generator brings past a tap, to guess how large a file gets.
+/// Upper bound of the generator's rate past a tap in frames per second, to estimate the file size.
 const FASTEST: f64 = 1.5e6;
 
 /// Frames of one size at one rate, for some time.
@@ -28,7 +28,7 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// For `time`, or as long as files stay small.
+    /// A load for `time`, or for less if capture files would exceed [`FILE_BYTES`].
     pub(super) fn new(frame_bytes: u16, rate: Rate, time: Duration) -> Self {
         let frames_a_second = match rate {
             Rate::Paced(rate) => real(rate),
@@ -40,7 +40,7 @@ impl Load {
     }
 }
 
-/// Sends the load, or until somebody asks to stop, which is an error.
+/// Sends the load. An error if it is interrupted.
 pub(super) fn send(bench: &Bench, load: Load) -> anyhow::Result<LiveReport> {
     let pace = match load.rate {
         Rate::Paced(rate) => Pace::rate(rate)?,

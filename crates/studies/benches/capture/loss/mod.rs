@@ -16,7 +16,7 @@ use crate::process::Running;
 use crate::rate::Rate;
 use crate::statistics::{micros, real};
 
-/// By how many places the order of the contenders changes from one repetition to the next.
+/// Number of places by which the order of the contenders rotates after each repetition.
 const ROTATION: usize = 4;
 
 /// One run of one contender.
@@ -31,15 +31,15 @@ struct Row {
     busy_core: bool,
     seconds: f64,
     sent: u64,
-    /// What came of `rate`: less where the tap keeps the sending core, whose softIRQ it works in,
-    /// from sending.
+    /// The rate that was sent. It is below `rate` if the tap, which runs in a softIRQ of the sending core,
+    /// slows the sender.
     frames_per_second: f64,
     /// Packets in the file, by capinfos.
     written: u64,
     /// Packets in the file by the tool's own account; ours only.
     accounted: Option<u64>,
     loss: f64,
-    /// Frames that the receiving interface had no room for; they are part of the loss.
+    /// Frames dropped by the receiving interface for lack of buffer space; part of the loss.
     interface_dropped: u64,
     cpu_seconds: f64,
     cpu_seconds_per_million: f64,
@@ -61,10 +61,10 @@ pub(crate) fn run(bench: &mut Bench, arguments: &Arguments) -> anyhow::Result<()
     Ok(())
 }
 
-/// All contenders in turn, and that several times, each time beginning with another one, so that
-/// neither a disturbance nor what the last one left in the caches always meets the same.
+/// Runs all contenders in turn, several times. Each repetition begins with another contender, so that a
+/// disturbance, or the cache content of the previous run, does not always affect the same one.
 fn rounds(bench: &mut Bench, arguments: &Arguments, load: Load) -> Vec<Row> {
-    // Long frames are for the differences between methods; those between stamps show at 64 bytes.
+    // Long frames compare methods only; 64-byte frames also compare stamps.
     let mut contenders = arguments.contenders(load.frame_bytes > 64);
     let mut rows = Vec::new();
     for repetition in 1..=arguments.repetitions() {

@@ -4,9 +4,9 @@ use super::tables::spread;
 use super::{Rate, Row};
 use crate::results::Results;
 
-/// Min loss of dumpcap at a rate that counts as hard.
+/// Min loss of dumpcap, as a ratio, at which a rate counts as hard.
 const HARD: f64 = 0.3;
-/// The share of the other's rate that is the same rate.
+/// Min ratio of two rates that count as equal.
 const SAME: f64 = 0.95;
 /// Max CPU time of `ring` per packet, as a share of tcpdump's.
 const SHARE: f64 = 0.7;
@@ -21,7 +21,7 @@ pub(super) fn give(rows: &[Row], results: &mut Results) {
     account(rows, results);
 }
 
-/// At the lowest rate that is a hard one, or at the highest if none is.
+/// Loss at the lowest hard rate, or at the highest rate if none is hard.
 fn loss(rows: &[&Row], rates: &[Rate], results: &mut Results) {
     let dumpcap = |rate| spread(rows.iter().copied(), "dumpcap", rate, |row| row.loss);
     let is_hard = |rate: &&Rate| dumpcap(**rate).is_some_and(|loss| loss.median >= HARD);
@@ -54,7 +54,7 @@ fn loss(rows: &[&Row], rates: &[Rate], results: &mut Results) {
     }
 }
 
-/// At every rate.
+/// CPU time at every rate.
 fn cost(rows: &[&Row], rates: &[Rate], results: &mut Results) {
     let cpu = |name, rate| {
         let cpu = spread(rows.iter().copied(), name, rate, |row| row.cpu_seconds_per_million)?;

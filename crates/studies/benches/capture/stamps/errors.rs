@@ -19,14 +19,14 @@ pub(super) struct Errors {
     pub(super) captured: u64,
     /// Stamp minus send time.
     pub(super) error: Summary,
-    /// From one stamp to the next, minus from one sending to the next.
+    /// Interval between two stamps, minus interval between the two send times.
     pub(super) interval: Summary,
-    /// The same without its sign.
+    /// Absolute value of `interval`.
     pub(super) interval_size: Summary,
 }
 
 impl Errors {
-    /// Those of the file at `path`. Packets without a departure are counted and left out.
+    /// The errors of the file at `path`. Packets without a known send time are counted, but have no error.
     pub(super) fn of(path: &Path, departures: &Departures) -> anyhow::Result<Self> {
         let mut reader = Reader::open(path)?;
         let (mut captured, mut before) = (0, None);

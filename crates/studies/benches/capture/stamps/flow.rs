@@ -10,14 +10,12 @@ use wirestamp_traffic::{
 
 use crate::bench::Bench;
 
-/// A packet that left later than this after it could, or by a call that took longer, was sent by a
-/// thread that had been interrupted. A call takes a few microseconds, and some tens where it wakes
-/// several sleeping captures; another thread that got the core may keep it for 700 and more
-/// (`base_slice_ns` of the scheduler).
+/// Max delay of a packet, and max duration of its send call, before the sender's thread counts as interrupted.
+/// A call takes a few microseconds, and some tens if it wakes several sleeping captures. Another thread on the
+/// core may run for 700 µs and more (`base_slice_ns` of the scheduler).
 ///
-/// A packet can leave when it is due and the call for the one before it has returned. That a sender
-/// lags behind its plan, because the taps cost it more time than there is between packets, says
-/// nothing against its record.
+/// A packet can leave when it is due and the previous call has returned. If the taps take more time than the
+/// interval between packets, the sender lags behind its plan, but its record stays valid.
 pub(super) const BOUND: Span = Span::from_micros(250);
 
 const FRAME_BYTES: u16 = 140;
@@ -28,14 +26,13 @@ pub(super) struct Flow {
     plan: StreamPlan,
 }
 
-/// When each packet was sent, by its sequence number; none for one that the sender's thread was
-/// interrupted at.
+/// Send time of each packet, by its sequence number; none if the sender's thread was interrupted.
 #[derive(Default)]
 pub(super) struct Departures {
     times: Vec<Option<Time<Utc>>>,
     /// When the last call returned.
     free: Option<Time<Utc>>,
-    /// Packets that left more than [`BOUND`] after they could.
+    /// Packets that left more than [`BOUND`] after the earliest possible time.
     pub(super) late: u64,
     /// Other packets whose call took longer than [`BOUND`].
     pub(super) held: u64,
@@ -87,7 +84,7 @@ impl Departures {
         u64::try_from(self.times.len()).unwrap_or(u64::MAX)
     }
 
-    /// When packet `sequence` was sent, if that is known well.
+    /// Send time of packet `sequence`; none if the sender's thread was interrupted.
     pub(super) fn of(&self, sequence: u64) -> Option<Time<Utc>> {
         *self.times.get(usize::try_from(sequence).ok()?)?
     }

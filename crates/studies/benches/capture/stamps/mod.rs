@@ -1,8 +1,7 @@
 //! The error of stamps against the sender's own counter, idle and with a busy core.
 //!
 //! The stress is that of Grigorjew et al. 2023 (section III, table I): a core that computes all the
-//! time. It is the core that the captures are kept on; the sender has the other one, where a veth's
-//! softIRQ runs too.
+//! time. The captures are pinned to this core. The sender runs on the other one, as does the veth's softIRQ.
 
 mod errors;
 mod flow;
@@ -21,7 +20,7 @@ use crate::bench::Bench;
 use crate::contenders::Contender;
 use crate::process::Running;
 
-/// Captures of the same packets. AF_XDP takes packets away from all others, and is alone.
+/// Captures that run at the same time. AF_XDP runs alone, because it redirects the packets.
 const TOGETHER: [&[(Method, StampSource)]; 2] = [
     &[
         (Method::Ring, StampSource::Kernel),
@@ -42,21 +41,20 @@ struct Row {
     sent: u64,
     /// Packets of the flow in the file.
     captured: u64,
-    /// Sent more than the bound after they could.
+    /// Packets sent more than the bound after the earliest possible time.
     late: u64,
-    /// Sent by a call that took longer than the bound.
+    /// Other packets whose send call took longer than the bound.
     held: u64,
-    /// Packets that the errors are of: captured, and neither late nor held.
+    /// Packets with an error: captured, and neither late nor held.
     counted: u64,
     error_p50: i64,
     error_p99: i64,
-    /// The one minus the other.
+    /// `error_p99` minus `error_p50`.
     error_spread: i64,
     error_stddev: f64,
     error_min: i64,
     error_max: i64,
-    /// Of the time between two stamps, against the time between the two packets' sendings; of the
-    /// size of the difference, whatever its sign.
+    /// Absolute difference between the interval of two stamps and the interval of the two send times.
     interval_p50: i64,
     interval_p99: i64,
     interval_stddev: f64,
@@ -91,7 +89,7 @@ pub(crate) fn run(bench: &mut Bench, arguments: &Arguments) -> anyhow::Result<()
     Ok(())
 }
 
-/// A call's rhythm, and one at which a packet comes before a thread that slept is awake.
+/// A flow with the interval of a call, and one with an interval below the wake-up latency of a thread.
 fn flows(quick: bool) -> anyhow::Result<[Flow; 2]> {
     let millis = |full, less| Span::from_millis(if quick { less } else { full });
     Ok([
@@ -109,7 +107,7 @@ fn measure(
 ) -> anyhow::Result<Vec<Row>> {
     let core = CAPTURE_CORE.to_string();
     let cores = [core.as_str(); 3].join(",");
-    // Enough of a packet for its payload, so that many captures have room in the page cache.
+    // Enough bytes for the payload; small files, so that many captures fit in the page cache.
     let more = ["--cores", &cores, "--snaplen", "128"];
     let mut captures = Vec::new();
     for &(method, stamp) in together {

@@ -41,7 +41,7 @@ pub(super) fn print(rows: &[Row], results: &mut Results) {
     }
 }
 
-/// How many packets count for nothing, because the sender was interrupted at them.
+/// Share of packets that are excluded, because the sender was interrupted.
 fn set_apart(rows: &[&Row]) -> String {
     let sum = |number: fn(&Row) -> u64| rows.iter().map(|row| number(row)).sum::<u64>();
     let share = |part: u64| 100.0 * real(part) / real(sum(|row| row.sent).max(1));

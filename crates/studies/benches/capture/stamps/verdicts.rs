@@ -5,7 +5,7 @@ use super::report::flows;
 use crate::results::Results;
 use crate::statistics::{Spread, micros};
 
-/// How much wider the errors may spread with a busy core.
+/// Max ratio of the spread of errors with a busy core to that with an idle core.
 const WIDER: f64 = 1.5;
 
 pub(super) fn give(rows: &[Row], results: &mut Results) {
@@ -39,7 +39,7 @@ impl Flow<'_> {
         self.median(name, busy, |row| row.error_spread)
     }
 
-    /// A busy core makes softIRQ stamps hardly worse.
+    /// Target: a busy core does not widen the errors of softIRQ stamps by more than [`WIDER`].
     fn steady(&self, name: &str, results: &mut Results) {
         let (Some(idle), Some(busy)) = (self.spread(name, false), self.spread(name, true)) else {
             return;
@@ -52,7 +52,7 @@ impl Flow<'_> {
         results.verdict(busy <= WIDER * idle, text);
     }
 
-    /// They are better than those of user space.
+    /// Target: the errors of softIRQ stamps spread less than those of user-space stamps.
     fn narrow(&self, busy: bool, results: &mut Results) {
         for name in ["ring/raw", "recvmsg/raw"] {
             let (Some(ours), Some(theirs)) =
@@ -70,7 +70,7 @@ impl Flow<'_> {
         }
     }
 
-    /// They keep intervals at least as well as the kernel's own.
+    /// Target: intervals of softIRQ stamps are at least as accurate as those of kernel stamps.
     fn even(&self, busy: bool, results: &mut Results) {
         let interval = |name| self.median(name, busy, |row| row.interval_p99);
         let (Some(ours), Some(kernels)) = (interval("xdp-pass/xdp"), interval("ring/kernel"))

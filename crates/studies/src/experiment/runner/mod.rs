@@ -1,4 +1,4 @@
-//! Runs the cells of a study in their order, and keeps what they bring.
+//! Runs the cells of a study in their order, and stores the results.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -19,10 +19,10 @@ pub trait Study {
     /// Factors of the study.
     fn design(&self) -> Design;
 
-    /// How long a run of this cell lasts, about.
+    /// Approximate duration of a run of this cell.
     fn lasts(&self, cell: &Cell) -> Duration;
 
-    /// Runs a cell once. What it brings after `stop` was requested is thrown away.
+    /// Runs a cell once. If `stop` is requested meanwhile, the result is discarded.
     ///
     /// # Errors
     /// When the cell cannot be run; the experiment ends with it.
@@ -34,7 +34,7 @@ pub trait Study {
 pub struct Progress {
     /// Share of completed work, 0 to 1.
     pub share: f64,
-    /// How long the rest will take, about.
+    /// Approximate remaining time.
     pub left: Duration,
     /// Current run.
     pub doing: String,
@@ -70,8 +70,8 @@ impl<S> Runs<S> {
         runs.map(|(_, samples)| samples.as_slice())
     }
 
-    /// `response` of each run, for each cell by repetition: of whole repetitions only, so
-    /// that it is balanced. A run of which it makes nothing counts as not a number.
+    /// `response` of each run, for each cell by repetition. Only complete repetitions, so that the result is
+    /// balanced. NaN for a run without a response.
     pub fn responses(&self, response: impl Fn(&[S]) -> Option<f64>) -> Vec<Vec<f64>> {
         let complete = usize::try_from(self.complete()).unwrap_or(usize::MAX);
         let of_run = |samples: &[S]| response(samples).unwrap_or(f64::NAN);
@@ -128,7 +128,7 @@ pub fn run<T: Study>(
     Ok(Runs { design, seed: record.seed, sittings: record.sittings, interrupted, runs })
 }
 
-/// How much is done, and how long it took compared with what was expected.
+/// Completed work, and its actual and expected duration.
 struct Work {
     all: Duration,
     skipped: Duration,
@@ -157,8 +157,8 @@ impl Work {
     }
 }
 
-/// How long the rest will take that was expected to last for `rest`, if what was expected to last for
-/// `done` took `took`.
+/// Remaining time: the expected remaining duration `rest`, scaled by the ratio of the actual duration
+/// `took` to the expected duration `done` so far.
 fn left(took: Duration, done: Duration, rest: Duration) -> Duration {
     if done.is_zero() {
         return rest;

@@ -12,7 +12,7 @@ struct Sample {
     note: Option<String>,
 }
 
-/// Keeps what it ran, and is stopped in the middle of a run.
+/// Records its runs, and requests a stop in the middle of one.
 struct Fake {
     repetitions: u32,
     ran: Vec<Cell>,

@@ -8,13 +8,13 @@ use crate::limit_rate::trials::Trial;
 use wirestamp_report::estimate::decimal;
 use wirestamp_report::format::{count, real};
 
-/// The rate with several tasks is to be as much of that with one.
+/// Min ratio of the rate with several tasks to the rate with one.
 const MIN_RATE_RATIO: f64 = 0.8;
 
 /// Set-ups in which the probe's core does everything: with one task, and with more.
 const ONE: usize = 0;
 const MORE: [usize; 2] = [1, 2];
-/// More tasks where it takes no frames.
+/// Set-ups with more tasks, in which the probe's core does not receive the frames.
 const FOUR_BESIDE: usize = 4;
 const FIVE_BESIDE: usize = 6;
 
@@ -42,7 +42,7 @@ fn pairs(
     Estimate::of(&pairs.filter_map(|(one, more)| of(one, more)).collect::<Vec<_>>())
 }
 
-/// Something of some set-ups, in words.
+/// Text with the value `of` for some set-ups.
 fn each(
     findings: &MeshLimitRateResult,
     which: &[usize],

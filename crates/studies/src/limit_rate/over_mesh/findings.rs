@@ -15,7 +15,7 @@ use wirestamp_report::estimate::decimal;
 pub(super) struct MeshLimitRateResult {
     /// Frames a second that are aimed at.
     aim: u64,
-    /// Loss up to which a rate counts as one without.
+    /// Max loss at which a rate counts as lossless.
     tolerated_percent: f64,
     /// For each set-up.
     pub(super) levels: Vec<Level>,
@@ -32,32 +32,32 @@ pub(super) struct MeshLimitRateResult {
 pub(super) struct Level {
     pub(super) tasks: &'static str,
     pub(super) in_words: &'static str,
-    /// Max rate without loss of each search, or what the load came to.
+    /// Max rate without loss of each search, or the max rate of the load.
     pub(super) rate: Option<Estimate>,
-    /// Searches in which the probe lost packets above it, and those in which the load was the limit.
+    /// Searches in which the probe lost packets above this rate, and searches in which the load was the limit.
     pub(super) limited_by_probe: usize,
     pub(super) limited_by_load: usize,
     /// Loss of the probe at the target rate, in percent.
     loss_percent: Option<Estimate>,
-    /// The share of its core that it took there.
+    /// CPU load of the probe at the target rate, in percent of its core.
     load_percent: Option<Estimate>,
-    /// CPU time of a packet there; none where the kernel takes frames on that core, too, and interrupts.
+    /// CPU time per packet at the target rate; none if the kernel also receives frames on that core and interrupts.
     pub(super) cpu_ns: Option<Estimate>,
-    /// The same as fast as it goes.
+    /// The same at full speed.
     cpu_ns_at_full_speed: Option<Estimate>,
-    /// That with one task as a share of it, run by run.
+    /// Ratio of `cpu_ns` with one task to this `cpu_ns`, run by run.
     pub(super) cpu_ratio: Option<Estimate>,
 }
 
-/// The set-up with one task and frames taken beside: what a packet costs is compared with that.
+/// The set-up with one task and frames received on the other core: reference for the CPU time per packet.
 pub(super) const ONE_BESIDE: usize = 3;
 
-/// The trial at the rate that is aimed at, and those of the search.
+/// The trial at the target rate, and the trials of the search.
 pub(super) fn of_run(trials: &[Trial]) -> Option<(&Trial, &[Trial])> {
     trials.split_first()
 }
 
-/// The CPU time of a packet at the rate that is aimed at.
+/// CPU time per packet at the target rate.
 pub(super) fn cpu_ns(trials: &[Trial]) -> Option<f64> {
     of_run(trials).map(|(aimed, _)| aimed.cpu_ns_a_packet()).filter(|it| it.is_finite())
 }
@@ -68,7 +68,7 @@ pub(super) fn found(trials: &[Trial]) -> Option<Saturation> {
 }
 
 impl MeshLimitRateResult {
-    /// Computes what the trials tell.
+    /// Computes the results of the trials.
     pub(super) fn of(runs: &Runs<Trial>) -> Self {
         let trials = || runs.runs.iter().flat_map(|(_, trials)| trials);
         let sum = |of: fn(&Trial) -> u64| trials().map(of).sum();

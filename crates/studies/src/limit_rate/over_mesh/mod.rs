@@ -1,9 +1,9 @@
 //! The limit rate of a mesh's probe: the same tasks as the report's, given by a controller to a probe that is a
 //! process of its own on a core of its own.
 //!
-//! A search with each set-up looks for the highest rate without loss, and says whose it is: the probe's,
-//! which loses packets above it, or the load's, which does not come higher. What a packet costs the probe answers
-//! the question also where the load is the limit.
+//! A search with each set-up finds the highest rate without loss, and reports the limiting part: the probe, which
+//! loses packets above it, or the load, which cannot send faster. If the load is the limit, the probe's CPU time
+//! per packet is compared.
 
 mod claims;
 mod findings;

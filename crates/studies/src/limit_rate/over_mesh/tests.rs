@@ -5,7 +5,7 @@ use crate::experiment::Verdict;
 use crate::limit_rate::saturation::search;
 use crate::limit_rate::trials::Trial;
 
-/// Rates that the sender and the probe come to, and what a packet costs the probe in nanoseconds.
+/// Max rates of sender and probe, and the probe's CPU time per packet in nanoseconds.
 type Of = fn(usize) -> (u64, u64, u64);
 
 fn trial((most, limit, cost): (u64, u64, u64), asked: Option<u64>) -> Trial {
@@ -68,7 +68,7 @@ fn what_the_load_does_not_reach_is_not_decided() {
     let account = account(&runs(slow_load)).unwrap();
     let rows = &account.table("Max rate").rows;
     assert!(rows[0][1].starts_with("at least 600") && rows[0][2] == "the load", "{rows:?}");
-    // Nor is anything said of a rate that was never sent.
+    // A rate that was never sent has no verdict.
     let slower: Of = |_| (300_000, 2_000_000, 400);
     assert_eq!(verdicts(slower)[0], Open);
 }

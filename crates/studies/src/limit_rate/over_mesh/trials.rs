@@ -16,7 +16,7 @@ use crate::limit_rate::trials::Trial;
 use crate::mesh::{self, Mesh, MeshPlan, NodeCores, ReusedMesh, until};
 use crate::tester::{CAPTURE_CORE, SENDING_CORE, WIDE};
 
-/// Rate that a probe is to have without loss: five times the 70,000 packets a second of the report's Pentium 4
+/// Target rate of a probe without loss: five times the 70,000 packets a second of the report's Pentium 4
 /// (section 2.1.3).
 pub(super) const AIM: u64 = 5 * 70_000;
 
@@ -26,7 +26,7 @@ pub(super) struct Setup {
     pub(super) name: &'static str,
     pub(super) words: &'static str,
     tasks: Tasks,
-    /// The kernel takes frames on the probe's core, too; otherwise on the load's.
+    /// Whether the kernel receives frames on the probe's core; otherwise on the load's core.
     pub(super) takes_frames: bool,
 }
 
@@ -64,12 +64,12 @@ const ACTIVE: (u16, u32, u16) = (6001, 100, 308);
 /// Time without new counts after which a task has reported everything. Counting tasks report every second.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// A probe is at rest that takes less than this share of its core for so long.
+/// A probe is idle if it uses less than this share of its core for [`REST`].
 const LITTLE: f64 = 0.2;
 const REST: Duration = Duration::from_millis(200);
-/// How long it is looked at when no frames come.
+/// Duration of measuring the CPU load without frames.
 const IDLE: Duration = Duration::from_secs(1);
-/// How long it may take to catch up.
+/// Max time until the probe is idle after the last frame.
 const CATCHES_UP: Duration = Duration::from_secs(20);
 
 /// Duration of a run without its trials, and of a trial without sending.
@@ -83,9 +83,9 @@ pub(super) struct MeshLimitRateScale {
     lasts: Duration,
     /// Number of set-ups to test, from the first.
     setups: usize,
-    /// How near a search comes, as a share of the rate.
+    /// Resolution of a search, as a share of the rate.
     resolution: f64,
-    /// Trials that takes at the most, with the one at the rate that is aimed at.
+    /// Max number of trials, including the trial at the target rate.
     trials: u32,
 }
 
@@ -156,7 +156,7 @@ impl Study for Trials {
         AROUND + (self.size.lasts + AROUND_TRIAL) * self.size.trials
     }
 
-    /// The first trial is that at the rate which is aimed at, and those of a search follow.
+    /// The first trial is at the target rate; the trials of a search follow.
     fn run(&mut self, cell: &Cell, stop: &Stop) -> anyhow::Result<Vec<Trial>> {
         let setup = cell.0.first().and_then(|level| SETUPS.get(*level));
         let Setup { tasks, takes_frames, .. } = setup.context("a cell of another design")?;
@@ -189,12 +189,12 @@ impl Tasks {
         MeshPlan { path: WIDE, tasks, confined }
     }
 
-    /// Those that count.
+    /// The tasks that count packets.
     const fn counting(self) -> &'static [&'static str] {
         if self.count > 1 { &["volume", "traffic"] } else { &["volume"] }
     }
 
-    /// Waits until all that count have looked.
+    /// Waits until all counting tasks have captured for some time.
     fn await_first(self, mesh: &mut dyn Mesh, stop: &Stop) -> anyhow::Result<()> {
         let looks = || {
             for task in self.counting() {
@@ -220,7 +220,7 @@ struct Bench<'a> {
     mesh: &'a mut dyn Mesh,
     clock: &'a ClockService,
     tasks: Tasks,
-    /// The core that takes frames, if that is not the load's.
+    /// The core that receives frames, if it is not the load's core.
     taken_by: Option<usize>,
     /// The share of a core that the probe takes when no frames come.
     idle: f64,
@@ -232,7 +232,7 @@ impl Bench<'_> {
         let (used, begun) = (self.mesh.processor_time()?, Instant::now());
         let roof = self.mesh.lab().router().clone();
         let sent = setting.load()?.arrive_in(&roof, self.taken_by, self.clock, stop.flag())?;
-        // One that is behind has more to tell.
+        // A probe that lags behind still has packets to count.
         let used = self.at_rest(&used, stop)?;
         let cpu = used.saturating_sub(begun.elapsed().mul_f64(self.idle));
         let arrived = sent.sent.saturating_sub(sent.dropped);
@@ -283,7 +283,7 @@ impl Bench<'_> {
         Ok(last)
     }
 
-    /// Waits until the probe has nothing to do any more; the CPU time that it has taken since.
+    /// Waits until the probe is idle. Returns its CPU time since `before`.
     fn at_rest(&mut self, before: &Times, stop: &Stop) -> anyhow::Result<Duration> {
         let begun = Instant::now();
         let mut used = used(before, &self.mesh.processor_time()?);
@@ -310,7 +310,7 @@ impl Bench<'_> {
 /// The CPU time of threads, by their numbers.
 type Times = BTreeMap<u32, Duration>;
 
-/// CPU time of threads between two readings. The last part of a thread that has ended is unknown.
+/// CPU time of threads between two readings. Excludes threads that have ended, whose time is unknown.
 fn used(before: &Times, now: &Times) -> Duration {
     let of_thread = |(number, time): (&u32, &Duration)| {
         time.saturating_sub(before.get(number).copied().unwrap_or_default())
