@@ -19,10 +19,10 @@ demo: build ## Measure a call, a video and a burst across a bottleneck; print it
 demo-mesh: build-mesh ## Bring up a whole mesh in namespaces for half a minute, and compare its results with the truth
 	$(TARGET)/release/wirestamp lab mesh --for 30s
 
-check: setup-tests ## Fast checks: formatting, prose, circles of imports, lints, documentation, unit tests (2 minutes when warm)
+check: setup-tests ## Fast checks: formatting, prose, circles of imports, lints, documentation, unit tests (40 s when warm)
 	tools/check
 
-test: setup-tests ## All tests that this machine can run (as root: also those with real packets; 16 minutes)
+test: setup-tests ## All tests that this machine can run (as root: also those with real packets; 13 minutes)
 	tools/test
 
 test-all: setup-tests ## What CI runs: check, test, the page, the fuzz targets, the virtual machine, quick studies
