@@ -1,7 +1,7 @@
 //! Gives the shared library its soname.
 
 fn main() {
-    // A version with major number 0 may break its users with each minor number.
+    // With major version 0, each minor version may be incompatible.
     let major = env!("CARGO_PKG_VERSION_MAJOR");
     let minor = env!("CARGO_PKG_VERSION_MINOR");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libwirestamp_clock.so.{major}.{minor}");

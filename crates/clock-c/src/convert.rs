@@ -238,7 +238,7 @@ mod tests {
         refused(wirestamp_clock_elapsed(clock, 1, 2, None), "span");
         assert_eq!(wirestamp_clock_now(None), 0);
         assert_eq!(wirestamp_clock_now_ordered(None), 0);
-        // SAFETY: null is checked for, and what is not null is of the length that is given.
+        // SAFETY: each pointer is null, which is checked, or points to an array of the given length.
         let many = |clock, raw, count, stamps| unsafe {
             wirestamp_clock_convert_many(clock, raw, count, stamps)
         };

@@ -20,7 +20,7 @@ impl Installed {
         let destination = format!("DESTDIR={}", folder.path().display());
         let prefix = format!("PREFIX={PREFIX}");
         let make = ["--no-print-directory", "install-clock", &prefix, &destination];
-        // As the tests are built, so that little is built twice.
+        // With the profile of the tests, so that little is built twice.
         output(Command::new("make").args(make).env("PROFILE", "dev").current_dir(root()));
         Self { folder }
     }

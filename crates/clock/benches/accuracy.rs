@@ -23,18 +23,18 @@ use wirestamp_sys::clock::ClockId;
 /// Pause between samples; ten minutes give half a million.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Max distance of the readings around an uninterrupted stamp. Interrupted samples must still keep the bound, but do
-/// not count for the error.
+/// Max distance of the readings around an uninterrupted stamp. The bound must also hold for interrupted samples, but
+/// they are excluded from the error.
 const CLEAN: i64 = 150;
 
-/// A relaxed read of the counter does not wait for earlier loads. It can be early by this much: a load that misses
-/// all caches takes about 100 ns.
+/// A relaxed read of the counter does not wait for earlier loads. The value can be early by this much: a load that
+/// misses all caches takes about 100 ns.
 const REORDERING: i64 = 100;
 
 /// After this time a raw value lies between anchors.
 const BRACKETED: Duration = Duration::from_secs(1);
 
-/// Figures are taken from this time on; until then the bound shrinks.
+/// Start of the statistics; until this time the bound shrinks.
 const SETTLING_TIME: Duration = Duration::from_secs(10);
 
 /// Targets of the wall clock, in nanoseconds and as a share.

@@ -55,8 +55,8 @@ impl<'a> Contender<'a> {
     }
 }
 
-/// Nanoseconds per call of `read`. A result counts as used once it is in memory. That costs each contender a store,
-/// and no call waits for the one before.
+/// Nanoseconds per call of `read`. Each result is stored in memory, so that the compiler keeps the call. This costs
+/// each contender one store, and no call waits for the previous one.
 #[inline(always)]
 fn per_call<T>(read: impl Fn() -> T) -> f64 {
     let start = Instant::now();
@@ -66,7 +66,7 @@ fn per_call<T>(read: impl Fn() -> T) -> f64 {
     start.elapsed().as_secs_f64() * 1e9 / f64::from(CALLS)
 }
 
-/// Only the instruction of a read of this counter; none if it is not the CPU's counter.
+/// Only the read instruction of this counter; none if it is not the CPU's counter.
 fn bare<'a>(counter: Counter) -> Option<Contender<'a>> {
     match counter {
         #[cfg(target_arch = "x86_64")]

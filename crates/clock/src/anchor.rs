@@ -5,8 +5,8 @@ use wirestamp_sys::clock::{ClockId, now};
 use crate::ratio::{Rate, approx, ceil_nanos};
 use crate::{Counter, Domain, MonotonicRaw, Span, Time, Utc};
 
-/// Bracketed reads of which the tightest is kept. One read takes about 100 ns, and an interrupt spoils one or two in
-/// a row. Of eight reads some are clean unless the machine is stalled throughout.
+/// Number of bracketed reads; the tightest is kept. One read takes about 100 ns, and an interrupt disturbs one or two
+/// in a row. So some of eight reads are undisturbed, unless the machine is stalled throughout.
 const READS: usize = 8;
 
 /// Clocks that a calibrator reads: the clock to be calibrated and the two reference clocks.
@@ -32,8 +32,8 @@ pub struct Anchor {
     /// `CLOCK_MONOTONIC_RAW` at the same instant.
     pub monotonic_raw: Time<MonotonicRaw>,
     /// Bound of the error of `utc` and of `monotonic_raw`: half the width of the bracket around them plus the
-    /// granularity of the calibrated clock, rounded up. A bound, not an estimate: the readings did happen inside
-    /// their brackets.
+    /// granularity of the calibrated clock, rounded up. A bound, not an estimate, because the readings were taken
+    /// inside their brackets.
     pub error: Span,
 }
 
@@ -65,7 +65,7 @@ impl Bracket {
     }
 
     fn read_once(clocks: &mut impl Clocks) -> Self {
-        // Order matters: a struct expression evaluates its fields as they are written.
+        // Order matters: the fields of a struct expression are evaluated in source order.
         Self {
             first: clocks.raw(),
             utc: clocks.utc(),

@@ -188,7 +188,7 @@ mod tests {
     #[derive(Clone, Copy)]
     struct Fake<'a> {
         now: &'a Cell<u64>,
-        /// Number of counter reads before the values descend, and for how many reads they do.
+        /// Number of counter reads before the values descend, and number of descending reads.
         descending: &'a Cell<(u64, u64)>,
     }
 

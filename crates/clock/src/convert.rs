@@ -1,7 +1,7 @@
 //! Conversion of times and spans to and from the types of `std` and of the C library.
 //!
 //! The conversion is a `From` if every value has a counterpart. Otherwise it is a `TryFrom`, and its error,
-//! [`OutOfRange`], holds the nearest valid value. Use of that value saturates:
+//! [`OutOfRange`], holds the nearest valid value, for a saturating conversion:
 //!
 //! ```
 //! use std::time::{Duration, SystemTime};

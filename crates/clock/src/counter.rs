@@ -18,12 +18,12 @@ use crate::source::{hpet::Hpet, os::Os, raw::RawSource};
 /// - the CPU declares it *invariant*: it runs at one rate in all power states (a CPUID flag for the time stamp
 ///   counter of x86-64; guaranteed by the architecture for the generic timer of aarch64);
 /// - the kernel keeps its own time by it, directly or with a scale from a hypervisor;
-/// - a comparison between cores finds no difference: two threads that alternate between cores never see it go back.
-///   Cores that do not answer within some milliseconds are left out.
+/// - a comparison between cores finds no difference: two threads that alternate between cores never read a lower value
+///   than before. Cores that do not answer within some milliseconds are excluded.
 ///
-/// Otherwise the high precision event timer is compared with the kernel's `CLOCK_MONOTONIC_RAW`. The one with the
-/// lower mean cost of a read is chosen. If the means are within 25 % of each other, the one with the lower deviation
-/// is.
+/// Otherwise the high precision event timer is compared with the kernel's `CLOCK_MONOTONIC_RAW`. The one with the lower
+/// mean cost of a read is chosen. If the means are within 25 % of each other, the one with the lower deviation is
+/// chosen.
 ///
 /// A user can name the source instead ([`Counter::named`]), before the process starts its first
 /// [`crate::ClockService`]. The process keeps that counter and rejects another, so that stamps of two counters are

@@ -15,8 +15,8 @@
 //! The rate is the mean over the last minute. Its error follows from the errors of the first and the last anchor, if
 //! the counter and `CLOCK_MONOTONIC_RAW` use one oscillator. With two oscillators, or with a change of the counter
 //! below the limit of a disruption, the anchors in between deviate from the straight line by more than their errors.
-//! The error then is the largest deviation of the rate between two of them from the mean, plus its uncertainty, which
-//! can be as large again. It lasts for the minute that the anchors are kept.
+//! The error is then the largest deviation of the rate between two anchors from the mean, plus the uncertainty of this
+//! deviation, which can be as large. This lasts for a minute, as long as the anchors are kept.
 //!
 //! The error excludes a change before the next anchors, and a change that moved the counter by less than their
 //! errors, about 100 ns. The error of a short span also excludes a jump of the counter below the limit of a
@@ -27,10 +27,10 @@
 //!
 //! # The system clock's own readings
 //!
-//! The stamps of [`Domain::Realtime`] are readings of the system clock, so that their spans are slewed and stepped
-//! with it. The error of such a span includes slewing up to 500 ppm and no step: compare [`crate::Timeline::steps`]
-//! before and after to detect one. A faster slew (up to 10 %) is counted at its beginning and at its end. A span
-//! within it is off by its rate without any sign.
+//! The stamps of [`Domain::Realtime`] are readings of the system clock, so that their spans are slewed and stepped with
+//! it. The error of such a span includes slewing up to 500 ppm, but no step: compare [`crate::Timeline::steps`] before
+//! and after to detect one. A faster slew (up to 10 %) is counted at its beginning and at its end. A span within such a
+//! slew is off by the slew's rate, and no count shows this.
 
 use std::num::NonZeroU64;
 

@@ -50,9 +50,9 @@
 //! average. It combines a measurement, the bracket of each joint read, with an assumption about the time between the
 //! reads:
 //!
-//! - Between two anchors (250 ms) the system clock is stepped, or its rate changed, at most once. That does not happen
-//!   three times in a row, and not twice if the second event is just before the newest anchor. The size does not matter:
-//!   the anchors around show it.
+//! - Between two anchors (250 ms) the system clock is stepped, or its rate changed, at most once. This does not happen
+//!   in three successive intervals, nor in two if the second event is just before the newest anchor. The size does not
+//!   matter, because the surrounding anchors show it.
 //! - Beyond the newest anchor, and before the oldest, its rate does not change by more than it did in the last minute, or
 //!   than the 1 ppm of a time daemon's ordinary corrections.
 //!
@@ -66,10 +66,10 @@
 //! | the service starts | times at once, with a bound of half a microsecond (median in simulation; max 3 us), and a quarter of that one second later (max 0.7 us) |
 //! | the system clock is slewed | the next anchors follow; the wall clock bends and stays monotone. A slew above 500 ppm, which a time daemon may use if it must not step, is a step at its beginning and another at its end |
 //! | the system clock is stepped | counted ([`Timeline::steps`]) with the next anchor; new stamps follow it, and earlier ones keep their time for the minute of a timeline. Afterwards they are unknown, unless an [`AnchorFile`] exists |
-//! | the kernel inserts a leap second | a step of -1 s like any other: the repeated second belongs to the stamps of both passes, each by its own anchors. If it is smeared, a slew |
+//! | the kernel inserts a leap second | a step of -1 s like any other: stamps of both passes of the repeated second are converted, each by its own anchors. A smeared leap second is a slew |
 //! | suspend | a step, if the counter stopped together with `CLOCK_MONOTONIC_RAW`; otherwise a disruption |
 //! | the machine moves to another host, the counter goes back or changes its rate | a disruption: counted with the next anchor, up to 250 ms later, and the counter calibrated anew within 200 us more. The hypervisor reports it by a [`VmClock`], if there is one; otherwise inconsistent anchors show it |
-//! | a network card's clock is slewed or stepped | as for the system clock, whichever of the two it was; if it is set back by more than the time between two anchors, as for a counter |
+//! | a network card's clock is slewed or stepped | as for the system clock; the two are not distinguished. If it is set back by more than the time between two anchors, as for a counter |
 //! | the process forks | the child's clocks continue with growing bounds, until it starts its own service |
 //!
 //! # Limits
@@ -82,18 +82,18 @@
 //!   next anchor, up to 250 ms later, and by an unprecedented slew until two anchors have shown it (three if it counts as
 //!   a step; the further ones follow within milliseconds): 100 ppm are up to 50 us by then. Converted again, with an
 //!   anchor after it, the stamp is inside its bound.
-//! - **A small step as a step.** A step that ordinary slewing can explain is not counted: 500 ppm of the time between two
-//!   anchors, which is 125 us in 250 ms, twice that against a slew in the other direction, and more if the thread is
-//!   delayed. It is inside the error of the stamps around it, and for a minute the error of live stamps allows for
-//!   another.
+//! - **Small steps.** A step that ordinary slewing can explain is not counted: 500 ppm of the time between two anchors,
+//!   which is 125 us in 250 ms, twice that against a slew in the other direction, and more if the thread is delayed. It
+//!   is inside the error of the stamps around it, and for a minute the error of live stamps allows for another such
+//!   step.
 //! - **The end of slewing.** For a minute after a slew the error of live stamps allows for another such slew: milliseconds
 //!   after one of some per cent. Converted again, with an anchor after it, a stamp has the usual bound.
-//! - **Two slews that cancel out.** A clock that is slewed forth and back between two anchors leaves no trace in them.
-//! - **A disruption before it is visible.** Until the next anchor after a suspend or a migration, stamps of a counter that
-//!   jumped are off by the jump, and so are spans across it. Stamps from before, converted only afterwards, have an
-//!   unbounded error. But if the counter was set back, their raw values repeat, and they are taken for later ones. A jump
-//!   of less than 2.5 us against `CLOCK_MONOTONIC_RAW`, or a change of rate by less than 10 ppm, is no disruption: it
-//!   increases the error of the counter's rate for a minute, if it exceeds the errors of the anchors.
+//! - **Two slews that cancel out.** If a clock is slewed forth and back between two anchors, they do not show it.
+//! - **A disruption before it is visible.** Until the next anchor after a suspend or a migration, stamps of a counter
+//!   that jumped are off by the jump, and so are spans across it. Stamps from before, converted only afterwards, have
+//!   an unbounded error. But if the counter was set back, their raw values repeat, and they are converted as later
+//!   stamps. A jump of less than 2.5 us against `CLOCK_MONOTONIC_RAW`, or a change of rate by less than 10 ppm, is no
+//!   disruption: it increases the error of the counter's rate for a minute, if it exceeds the errors of the anchors.
 //! - **Steps in the kernel's stamps.** They are readings of the system clock, and their difference includes a step between
 //!   them; [`Timeline::steps`] reveals it. The same holds for a slew. The error of their spans allows for 500 ppm; faster
 //!   slews are counted only at their beginning and end.

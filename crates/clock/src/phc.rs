@@ -5,10 +5,10 @@
 //!
 //! The open device is a clock for clock_gettime(2) (`Documentation/driver-api/ptp.rst`). As for any counter, the
 //! system's clocks are read between two readings of it. A reading goes over the card's bus and takes one or two
-//! microseconds, which is the width of the bracket; half of it is the error of an anchor. `PTP_SYS_OFFSET_EXTENDED`
-//! of linux/ptp_clock.h brackets the card's reading more tightly, with two readings of the system clock and, before
-//! Linux 6.12, of no other clock. Where that half microsecond matters, the card's further error against the wire
-//! matters too, and neither method reveals it.
+//! microseconds, which is the width of the bracket; half of it is the error of an anchor. `PTP_SYS_OFFSET_EXTENDED` of
+//! linux/ptp_clock.h brackets the card's reading more tightly, with two readings of the system clock (before Linux
+//! 6.12, of no other clock). If half a microsecond matters, so does the card's error against the wire, which neither
+//! method shows.
 
 use std::fs::File;
 use std::io;

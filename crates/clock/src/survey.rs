@@ -41,7 +41,7 @@ pub struct CounterSource {
     /// Ticks per second of `CLOCK_MONOTONIC_RAW`.
     pub frequency_hz: Option<f64>,
     /// Smallest usual step, in nanoseconds: at most a fifth of the steps between consecutive reads are smaller. Steps
-    /// shorter than a read are invisible, so that a clock with shorter ones is finer than this.
+    /// shorter than a read are invisible, so the real step of the clock may be smaller.
     pub granularity_ns: Option<f64>,
     /// Nanoseconds of one relaxed read ([`Counter::read`]) in a sequence of reads.
     pub cost_ns: Option<f64>,

@@ -7,9 +7,9 @@
 //!
 //! # Reference
 //!
-//! A clock's raw values are unsigned. A [`TickTime`] counts from the middle of their range, 2^63. So every raw value
-//! has its tick and every tick its raw value, in the same order. Nothing wraps or is lost, even if firmware or a
-//! hypervisor starts a counter near its end.
+//! A clock's raw values are unsigned. A [`TickTime`] counts from the middle of their range, 2^63. So raw values and
+//! ticks correspond one to one, in the same order. Nothing wraps or is lost, even if firmware or a hypervisor starts a
+//! counter near the end of its range.
 //!
 //! # Overflow
 //!

@@ -70,8 +70,8 @@ impl Piece {
     }
 }
 
-/// A piece for the inner loop: the part of it without overflow, so that the arithmetic needs no saturation. Its
-/// results equal those of [`Piece`].
+/// The part of a piece that converts without overflow, for the inner loop without saturating arithmetic. Its results
+/// equal those of [`Piece`].
 #[derive(Clone, Copy)]
 struct FastPiece {
     origin: u64,

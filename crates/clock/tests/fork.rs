@@ -4,8 +4,8 @@ use std::time::SystemTime;
 
 use wirestamp_clock::{ClockService, Counter, Span, Stamp, Time, Utc};
 
-/// A relaxed read of the counter does not wait for earlier loads. It can be early by this much: a load that misses
-/// all caches takes about 100 ns.
+/// A relaxed read of the counter does not wait for earlier loads. The value can be early by this much: a load that
+/// misses all caches takes about 100 ns.
 const REORDERED: Span = Span::from_nanos(100);
 
 fn system_time() -> Time<Utc> {

@@ -16,8 +16,8 @@ use crate::Observation;
 /// Delay variation, reordering and loss patterns of a sample are those between selected packets, which were not
 /// neighbours on the way.
 ///
-/// Capture losses ([`Correlator::missed`](crate::Correlator::missed)) are of all packets. They may account for more
-/// losses of the sample than are its own, never for fewer.
+/// Capture losses ([`Correlator::missed`](crate::Correlator::missed)) include packets outside the sample. So they may
+/// explain more losses of the sample than the capture caused, never fewer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sampling {
     /// Share of packets selected, 0 to 1.

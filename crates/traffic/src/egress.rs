@@ -8,7 +8,7 @@ use crate::transmit::{SEND_TIMEOUT, SendOptions, Transmit};
 use crate::tx_stamps::{PendingStamps, StampQueue};
 use crate::{SendError, SendMethod, SentPacket, UnavailableStamps};
 
-/// Max frames of a batch: the first one waits no longer than about ten system calls would take.
+/// Max frames of a batch: limits the wait of the first frame to the time of about ten system calls.
 const BATCH: usize = 64;
 /// Max wait for stamps after the last packet. A queue that needs longer to empty was overfilled.
 const LAST_STAMPS_TIMEOUT: Duration = Duration::from_millis(500);

@@ -89,7 +89,7 @@ pub(super) struct FollowUpSupport {
     received: u32,
 }
 
-/// Number of follow-ups without a stamp after which none is expected any more.
+/// Max follow-ups without a stamp; after them, no stamp is expected.
 const MAX_EMPTY_FOLLOW_UPS: u32 = 16;
 
 impl FollowUpSupport {

@@ -73,7 +73,7 @@ pub(crate) struct Received<'a> {
 /// Source address and traffic class of a packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SendParameters {
-    /// The address to send from; any, unless it is given.
+    /// Source address and index of the interface; if none, the kernel chooses them.
     pub(crate) from: Option<(IpAddr, u32)>,
     /// The upper six bits are the differentiated services code point.
     pub(crate) class: Option<u8>,
@@ -134,7 +134,7 @@ impl StampedSocket {
                 Ok(number)
             }
             Err(error) => {
-                // The kernel does not report whether it had numbered the packet: makes it number from 0 again.
+                // The kernel does not report whether it numbered the packet, so the numbers restart at 0.
                 self.next = 0;
                 stamp(&self.socket, true)?;
                 Err(error.into())

@@ -1,8 +1,8 @@
 //! Files of anchors, for a later and tighter conversion of raw stamps.
 //!
-//! A fresh stamp is extrapolated from the anchors before it. With stored raw values and anchors it can be converted
-//! again later. Then each stamp lies between two anchors, half as far from the nearer one, and slews and steps are
-//! known that were not known before.
+//! A fresh stamp is extrapolated from the anchors before it. If raw values and anchors are stored, it can be converted
+//! again later. Then it lies between two anchors, half as far from the nearer one. Slews and steps that were unknown at
+//! first are then known.
 //!
 //! # Format
 //!
@@ -24,7 +24,7 @@
 //!
 //! # Disruptions
 //!
-//! A [`crate::Calibrator`] predicts, so that it discards its anchors after a disruption (a suspend or a migration); a
+//! A [`crate::Calibrator`] extrapolates, so it discards its anchors after a disruption (a suspend or a migration); a
 //! file keeps them. Only two kinds of stamps have an unbounded error: those between the last anchor before and the
 //! first one after a disruption, and those in a gap of more than half a minute without anchors.
 

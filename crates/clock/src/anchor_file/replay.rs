@@ -32,7 +32,7 @@ pub(super) fn replay(domain: Domain, rows: &[AnchorRow]) -> Result<Timeline, Rep
     if let Some(pair) = parts.windows(2).find(|pair| pair[0].last() >= pair[1].first()) {
         return Err(RepeatedValues { row: pair[0].row.max(pair[1].row) });
     }
-    // Nothing is known before the first step if the file does not reach back to it.
+    // Times before the file are known only if no step precedes its first row.
     let known_before = rows.first().is_some_and(|row| row.epoch == 0);
     let pieces = join(&mut parts, known_before, newest);
     Ok(Timeline::new(domain, pieces, difference, steps, entries))

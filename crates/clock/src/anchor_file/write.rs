@@ -7,7 +7,7 @@ use super::format::{HEADER, MAX_GAP};
 use crate::anchor::{Anchor, Entry};
 use crate::{Span, Timeline};
 
-/// An anchor file in the making.
+/// Writer of an anchor file.
 #[derive(Debug)]
 pub struct AnchorWriter<W> {
     out: W,
@@ -16,7 +16,7 @@ pub struct AnchorWriter<W> {
     last: Option<Anchor>,
     written: u64,
     gaps: u32,
-    /// True if the file may end with an incomplete line, so that nothing may follow.
+    /// True if the file may end with an incomplete line. Then nothing more is written.
     failed: bool,
 }
 
@@ -47,9 +47,8 @@ impl<W: Write> AnchorWriter<W> {
     /// update per second at most those of a second.
     ///
     /// # Errors
-    /// If they cannot be written. The file may then end in mid-line, and every later update with new anchors fails
-    /// too, so that no line ever follows an incomplete one.
-    /// new anchors fails too, so that no line ever follows part of one.
+    /// If they cannot be written. The file may then end with an incomplete line. Every later update with new anchors
+    /// fails too, so that no line follows the incomplete one.
     pub fn update(&mut self, timeline: &Timeline) -> io::Result<()> {
         let entries = timeline.entries();
         let is_last = |entry: &Entry| self.last == Some(entry.anchor);

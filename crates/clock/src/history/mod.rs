@@ -8,19 +8,19 @@
 //! counted (125 us in 250 ms, and twice that against a slew in the other direction). The error of its segment
 //! includes it ([`crate::pieces`]).
 //!
-//! A slew faster than ordinary ones is counted as a step at its beginning and as another at its end. In between the
-//! rate of the last segment continues, which is no step at any rate. A beginning is not counted if no anchor saw it,
-//! at the start, or if it consists of ordinary parts.
+//! A slew faster than ordinary ones is counted as a step at its beginning and as another at its end. In between, the
+//! rate of the last segment continues, so that no step is counted, at any rate. A beginning is not counted if it
+//! precedes the first anchors, or if the rate changes in ordinary parts.
 //!
 //! A network card's clock is slewed and stepped too. It is compared with UTC directly, and the steps of both are
 //! detected and counted in the same way.
 //!
 //! # Disruptions
 //!
-//! A counter was disrupted if it ran backwards, or deviated from `CLOCK_MONOTONIC_RAW` by more than two oscillators
-//! of one machine do. The cause is a suspend or a migration to another host. The history does not predict such a
-//! counter and is discarded; earlier stamps then have an unbounded error. A jump of less than 2.5 us in 250 ms is no
-//! disruption: it increases only the rate's error ([`crate::rate`]).
+//! A counter was disrupted if it ran backwards, or deviated from `CLOCK_MONOTONIC_RAW` by more than two oscillators of
+//! one machine do. The cause is a suspend or a migration to another host. The history cannot predict such a counter and
+//! is discarded; earlier stamps then have an unbounded error. A jump of less than 2.5 us in 250 ms is no disruption: it
+//! increases only the rate's error ([`crate::rate`]).
 
 #[cfg(test)]
 mod bounds;
@@ -39,8 +39,8 @@ use crate::ratio::{Rate, approx, nanos};
 use crate::timeline::Piece;
 use crate::{DifferenceClock, Domain, Span, Timeline};
 
-/// Min ratio of the distance between two anchors to their errors. Below it the pair estimates the rate of UTC worse
-/// than the limit of ordinary slewing does, and the new anchor is discarded.
+/// Min ratio of the distance between two anchors to their errors. Below it, the rate of UTC from the pair has a larger
+/// error than the limit of ordinary slewing, and the new anchor is discarded.
 const MIN_BASELINE: f64 = 1.0 / ORDINARY_SLEW;
 
 /// Ordinary slewing in the 250 ms between two anchors, in nanoseconds.
@@ -48,10 +48,10 @@ const SMALL_STEP: f64 = 125_000.0;
 
 /// Max drift between the counter and `CLOCK_MONOTONIC_RAW`, as a fraction, in addition to the errors of their rates.
 ///
-/// Usually both use one oscillator and do not drift. Two oscillators of one machine, such as those of the HPET and
-/// the TSC, wander with their temperature, each by about 0.1 ppm at an even temperature (Veitch, Ridoux and Korada,
-/// cited in [`crate::difference`]). The limit leaves fifty times that for other environments. It stays below the tens
-/// of ppm by which the crystals of two hosts commonly differ.
+/// Usually both use one oscillator and do not drift. Two oscillators of one machine, such as those of the HPET and the
+/// TSC, wander with their temperature, each by about 0.1 ppm at an even temperature (Veitch, Ridoux and Korada, cited
+/// in [`crate::difference`]). The limit is fifty times that, for other environments. It stays below the tens of ppm by
+/// which the crystals of two hosts commonly differ.
 const DRIFT_LIMIT: f64 = 10e-6;
 
 /// Relation of an anchor to the one before.
@@ -203,7 +203,7 @@ impl History {
         }
         let mut newest = self.entries.iter().rev();
         let segment = newest.next().zip(newest.next());
-        // The first segment of an epoch has no known rate; anything but a large step may be a slew.
+        // The first segment of an epoch has no known rate; any change but a large step counts as a slew.
         let is_first_segment = segment.is_none_or(|(last, before)| last.epoch != before.epoch);
         if is_first_segment && gained.abs() <= (elapsed * MAX_SLEW).min(SMALL_STEP) + 2.0 * errors {
             return true;

@@ -40,7 +40,7 @@ fn changed_rate_widens_the_error_to_both_rates() {
 
 #[test]
 fn small_change_is_visible_in_distant_anchors() {
-    // 0.04 ppm more are 10 ns in 250 ms, which neighbours do not show.
+    // 0.04 ppm more are 10 ns in 250 ms, which neighbouring anchors do not show.
     let error = rate_error_ppm(201, |index| 10 * (index.cast_signed() - 100).max(0));
     assert!((0.02..0.04).contains(&error), "{error} ppm");
 }

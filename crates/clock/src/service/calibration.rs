@@ -26,7 +26,7 @@ const MAX_INTERVAL: Duration = Duration::from_millis(250);
 pub(super) struct LatestTimelines {
     pub(super) counter: ArcSwap<Timeline>,
     pub(super) monotonic: ArcSwap<Timeline>,
-    /// Takes the number of steps from the counter's timeline.
+    /// Its number of steps is that of the counter's timeline.
     pub(super) realtime: ArcSwap<Timeline>,
     /// [`Timeline::unknown`] without a network card's clock.
     pub(super) nic: ArcSwap<Timeline>,
@@ -139,7 +139,7 @@ impl Calibration {
         (self.counter.timeline().steps(), of_nic)
     }
 
-    /// True if the hypervisor reports a migration since the last call. A marker during an update is read with the
+    /// True if the hypervisor reports a migration since the last call. A marker that is being updated is read with the
     /// next sample.
     fn was_migrated(&mut self) -> bool {
         let Some(marker) = disruption_marker() else { return false };

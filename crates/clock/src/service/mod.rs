@@ -77,7 +77,7 @@ impl ClockService {
     fn follow(counter: Counter, nic: Option<Phc>) -> Result<Self, StartError> {
         let number = nic.as_ref().map(Phc::number);
         let calibration = Calibration::spawn(counter, nic)?;
-        // After the first samples, because a process keeps its counter for good.
+        // After the first samples, because a process keeps its counter permanently.
         fix_process_counter(counter)?;
         let newest = Arc::clone(&calibration.newest);
         let wall_clock = calibration.steering.clock(counter);

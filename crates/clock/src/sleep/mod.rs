@@ -1,17 +1,16 @@
 //! Sleeping until a tick: in the kernel at first, spinning on the counter at the end.
 //!
 //! A sleep ends late because of the timer's slack (50 us for an ordinary thread, prctl(2), `PR_SET_TIMERSLACK`), the
-//! exit from the processor's idle state, and other running threads. So the sleep ends a [`Margin`] before the
-//! deadline, and the thread spins for the rest. Another thread can end both parts with an [`Interrupter`].
-//! either part through an [`Interrupter`].
+//! exit from the processor's idle state, and other running threads. So the sleep ends a [`Margin`] before the deadline,
+//! and the thread spins for the rest. Another thread can end both parts with an [`Interrupter`].
 //!
 //! # Long sleeps
 //! The kernel measures a sleep by `CLOCK_MONOTONIC`, which is slewed against the counter, usually by up to 500 ppm
-//! (adjtimex(2), `ADJ_FREQUENCY`). Up to 50 ms that is 25 us, within the min margin of [`Margin::DEFAULT`]. A time
-//! daemon that slews by up to 10 % can delay a sleep by as much.
+//! (adjtimex(2), `ADJ_FREQUENCY`). In a sleep of 50 ms that is 25 us, within the min margin of [`Margin::DEFAULT`]. A
+//! time daemon that slews by up to 10 % can delay a sleep by up to 10 %.
 //!
-//! A longer sleep ends 1 ms early, at the latest after one second, and the rest is slept afterwards. That also limits
-//! the time until a jump of the counter, after a suspend or a migration, is noticed.
+//! A longer sleep ends 1 ms early, at the latest after one second, and further sleeps cover the rest. That also limits
+//! the time until a jump of the counter, after a suspend or a migration, is detected.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -41,9 +40,8 @@ pub enum Margin {
     /// more. It starts at four times `min`.
     ///
     /// Waits longer than `min` and shorter than the margin are spun and give no new lateness. Each of them decays the
-    /// lateness by 1/4096, so that one bad wake-up does not keep the processor busy for ever. If sleeping does not
-    /// pay, about one wait in some thousand is late by a new attempt.
-    /// good; where sleeping does not pay, about one in some thousand is late by trying.
+    /// lateness by 1/4096, so that one late wake-up does not keep the processor busy permanently. If all sleeps are
+    /// this late, about one wait in some thousand tries to sleep again and is late.
     Adaptive {
         /// Min margin. Not positive counts as zero.
         min: Span,
@@ -53,7 +51,7 @@ pub enum Margin {
 }
 
 impl Margin {
-    /// Leaves the whole wait to the kernel. Costs no processor time, and every wake-up latency makes it late.
+    /// Leaves the whole wait to the kernel. Costs no processor time, but each wake-up latency delays its end.
     pub const SLEEP_ONLY: Self = Self::Fixed(Span::ZERO);
     /// Never sleeps. Keeps a processor busy, and is late by one read.
     pub const SPIN_ONLY: Self = Self::Fixed(Span::MAX);
@@ -131,7 +129,7 @@ impl Interrupter {
     /// Waits in the kernel until interrupted, or for `at_most`; the interrupt stays pending.
     pub fn wait(&self, at_most: Duration) {
         let lock = self.0.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        // A poisoned lock protects nothing that could be incomplete.
+        // The mutex protects no data, so a poisoned lock is valid.
         let _ = self.0.wakes.wait_timeout_while(lock, at_most, |()| !self.is_pending());
     }
 

@@ -88,9 +88,9 @@ pub(crate) fn choose(found: &DetectedSources) -> Choice {
 
 /// Reason to trust the CPU's counter, or not to: three checks must pass.
 ///
-/// The kernel compares the counters of all cores at boot and watches them against another clock at run time. It stops
-/// using them when they misbehave, so its current clock source is the best public verdict. The comparison made here
-/// is a second opinion, from the cores in use.
+/// The kernel compares the counters of all cores at boot, and compares them with another clock at run time. It stops
+/// using incorrect counters, so its current clock source is the best available evidence. The comparison made here is a
+/// second check, on the cores in use.
 fn check_cpu(cpu: &CpuCounter, clocksource: Option<&str>) -> Result<String, String> {
     let guest = cpu.hypervisor.as_ref();
     let guest = guest.map_or_else(String::new, |name| format!("; under a hypervisor ({name})"));

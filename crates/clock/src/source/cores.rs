@@ -92,7 +92,7 @@ pub(crate) fn compare<S: RawSource + Send + 'static>(source: S) -> CoreCompariso
         Err(error) => return CoreComparison::Untested(error.to_string()),
     };
     let (report, reported) = mpsc::channel();
-    // Not joined if it is late: a core that runs a thread of real-time priority may never let it end.
+    // Not joined if it is late: a core that runs a thread of real-time priority may never schedule it.
     let first = thread::Builder::new().name("core-test".to_owned()).spawn(move || {
         // The receiver may have timed out.
         let _ = report.send(compare_with_first(source, &cores));
@@ -153,7 +153,7 @@ impl Turn {
     /// Waits for a turn, or for the end.
     fn wait_for(&self, number: u64, deadline: Option<Instant>) -> bool {
         loop {
-            // Reading the time costs more than a turn: only sometimes.
+            // Reading the time takes longer than a turn, so it is read only sometimes.
             for _ in 0..100 {
                 match self.number.load(Ordering::Acquire) {
                     Self::END => return false,
@@ -231,8 +231,8 @@ fn rounds_with<S: RawSource + Send + 'static>(
     for round in 1..=ROUNDS {
         let asked = started.then(|| turn.ask(source, round, offset, deadline)).flatten();
         let Some(bounds) = asked else {
-            // The partner ends when its core lets it run, and is not joined. A few rounds prove nothing unless they
-            // prove an offset.
+            // The partner ends when its core schedules it, and is not joined. Too few rounds can prove an offset, but
+            // not its absence.
             turn.number.store(Turn::END, Ordering::Release);
             return (!offset.may_be_zero()).then_some(offset);
         };

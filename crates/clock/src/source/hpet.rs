@@ -123,7 +123,7 @@ fn not_opened(error: &io::Error) -> HpetError {
     match error.kind() {
         io::ErrorKind::NotFound => HpetError::Missing,
         io::ErrorKind::PermissionDenied => HpetError::Forbidden,
-        // The driver's error also if it knows no HPET (drivers/char/hpet.c, hpet_open).
+        // The driver also returns this error if it has no HPET (drivers/char/hpet.c, hpet_open).
         io::ErrorKind::ResourceBusy => HpetError::Busy,
         _ => HpetError::Unreadable { action: "opened", reason: error.to_string() },
     }

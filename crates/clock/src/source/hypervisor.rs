@@ -8,7 +8,7 @@ use super::raw::RawSource;
 /// QEMU's own CPU emulation, which executes no guest instruction natively.
 const EMULATED_CPU: &str = "QEMU without KVM";
 
-/// Name of the hypervisor; none on bare metal, or if it hides.
+/// Name of the hypervisor; none on bare metal, or if the hypervisor does not identify itself.
 ///
 /// CPUID leaf 1, ECX bit 31 is zero on every CPU and reserved for hypervisors; leaf `0x4000_0000` is theirs (kernel
 /// documentation, virt/kvm/x86/cpuid.rst; AMD APM vol. 3, appendix E).

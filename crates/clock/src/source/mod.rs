@@ -17,7 +17,7 @@ pub(crate) mod tsc;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use hypervisor::emulated_by;
 
-/// Other CPUs have no place for the name of a hypervisor.
+/// The name of the hypervisor is read on x86-64 only.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn emulated_by(_source: &str) -> Option<String> {
     None

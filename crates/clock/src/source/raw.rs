@@ -5,7 +5,7 @@ pub(crate) trait RawSource: Copy {
     /// Name on the command line and in reports.
     const NAME: &'static str;
 
-    /// Current value, read wherever the CPU places it among the instructions around it.
+    /// Current value; the CPU may reorder the read with the instructions around it.
     fn read(self) -> u64;
 
     /// Value after all earlier and before all later instructions.

@@ -10,7 +10,7 @@ pub(super) type Page<'a> = &'a dyn Fn(usize) -> Option<u64>;
 /// Offsets of the fields of a `struct vdso_clock`, called `vdso_data` or `vdso_time_data` before Linux 6.15.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// Offset in the page of the clock for all but `CLOCK_MONOTONIC_RAW`, whose own follows after `stride` bytes.
+    /// Offset in the page of the data of all clocks but `CLOCK_MONOTONIC_RAW`, whose data is `stride` bytes further.
     pub(super) start: usize,
     pub(super) stride: usize,
     pub(super) clock_mode: usize,
@@ -32,7 +32,7 @@ const TIMESTAMP_BYTES: usize = 16;
 const MAX_SHIFT: u32 = 32;
 
 impl Layout {
-    /// Layouts that this machine may have, the likeliest first. Reading the clocks shows which one is right.
+    /// Layouts that this machine may have, the most likely first. Readings of the clocks show which one is correct.
     pub(super) fn candidates(btf: Option<&[u8]>) -> Vec<Self> {
         let described = btf.map_or_else(Vec::new, Self::described);
         let known = [(true, 232, 0), (true, 248, 0), (true, 248, START_OF_VVAR), (false, 240, 0)];
@@ -87,7 +87,7 @@ impl Layout {
         }
     }
 
-    /// The sequence number: odd during an update, and another after it.
+    /// The sequence number: odd during an update, and different after it.
     pub(super) fn sequence(&self, page: Page<'_>) -> Option<u32> {
         half(page, self.start)
     }

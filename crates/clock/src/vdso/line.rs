@@ -18,8 +18,8 @@ pub struct KernelLine {
 }
 
 impl KernelLine {
-    /// Time of the clock at a counter value, in nanoseconds since its epoch, rounded down as the kernel does. It is the
-    /// kernel's own result for values since the line began and until it was replaced. Saturates.
+    /// Time of the clock at a counter value, in nanoseconds since its epoch, rounded down as the kernel does. It equals
+    /// the kernel's own result for values from the start of the line to its replacement. Saturates.
     #[must_use]
     pub fn nanos(&self, counter: u64) -> i64 {
         let nanos = (self.shifted(counter) >> self.shift) + i128::from(self.seconds) * SECOND;
@@ -27,8 +27,8 @@ impl KernelLine {
     }
 
     /// The first counter value at which the clock shows `nanos` nanoseconds since its epoch; none before the counter's
-    /// start and after its end. [`Self::nanos`] of it is `nanos` again, or the next value that the clock shows if a tick
-    /// is longer than a nanosecond.
+    /// start and after its end. For it, [`Self::nanos`] returns `nanos`, or the next value that the clock shows if a
+    /// tick is longer than a nanosecond.
     #[must_use]
     pub fn counter(&self, nanos: i64) -> Option<u64> {
         let since_seconds = i128::from(nanos) - i128::from(self.seconds) * SECOND;

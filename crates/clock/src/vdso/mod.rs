@@ -4,8 +4,8 @@
 //! clock_gettime(2) needs no system call. With the same line, a counter value becomes the same nanosecond that the
 //! kernel would return, and a stamp of the kernel becomes a counter value.
 //!
-//! The page is no ABI. Its layout comes from the kernel's type information, or from a table of known layouts, and counts
-//! only if it converts [`PROOF_READS`] readings of each clock correctly.
+//! The page is not an ABI. Its layout comes from the kernel's type information, or from a table of known layouts. A
+//! layout is used only if it converts [`PROOF_READS`] readings of each clock correctly.
 
 mod btf;
 mod kernel_clock;
@@ -35,13 +35,13 @@ const NO_COUNTER: u32 = 0;
 const COUNTER: u32 = 1;
 const TIME_NAMESPACE: u32 = i32::MAX.cast_unsigned();
 
-/// Reads of a line during updates before giving up. An update takes less than a microsecond.
+/// Max reads of a line during updates. An update takes less than a microsecond.
 const MAX_READS: u32 = 100_000;
 
-/// Why the counter cannot be converted exactly.
+/// Reason why there is no exact conversion of the counter.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NoExactConversion {
-    /// Another counter is in use than the one of the kernel's page.
+    /// The counter in use is not the one of the kernel's page.
     #[error("raw stamps are made by {0}, not by the counter that the kernel reads")]
     OtherCounter(&'static str),
     /// There is no page.
@@ -73,7 +73,7 @@ impl ExactConversion {
     /// The conversion of `counter` on this machine. Takes about a millisecond.
     ///
     /// # Errors
-    /// When the kernel does not publish it for this counter, or no known layout of its page is right.
+    /// If the kernel publishes no conversion of this counter, or no known layout of its page is correct.
     pub fn of_machine(counter: Counter) -> Result<Self, NoExactConversion> {
         if matches!(counter, Counter::Hpet(_) | Counter::Os) {
             return Err(NoExactConversion::OtherCounter(counter.name()));
@@ -83,7 +83,7 @@ impl ExactConversion {
         let btf = std::fs::read(TYPE_INFORMATION).ok();
         let candidates = Layout::candidates(btf.as_deref());
         let mut conversion = Self { page, layout: candidates[0], counter };
-        // If none is right, the error of the likeliest one counts.
+        // If no layout is correct, the error of the most likely one is returned.
         let Err(why) = conversion.check() else { return Ok(conversion) };
         for layout in candidates {
             conversion.layout = layout;
@@ -108,7 +108,7 @@ impl ExactConversion {
     /// converted counter values before and after it. Takes about half a millisecond.
     ///
     /// # Errors
-    /// With the first reading outside.
+    /// The first reading outside this range.
     pub fn prove(&self) -> Result<(), WrongConversion> {
         if self.layout.clock_mode(&self.words()) != Some(COUNTER) {
             return Err(WrongConversion::Unreadable);

@@ -14,7 +14,7 @@ const MAX_ATTEMPTS: u32 = 10_000;
 /// A line that does not agree with the kernel's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum WrongConversion {
-    /// The page has no valid line at the place.
+    /// The page has no valid line at the place, is updated all the time, or is of another mode.
     #[error("the page has no valid data")]
     Unreadable,
     /// A reading of the clock lies outside.
@@ -53,7 +53,7 @@ pub(super) fn prove(readings: &mut impl Readings) -> Result<(), WrongConversion>
     Ok(())
 }
 
-/// One reading without an update of the page meanwhile.
+/// Checks one reading during which the page was not updated.
 fn check(readings: &mut impl Readings, clock: KernelClock) -> Result<(), WrongConversion> {
     for _ in 0..MAX_ATTEMPTS {
         let (sequence, line) = readings.line(clock).ok_or(WrongConversion::Unreadable)?;

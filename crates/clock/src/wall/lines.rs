@@ -23,10 +23,9 @@
 //! # Memory order
 //!
 //! A sequence lock over atomics. There are [`SLOTS`] lines. Readers of a generation use two of them, and the writer
-//! overwrites the one that was the newest [`SLOTS`] - 1 generations ago. If a slow reader's line is being
-//! overwritten, the fences make the later generation visible to it too, and it reads again (H.-J. Boehm, "Can
-//! seqlocks get along with programming language memory models?", MSPC 2012).
-//! models?", MSPC 2012).
+//! overwrites the one that was the newest [`SLOTS`] - 1 generations ago. If a slow reader's line is being overwritten,
+//! the fences make the later generation visible to it too, and it reads again (H.-J. Boehm, "Can seqlocks get along
+//! with programming language memory models?", MSPC 2012).
 
 use std::hint;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering, fence};
@@ -40,7 +39,7 @@ use crate::{Span, Time, Utc};
 const SLOTS: usize = 4;
 
 /// Max yields of a reader while the writer is between ending a line and publishing the next. Then the reader removes
-/// the end: the writer may be gone, in a process forked just there.
+/// the end: a process forked at this point has no writer.
 const MAX_YIELDS: u32 = 1_000;
 
 /// A [`Line`] in words that may be read while they are written.
@@ -179,7 +178,6 @@ impl Lines {
     ///
     /// `latest` must be earlier than the start by more than a CPU reorders loads and stores against reads of its
     /// counter. Only one thread may call this and [`Self::replace`].
-    /// reads of its counter. Only one thread may call this and [`Self::replace`].
     pub(super) fn publish(
         &self,
         line: &Line,

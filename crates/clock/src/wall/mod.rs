@@ -14,8 +14,8 @@ use crate::{Counter, RawStamp, Span, Stamp, Time, Timeline, Utc};
 use line::Line;
 use lines::Lines;
 
-/// Time between the publication and the start of a line: some hundred times the duration of a publication. Its last
-/// half is more than a CPU reorders.
+/// Time between the publication and the start of a line: some hundred times the duration of a publication. Half of it
+/// is longer than any reordering by a CPU.
 const LEAD: Span = Span::from_nanos(100_000);
 
 /// The system's time of day, read from the counter; see [`crate::ClockService::wall_clock`]. All threads may read
@@ -112,7 +112,7 @@ impl Steering {
         let rate = timeline.difference();
         let horizon = NonZeroU64::new(rate.ticks(interval)).unwrap_or(NonZeroU64::MIN);
         let mut lead = rate.ticks(LEAD).max(2);
-        // Close to its wrap, the counter is not steered.
+        // Near the wrap of the counter, the clock is not steered.
         while let Some(start) = counter().checked_add(lead)
             && start.checked_add(horizon.get()).is_some()
         {

@@ -87,7 +87,7 @@ fn clock() -> impl Strategy<Value = Clock> {
 }
 
 fn random_clocks() -> impl Strategy<Value = RandomClocks> {
-    // A clock that never passes 200 us costs ten million readings: rare.
+    // A clock that never advances by 200 us takes ten million readings, so such clocks are rare.
     let steady = (raw(), 100_u64..1_000_000).prop_map(|(value, by)| Clock {
         value,
         pattern: [Pattern::Forwards(by); 2],

@@ -7,7 +7,7 @@ use wirestamp_clock::{
 use super::SECOND;
 use crate::machine::{Conditions, Event, Random, SimulatedClocks, Truth};
 
-/// Fewer than elsewhere, because each run is longer than a calibrator's history.
+/// Number of runs; fewer than elsewhere, because each run is longer than a calibrator's history.
 const SEEDS: u64 = 30;
 
 const SAMPLING_INTERVAL: f64 = 250e6;

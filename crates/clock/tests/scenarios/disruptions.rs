@@ -5,8 +5,8 @@ use wirestamp_clock::Span;
 use super::{SECOND, SETTLING_TIME, Tallies, each_run};
 use crate::machine::{Conditions, Event, Random};
 
-/// Runs a disruption at some time, and lets the clock recover. It is unseen until `anchors` anchors have been taken.
-/// Stamps from before the disruption were converted before it, and are not converted again.
+/// Runs a disruption at some time, and lets the clock recover. The disruption is not visible until `anchors` anchors
+/// are taken. Stamps from before the disruption were converted before it, and are not converted again.
 fn assert_recovery(scenario: &str, anchors: usize, happens: impl Fn(&mut Random) -> Vec<Event>) {
     let mut tallies = Tallies::new(scenario);
     let conditions = |seed: u64| {
@@ -65,7 +65,7 @@ fn suspend_that_resets_the_counter_is_a_disruption() {
     });
 }
 
-/// As TSCs that are non-stop in sleep do (`nonstop_tsc_s3` of /proc/cpuinfo).
+/// Some TSCs keep running during a suspend (`nonstop_tsc_s3` of /proc/cpuinfo).
 #[test]
 fn suspend_with_running_counter_is_a_disruption() {
     assert_recovery("suspend, counter keeps running", 1, |random| {
@@ -74,7 +74,7 @@ fn suspend_with_running_counter_is_a_disruption() {
     });
 }
 
-/// To a host whose counter has another value and another rate; the hypervisor keeps the system's clocks.
+/// The new host's counter has another value and another rate; the hypervisor keeps the system's clocks.
 #[test]
 fn migration_to_another_rate_is_a_disruption() {
     assert_recovery("migration", 1, |random| {
@@ -91,7 +91,7 @@ fn migration_to_a_similar_rate_is_a_disruption() {
     });
 }
 
-/// Also by less than a sampling interval, after which it is still ahead of the last anchor.
+/// Also by less than a sampling interval, so that the counter is ahead of the last anchor at the next one.
 #[test]
 fn counter_set_back_is_a_disruption() {
     assert_recovery("counter set back by 10 us to 1 min", 1, |random| {

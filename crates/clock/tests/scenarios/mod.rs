@@ -57,7 +57,7 @@ impl Tallies {
         }
     }
 
-    /// Prints all lines, and asserts the coverage of those that it is stated for.
+    /// Prints all lines, and asserts the coverage of all but the unseen conversions.
     fn check(&mut self) {
         self.unseen.report();
         for tally in [&mut self.live, &mut self.fresh, &mut self.bracketed] {

@@ -50,8 +50,8 @@ fn smeared_leap_second_is_followed() {
     assert_slew_is_followed("smeared leap second", conditions, 2_000.0);
 }
 
-/// As adjtime(3) may, for less than a sampling interval or a little more. The slew begins and ends in one segment, or
-/// in neighbours, and is invisible until the next segment.
+/// adjtime(3) may slew for less than a sampling interval, or for a little more. The slew begins and ends in one
+/// segment, or in neighbours, and is invisible until the next segment.
 #[test]
 fn short_slew_is_in_the_bound_of_bracketed_stamps() {
     let mut tallies = Tallies::new("slew of up to 500 ppm for up to 0.4 s");

@@ -14,7 +14,7 @@ fn assert_bound(clock: &DifferenceClock, from: &Truth, to: &Truth, seed: u64) {
     assert!(off <= clock.error(span), "seed {seed}: {span:?} at {to:?} is off by {off:?}");
 }
 
-/// From the start to each packet, and to each packet from a much earlier one and from the previous one.
+/// Checks the spans to each packet from the start, from the previous packet and from a random earlier packet.
 fn assert_spans_hold_their_bound(run: &Run, seed: u64) {
     let clock = run.timeline.difference();
     let mut random = Random(!seed);
@@ -60,7 +60,7 @@ fn rate_is_within_0_1_ppm_after_a_minute() {
     assert!(widest < 0.1);
 }
 
-/// By too little for a disruption. It is visible with the anchors of two seconds.
+/// The change is too small for a disruption. It is visible with the anchors of two seconds.
 #[test]
 fn bounds_of_spans_hold_after_a_rate_change() {
     let mut widest = 0.0_f64;

@@ -101,7 +101,7 @@ fn repeated_leap_second_keeps_stamps_distinct() {
     repeated.report().assert_coverage().assert_limits(20.0, 2_000);
 }
 
-/// Slewing can explain it, so that it is not counted.
+/// A step that slewing can explain, so that it is not counted.
 fn small_step(seed: u64, from: f64, to: f64) -> Conditions {
     let rate_error = Conditions::usual(seed).rate_error / 10.0;
     Conditions { rate_error, ..stepped(seed, |random| random.magnitude(from, to)) }

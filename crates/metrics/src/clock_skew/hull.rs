@@ -46,7 +46,7 @@ impl Hull {
     fn straighten_after(&mut self, at: usize) {
         let rest = &self.corners[at..];
         let stays = |three: &[Corner]| turn(three[0], three[1], three[2]) == Ordering::Greater;
-        // The corners after it are convex among themselves: only the new one can change that, starting on its side.
+        // The corners after it are already convex. Only the new corner can change that, beginning with its neighbour.
         let gone = (1..rest.len().saturating_sub(1))
             .take_while(|next| !stays(&[rest[0], rest[*next], rest[next + 1]]))
             .count();

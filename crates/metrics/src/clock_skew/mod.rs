@@ -95,7 +95,7 @@ fn since(from: Time<Utc>, to: Time<Utc>) -> f64 {
     nanos_to_f64((to - from).as_nanos())
 }
 
-/// Two corners of a hull are never at one time.
+/// Slope of an edge. Two corners of a hull never have the same time.
 fn slope(left: Corner, right: Corner) -> f64 {
     nanos_to_f64(right.1.saturating_sub(left.1)) / nanos_to_f64(right.0.saturating_sub(left.0))
 }

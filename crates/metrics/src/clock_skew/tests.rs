@@ -19,9 +19,9 @@ fn delay(sent: i64, queued: i64, ppm: f64) -> i64 {
     86_400_000_000_000 + 3_000_000 + queued + (nanos_to_f64(sent) * ppm / 1e6).round() as i64
 }
 
-/// Max error of the line for these queueing delays. It lies below the true floor plus the delay of every packet, and
-/// at the mean time not below the floor. So its slope errs by at most the min of delay over distance from the mean, on
-/// the side of each sign.
+/// Max error of the line for these queueing delays. The line is below the true floor plus the delay of each packet, and
+/// at the mean time not below the floor. So the error of its slope is at most the min of delay over distance from the
+/// mean, on each side of the mean.
 fn bound_ppm(packets: &[Packet]) -> f64 {
     let count = count_to_f64(packets.len() as u64);
     let mean = packets.iter().map(|(sent, _)| nanos_to_f64(*sent)).sum::<f64>() / count;
@@ -78,7 +78,7 @@ fn random(mut state: u32) -> impl FnMut() -> f64 {
     }
 }
 
-/// The worst case for the method: no packet finds the queue empty, ever.
+/// The worst case for the method: no packet finds an empty queue.
 #[test]
 fn stated_error_covers_the_true_skew() {
     let covered = (1..=200_u32).filter(|seed| {

@@ -164,7 +164,7 @@ impl TryFrom<Vec<u8>> for CompactHistogram {
 }
 
 impl From<&Distribution> for CompactHistogram {
-    /// Converts a distribution, whose buckets are parts of these.
+    /// Converts a distribution; each of its buckets is inside one bucket of this histogram.
     fn from(distribution: &Distribution) -> Self {
         let mut histogram = Self::default();
         for (value, count) in distribution.buckets() {

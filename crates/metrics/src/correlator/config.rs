@@ -13,12 +13,12 @@ pub struct Config {
     pub timeout: Span,
     /// Max memory in bytes. Where it is not sufficient, the oldest packets become undetermined.
     ///
-    /// A packet that left A takes 80 bytes until it is decided for good, one at B that waits for A 136, an identity
-    /// shared by several packets 32, a flow 144, and one that a capture may have missed 320. Flows take at most two
-    /// thirds of the memory, and the flows idle for longest are removed first. Packets at B take at most a quarter,
-    /// packets missed an eighth, and packets that left A the rest. Hash tables grow in steps and have at most a
-    /// quarter more slots than these figures include, so up to 9 % more may be taken; and up to half a megabyte more,
-    /// because memory is allocated in pages.
+    /// A packet that left A takes 80 bytes until its outcome is final, and a packet at B that waits for A takes 136. An
+    /// identity shared by several packets takes 32, a flow 144, and a packet that a capture may have missed 320. Flows
+    /// take at most two thirds of the memory, and the flows idle for longest are removed first. Packets at B take at
+    /// most a quarter, packets missed an eighth, and packets that left A the rest. Hash tables grow in steps and have
+    /// at most a quarter more slots than these figures include. So up to 9 % more may be taken, and up to half a
+    /// megabyte more, because memory is allocated in pages.
     ///
     /// The default is 128 MiB: one second of 1.3 million packets a second in some thousand flows.
     pub memory: usize,

@@ -26,7 +26,7 @@ pub(super) struct Departure {
     pub(super) state: State,
 }
 
-/// Match state of a departure. Holds more, because it fits next to the discriminant.
+/// Match state of a departure, with further fields in the space next to the discriminant.
 #[derive(Clone, Copy)]
 pub(super) enum State {
     Open { shared_state: SharedState, open: Unmatched },
@@ -141,7 +141,7 @@ impl Departure {
         self.state = State::Matched { shared_state: *self.shared_state(), arrival };
     }
 
-    /// Reads from its cache line.
+    /// Reads one field, to load the cache line.
     #[inline]
     pub(super) fn touch(&self) -> u32 {
         self.length

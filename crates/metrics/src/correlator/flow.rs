@@ -30,7 +30,7 @@ pub(super) struct Flow {
     pub(super) last_removed_delay: Option<Span>,
     /// Delay of the last matched departure, in the order of departure.
     latest_delay: Option<Span>,
-    /// Number of its departures after that one.
+    /// Number of departures of the flow after that one.
     after_latest: u32,
     /// Its last departure, if in the queue.
     pub(super) last: Link,

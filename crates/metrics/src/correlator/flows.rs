@@ -91,7 +91,7 @@ impl Flows {
         } else {
             let number = self.idle.0;
             self.remove_idle(number)?;
-            // The removed flow may be the same flow.
+            // Removing the idle flow may have raised it.
             flow.next_sequence = self.removed_until;
             *self.get_mut(number)? = flow;
             number

@@ -25,12 +25,12 @@ impl IdenticalDepartures {
         }
     }
 
-    /// Marks the first open one as matched; `twin` is the next.
+    /// Marks the first open departure as matched; `twin` is the next one of the identity.
     pub(super) fn set_matched(&mut self, matched: Link, twin: Link) {
         (self.matched, self.open) = (matched, twin);
     }
 
-    /// Removes the first; `twin` is the next.
+    /// Removes the first departure; `twin` is the next one of the identity.
     pub(super) fn leave(&mut self, first: Link, twin: Link) {
         if self.open == first {
             self.open = twin;

@@ -50,8 +50,8 @@ impl Correlator {
         self.settle(sink);
     }
 
-    /// Records that the capture at `point` lost packets. Must be called in order with the observations of the point:
-    /// before those behind the interval. Some in the interval may have been delivered already.
+    /// Records that the capture at `point` lost packets. Must be called before the observations of the point that
+    /// follow the interval. Observations in the interval may have been delivered already.
     ///
     /// A packet observed only at the other point that may have passed `point` in the interval is then not
     /// [lost](Outcome::Lost) or [unexpected](Outcome::Unexpected) but [undetermined](Outcome::Undetermined), up to the
@@ -67,9 +67,9 @@ impl Correlator {
     /// packet captured at both. If this range overlaps the interval between `from` and `until`, the packet is in it.
     /// On a path without reordering these are exactly the packets between the two neighbours of the interval.
     ///
-    /// By the rule, only packets observed at the other point from `timeout` before to `skew` after the interval (at A:
-    /// from `skew` before to `timeout` after) can have passed in it; it counts from the observations delivered before
-    /// this call. Their outcomes are reported once the last of them is decided.
+    /// Only packets observed at the other point from `timeout` before to `skew` after the interval (for losses at A:
+    /// from `skew` before to `timeout` after) can have passed in it. Here the interval begins no earlier than the last
+    /// observation delivered before this call. The outcomes of all these packets are reported once the last is decided.
     pub fn missed(&mut self, point: Point, missed: CaptureLoss) {
         match point {
             Point::A => self.suspects_at_a.miss(missed, self.sent_until),
@@ -105,10 +105,10 @@ impl Correlator {
         self.settle(sink);
     }
 
-    /// Place before which nothing is open: outcomes reported from now on are of packets at this place or later, at A
-    /// if observed there, otherwise at B.
+    /// Place before which all outcomes are final. Later outcomes are of packets at this place or after it: the place at
+    /// A if observed there, otherwise at B.
     ///
-    /// A stamp may be earlier than its place, by as much as its point's stamps go back.
+    /// A stamp may be earlier than its place, by as much as the stamps of its point go back.
     #[must_use]
     pub fn decided_until(&self) -> Time<Utc> {
         let open = [

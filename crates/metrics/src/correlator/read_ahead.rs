@@ -1,9 +1,9 @@
 //! Prefetching of memory.
 //!
-//! With a million packets in flight, nearly every look-up accesses memory outside the processor's caches and waits for
-//! it as long as for all other work. Independent reads overlap; so the look-ups of several packets take their first
-//! step together, then their second, then their third. The values read are not used, they only stay in the cache;
-//! nothing is decided by them before the next step.
+//! With a million packets in flight, nearly every look-up accesses memory outside the processor's caches. The wait
+//! takes as long as all other work. Independent reads overlap, so the look-ups of several packets take their first step
+//! together, then their second, then their third. The values are only loaded into the cache. No decision depends on
+//! them before the next step.
 
 use std::hint::black_box;
 

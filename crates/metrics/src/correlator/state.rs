@@ -12,13 +12,13 @@ use crate::{Observation, Outcome, Point, UndeterminedReason};
 
 /// Bytes per packet that left A.
 pub(super) const DEPARTURE: usize = Departures::BYTES_EACH;
-/// Bytes per packet that a capture may have missed: those from A take more.
+/// Bytes per packet that a capture may have missed: the size for packets from A, which is larger.
 pub(super) const SUSPECT: usize = SuspectTracker::<SentPacket>::BYTES_EACH;
 /// Bytes per packet that waits at B. Includes the index, whose memory remains when such packets replace packets that
 /// left A.
 pub(super) const ARRIVAL: usize = size_of::<Arrival>() + Departures::INDEX_BYTES_EACH;
-/// Max memory of flows: two thirds. So all memory is usable even where every packet is a flow of its own, and a flow
-/// takes nearly twice as much as a packet.
+/// Max memory of flows: two thirds, because a flow takes nearly twice as much as a packet. So all memory is usable even
+/// if every packet has its own flow.
 pub(super) const fn flows_share(memory: usize) -> usize {
     memory / 3 * 2
 }
@@ -42,17 +42,17 @@ pub(super) struct Arrival {
 /// stamps do.
 ///
 /// B's observations are processed in B's order. Each is matched to the first packet at A, in A's order, that has the
-/// same identity, is unmatched, and whose place is between `timeout` before and `skew` after its own. If there is
-/// none, but a matched one, it is a duplicate of the last such packet. Otherwise it is unexpected. Packets at A
+/// same identity, is unmatched, and whose place is between `timeout` before and `skew` after its own. If only matched
+/// packets fit, the observation is a duplicate of the last of them. If none fits, it is unexpected. Packets at A
 /// without a match are lost.
 ///
 /// The outcomes depend only on the two streams, not on the interleaving of calls for A and B (unless memory runs out).
-/// The interleaving only changes when an outcome is reported: an observation at B without a matching packet waits,
-/// with all behind it, until A has delivered the packet or A's time has passed it by `skew`. A loss is reported when
-/// the times of both points have passed the packet by `timeout`.
+/// The interleaving only changes when an outcome is reported. An observation at B without a matching packet waits, with
+/// all after it, until A has delivered the packet or A's time has passed it by `skew`. A loss is reported when the
+/// times of both points have passed the packet by `timeout`.
 ///
-/// A wrong stamp far ahead keeps its point's time there, and with it the window of the rule. Stamps must come from one
-/// clock for each point, without backward steps above `skew`.
+/// After a wrong stamp far in the future, its point's time stays there, and so does the window of the rule. Stamps must
+/// come from one clock for each point, without backward steps above `skew`.
 ///
 /// # Cost
 ///
@@ -133,7 +133,7 @@ impl Correlator {
 
     pub(super) fn evict_departure(&mut self, sink: &mut impl FnMut(Outcome)) {
         let Some((time, departed)) = self.departures.pop() else { return };
-        // Later duplicates of it can no longer be recognised, matched or not.
+        // Later duplicates of this packet can no longer be recognised, whether it was matched or not.
         self.suspects_at_a.forget(time);
         match departed {
             Departed::Matched(place) => self.suspects_at_b.seen(place),

@@ -10,16 +10,16 @@ use crate::{CaptureLoss, UndeterminedReason};
 /// Max loss intervals kept apart. Beyond that, neighbours are merged.
 const MAX_INTERVALS: usize = 4096;
 
-/// Packets that one point, here, did not capture: in the intervals in which its capture lost packets, and in the range
-/// that the correlator removed for lack of memory.
+/// Packets that one point, called "here", did not capture: in the intervals in which its capture lost packets, and in
+/// the range that the correlator removed for lack of memory.
 ///
-/// Packets observed only at the other point are classified in the order in which they passed there. One that may have
-/// passed here is a suspect until all that may have are known, because the assignment to the interval depends on all
-/// of them ([`Correlator::missed`](crate::Correlator::missed) has the rule). `T` is the data kept of a packet.
+/// Packets observed only at the other point are classified in the order in which they passed there. A packet that may
+/// have passed here is a suspect until all such packets are known, because the assignment to the interval depends on
+/// all of them ([`Correlator::missed`](crate::Correlator::missed) has the rule). `T` is the data kept of a packet.
 pub(super) struct SuspectTracker<T> {
     /// Max time by which a packet may be here earlier than at the other point.
     before: Span,
-    /// Max time by which it may be later.
+    /// Max time by which a packet may be here later than at the other point.
     after: Span,
     forgotten: ForgottenRange,
     /// Intervals whose packets are not all classified, in the order of time.

@@ -90,8 +90,8 @@ impl<V: Value> Table<V> {
         }
     }
 
-    /// Reads the memory where a search for this key begins, and one cache line further. Makes no decision, which would
-    /// have to wait for the memory.
+    /// Reads the memory where a search for this key begins, and one cache line further. Does not branch on the values,
+    /// because a branch would wait for the memory.
     #[inline]
     pub(super) fn touch(&self, key: u64) -> u32 {
         let home = self.home(self.tag(key));
@@ -195,7 +195,7 @@ mod tests {
             crowded in any::<bool>(),
             seed in any::<u64>(),
         ) {
-            // Crowded, all tags are one of a few and the search goes past many others.
+            // If crowded, there are only three tags, and a search passes many other values.
             let hash_of = |key| if crowded { key % 3 } else { key };
             let mut table = Table::new(300, seed);
             let mut expected = BTreeSet::new();

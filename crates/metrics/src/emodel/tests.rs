@@ -105,7 +105,7 @@ proptest! {
     #[test]
     fn more_delay_is_never_better(delay in 0i64..1000, more in 1i64..500) {
         let rated = |delay| call(Codec::G711, delay, 0.0, 1.0).r_factor();
-        // The talker echo may be below zero, see `delay.rs`.
+        // The talker echo may be below zero, see `impairments.rs`.
         let excess = if delay < 4 { 0.06 } else { 1e-9 };
         prop_assert!(rated(delay + more) <= rated(delay) + excess);
     }

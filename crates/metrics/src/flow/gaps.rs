@@ -1,4 +1,4 @@
-//! Newest gaps of a source, kept while the capture may turn out to have caused them.
+//! Newest gaps of a source, kept while they may still be assigned to the capture.
 
 use std::collections::VecDeque;
 

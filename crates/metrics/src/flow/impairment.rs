@@ -70,8 +70,8 @@ impl Impairment {
         self.lost + self.late
     }
 
-    /// The burst ratio of these packets (ITU-T G.107 section 7.5), as
-    /// [`crate::LossPattern::burst_ratio`] has it; 1 without impairment.
+    /// The burst ratio of these packets (ITU-T G.107 section 7.5), as [`crate::LossPattern::burst_ratio`] computes it;
+    /// 1 without impairment.
     pub(super) fn burst_ratio(&self) -> f64 {
         let periods = (self.periods + self.late_periods).clamp(1, self.impaired().max(1));
         match self.ratio() {

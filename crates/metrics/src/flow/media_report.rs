@@ -57,8 +57,8 @@ pub struct RtpReport {
     /// Conversational MOS, MOS-CQE (ITU-T G.107 Annex B), 1 to 4.5: from the losses, the packets too late for the
     /// buffer, and the assumed delay. Null for codecs without values in ITU-T G.113.
     pub mos: Option<f64>,
-    /// Lower bound of the MOS where it is unknown who lost a packet ([`Self::lost_uncertainty`]); otherwise equals
-    /// `mos`. Packets lost by the capture count as on time. Null where the worst case cannot be rated.
+    /// Lower bound of the MOS if the cause of a loss is uncertain ([`Self::lost_uncertainty`]); otherwise equals `mos`.
+    /// Packets lost by the capture count as on time. Null where the worst case cannot be rated.
     pub mos_lowest: Option<f64>,
     /// Upper bound of the MOS. Null where the best case cannot be rated.
     pub mos_highest: Option<f64>,

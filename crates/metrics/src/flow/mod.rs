@@ -14,7 +14,7 @@
 //! | `signalling.rs`, `encoding.rs` | sessions announced by SIP, meaning of payload types |
 //! | `media.rs`, `stream.rs`, `header.rs` | RTP streams of a flow; one stream; fields of its packets |
 //! | `numbers.rs`, `impairment.rs` | lost, late and duplicate packets by sequence numbers |
-//! | `missed/`, `gaps.rs`, `gap.rs`, `gap_losses.rs`, `rhythm.rs` | assigns missing packets to the capture or the network |
+//! | `missed/`, `gaps.rs`, `gap.rs`, `gap_losses.rs`, `pacing.rs` | assigns missing packets to the capture or the network |
 //! | `uncertainty.rs` | bounds of that assignment; packets without sequence numbers |
 //! | `iperf3.rs` | tests of iperf3 |
 //! | `playout.rs` | packets that arrive too late for the de-jitter buffer |

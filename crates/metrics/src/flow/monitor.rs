@@ -143,7 +143,7 @@ impl FlowMonitor {
             PacketKind::Unknown => rest.record(length, time, config.train_gap),
             PacketKind::Recognised { packets, bytes } => {
                 *streams += 1;
-                // All packets but this one were counted with the rest until now.
+                // The packets before this one were counted with the rest until now.
                 rest.packets -= packets - 1;
                 rest.bytes -= bytes - u64::from(length);
                 if rest.packets == 0 {

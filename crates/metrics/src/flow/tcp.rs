@@ -1,8 +1,8 @@
 //! Round-trip times and retransmissions of TCP, where both directions pass one point.
 //!
-//! A segment and the acknowledgment that covers it span the way from this point to the receiver and back. Of several
-//! segments covered by one acknowledgment, the newest waited least and gives the sample. After a retransmission,
-//! acknowledgments of segments in flight are ambiguous and give no sample (Karn's algorithm, RFC 6298 section 3).
+//! The time from a segment to its acknowledgment is the round trip from this point to the receiver. Of several segments
+//! covered by one acknowledgment, the newest waited least and gives the sample. After a retransmission, acknowledgments
+//! of segments in flight are ambiguous and give no sample (Karn's algorithm, RFC 6298 section 3).
 
 use std::collections::VecDeque;
 
@@ -99,7 +99,7 @@ impl Direction {
 
     /// Records a segment below the highest number: reordered, retransmitted or a probe.
     fn record_old(&mut self, segment: &TcpSegment, end: u32, time: Time<Utc>, back: Option<i64>) {
-        // A keep-alive repeats the last byte, or one that was never there (RFC 9293 section 3.8.4).
+        // A keep-alive repeats the last sequence number, with at most one byte of data (RFC 9293 section 3.8.4).
         let is_probe = segment.length <= 1 && self.next == Some(segment.sequence.wrapping_add(1));
         if is_probe && !segment.syn && !segment.fin {
             return;

@@ -167,7 +167,7 @@ impl Video {
 }
 
 impl Interval {
-    /// Delay factor; none where the capture lost packets, which the buffer model lacks.
+    /// Delay factor; none where the capture lost packets, because the buffer model lacks them.
     fn delay_factor(&self) -> Option<f64> {
         self.delay_factor_ms.filter(|_| self.missed == 0)
     }

@@ -123,7 +123,7 @@ impl PendingLosses {
     fn settle_first(&mut self, decided: u64) {
         match self.pending.pop_first() {
             Some((sequence, NotArrived::Lost)) => {
-                // Upper bound of the packets that arrived, wherever numbers were skipped.
+                // Max number of packets that arrived; limits the position where numbers were skipped.
                 let arrived = decided.saturating_sub(self.pattern.lost + 1);
                 let place = sequence.saturating_sub(self.unknown);
                 self.close(place.min(arrived + self.pattern.lost));

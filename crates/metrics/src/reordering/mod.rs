@@ -105,7 +105,7 @@ impl Reordering {
         if self.forgotten_until.is_some_and(|highest| highest >= sequence) {
             return Order::Forgotten;
         }
-        // The first arrival sent later is also the first that made the highest number exceed it.
+        // The first arrival sent later is also the first at which the highest number exceeds this one.
         match self.recent.get(reached) {
             Some(first) => Order::Reordered(self.lateness(arrival, reached, first.arrival.time)),
             None => Order::InOrder,

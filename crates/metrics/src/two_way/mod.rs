@@ -93,8 +93,8 @@ struct Packet {
 
 /// Matches the replies of a reflector to the packets sent.
 ///
-/// Each direction is measured as by a [`Correlator`](crate::Correlator): delays there are of the arrival times at the
-/// reflector, in their order. Memory is proportional to the packets of twice the timeout.
+/// Each direction is measured as by a [`Correlator`](crate::Correlator): arrivals at the reflector are recorded in the
+/// order of its stamps. Memory is proportional to the packets of twice the timeout.
 pub struct TwoWayTest {
     timeout: Span,
     /// Whether the reflector counts its replies.
@@ -142,9 +142,9 @@ impl TwoWayTest {
         }
     }
 
-    /// Sets whether the reflector counts its replies (stateful mode, RFC 8762 section 4.2). A reflector that copies
-    /// the sender's numbers is indistinguishable from it while nothing is lost; a reply with another number proves
-    /// that it counts, whatever was set.
+    /// Sets whether the reflector counts its replies (stateful mode, RFC 8762 section 4.2). While nothing is lost, a
+    /// reflector that copies the sender's numbers is indistinguishable from one that counts. A reply with another
+    /// number proves that it counts, whatever was set.
     pub fn set_counted(&mut self, is_counted: bool) {
         self.is_counted = is_counted;
     }
@@ -344,7 +344,7 @@ impl TwoWayTest {
         }
     }
 
-    /// Decided part of the way back.
+    /// Quality of the way back, for the decided packets.
     #[must_use]
     pub fn back(&self) -> &Quality {
         &self.back.quality

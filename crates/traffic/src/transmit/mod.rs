@@ -18,7 +18,7 @@ use crate::{MacAddress, SendError};
 pub use method::SendMethod;
 pub(crate) use udp::Udp;
 
-/// Max wait of a packet for room.
+/// Max time that a packet waits for room in the kernel.
 pub(crate) const SEND_TIMEOUT: Duration = Duration::from_millis(10);
 
 /// Send buffer for methods that hand over several frames at once: larger than the memory shared with

@@ -113,7 +113,7 @@ impl Transmit for Ring {
         }
         let answer = send(&self.socket, &[], SendFlags::DONTWAIT);
         self.remove_taken();
-        // The kernel stops without room in its memory or in the interface's queue.
+        // The kernel stops when its memory or the interface's queue has no room.
         if self.waiting.is_empty() {
             Ok(())
         } else {

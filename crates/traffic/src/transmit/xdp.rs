@@ -96,7 +96,7 @@ impl Transmit for Xdp {
             return Ok(());
         }
         self.remove_taken(Transmitter::flush)?;
-        // The kernel's batch is smaller than ours.
+        // The kernel takes smaller batches, so that some frames may still wait.
         if self.waiting.is_empty() {
             Ok(())
         } else {

@@ -75,8 +75,8 @@ impl<T> PerStampKind<T> {
     }
 }
 
-/// A packet's stamps. `sched` and `software` are of the system clock. `hardware` is of the hardware
-/// clock, which is UTC only if something synchronizes it (phc2sys(8)).
+/// A packet's stamps. `sched` and `software` are of the system clock. `hardware` is of the hardware clock, which is UTC
+/// only if a program such as phc2sys(8) synchronizes it.
 pub type TxStamps = PerStampKind<Option<Time<Utc>>>;
 
 /// The reason why each kind is unavailable; none where it is available.

@@ -66,9 +66,9 @@ impl StampQueue {
     }
 }
 
-/// Makes the kernel report the stamps `kinds` (`SOF_TIMESTAMPING_TX_*`) on the socket's error queue,
-/// each with the number of the packet, counted from 0, and without the packet. A software stamp
-/// comes even where a hardware stamp of the same packet does.
+/// Makes the kernel report the stamps `kinds` (`SOF_TIMESTAMPING_TX_*`) on the socket's error queue, each with the
+/// number of the packet, counted from 0, and without the packet. A software stamp is reported even if the packet also
+/// has a hardware stamp.
 fn request(socket: BorrowedFd<'_>, kinds: libc::c_uint) -> io::Result<()> {
     let report = libc::SOF_TIMESTAMPING_SOFTWARE | libc::SOF_TIMESTAMPING_RAW_HARDWARE;
     let options = libc::SOF_TIMESTAMPING_OPT_ID

@@ -28,7 +28,7 @@ fn signals_neither_lose_nor_repeat_frames() {
         let template = incoming(false, 100);
         let mut live = LiveFrames::open(TAP_B, template, Direction::Receive).unwrap();
         let clock = ServiceClock::new(&service);
-        // Only now: a signal makes the kernel abort loading a program.
+        // Sent after loading, because a signal makes the kernel abort loading a program.
         // SAFETY: takes nothing and cannot fail.
         thread_ids.send(unsafe { libc::gettid() }).unwrap();
         live.run(&clock, Pace::full_speed(), frames(100_001), &RUNNING).unwrap()

@@ -1,8 +1,8 @@
 //! The sockets of the stage: whole frames in with the kernel's stamp, whole frames out.
 //!
-//! All packet sockets of an interface are given the same stamp of a frame, which the kernel takes
-//! once, where the frame enters its network stack (`net_timestamp_check` of net/core/dev.c). So
-//! what is read here is what a capture with the kernel's stamps on the same interface reads.
+//! All packet sockets of an interface get the same stamp of a frame. The kernel takes it once,
+//! where the frame enters its network stack (`net_timestamp_check` of net/core/dev.c). So any other
+//! capture with the kernel's stamps on this interface reads the same stamps.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,20 +15,20 @@ use wirestamp_sys::control_message::Timestamps;
 use wirestamp_sys::socket::{receive_message, set_option};
 use wirestamp_sys::{clock, interface, packet_socket};
 
-/// The header that goes before each frame, in and out: what is left to do for checksums and
-/// segments (`PACKET_VNET_HDR` of packet(7), struct `virtio_net_hdr`). Without it, frames whose
-/// checksum the kernel has put off would be forwarded with a wrong one.
+/// Length of the header before each received or sent frame: pending work for checksums and segments
+/// (`PACKET_VNET_HDR` of packet(7), struct `virtio_net_hdr`). Without it, frames whose checksum the
+/// kernel has not computed yet would be forwarded with a wrong one.
 const VNET_HEADER: usize = 10;
-/// More than the longest frame there is: 64 KiB joined from segments, and its Ethernet header.
+/// More than the longest frame: 64 KiB merged from segments, and its Ethernet header.
 const FRAME_BYTES: usize = 70_000;
-/// Ethernet's shortest, without check sequence, and where its type is (IEEE 802.3).
+/// Min length of an Ethernet frame, without check sequence, and offset of its type (IEEE 802.3).
 const SHORTEST_FRAME: usize = 60;
 const ETHERTYPE: usize = 12;
-/// For experiments within one network (IEEE 802, "Local Experimental EtherType 1").
+/// EtherType for experiments within one network (IEEE 802, "Local Experimental EtherType 1").
 const LOCAL_EXPERIMENT: u16 = 0x88b5;
 /// Size of the receive buffer, in bytes as the kernel counts them: about 80,000 short frames.
 const QUEUE_BYTES: libc::c_int = 64 << 20;
-/// Room for a control message with struct `scm_timestamping`, three times.
+/// Room for a control message with struct `scm_timestamping`, which holds three times.
 const CONTROL_BYTES: usize = 128;
 
 /// Room for control messages, aligned as the kernel requires.
@@ -43,12 +43,12 @@ pub(crate) struct FrameSocket {
     missed: u64,
 }
 
-/// A frame that was received.
+/// A received frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received<'a> {
-    /// When it entered the network stack; `None` from before the kernel had begun to stamp.
+    /// Time at which it entered the network stack; `None` if the kernel did not stamp frames yet.
     pub(crate) stamp: Option<Time<Utc>>,
-    /// As [`FrameSocket::send`] wants it.
+    /// Header and frame, as [`FrameSocket::send`] expects them.
     pub(crate) raw: &'a [u8],
 }
 
@@ -73,7 +73,7 @@ impl FrameSocket {
         Ok(socket)
     }
 
-    /// The next waiting frame; none if there is none.
+    /// The next waiting frame; `None` if no frame waits.
     pub(crate) fn receive(&mut self) -> io::Result<Option<Received<'_>>> {
         let mut control = Control([0; CONTROL_BYTES]);
         match receive_message(&self.fd, &mut self.buffer, &mut control.0, 0) {
@@ -89,7 +89,7 @@ impl FrameSocket {
         }
     }
 
-    /// Sends a frame with its header, as [`Received::raw`] has it.
+    /// Sends a frame with its header, in the form of [`Received::raw`].
     pub(crate) fn send(&self, raw: &[u8]) -> io::Result<()> {
         Ok(send(&self.fd, raw, SendFlags::empty()).map(drop)?)
     }
@@ -108,7 +108,7 @@ impl FrameSocket {
         Ok(self.missed)
     }
 
-    /// Waits until a frame is there, for `timeout` at most.
+    /// Waits for a frame, at most for `timeout`.
     pub(crate) fn wait(&self, timeout: Span) -> io::Result<()> {
         let timeout = timeout.max(Span::ZERO).as_nanos();
         let timeout =
@@ -120,7 +120,7 @@ impl FrameSocket {
     }
 }
 
-/// The system clock, which the kernel stamps packets with.
+/// The system clock, with which the kernel stamps packets.
 pub(crate) fn now() -> Time<Utc> {
     Time::from_nanos(clock::now(ClockId::Realtime))
 }

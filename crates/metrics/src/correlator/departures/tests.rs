@@ -100,7 +100,7 @@ fn departures_are_found_in_any_order() {
     for id in 0..1000 {
         add(&mut departures, &departure(id, 1));
     }
-    // In order, with neighbours that change places, with some left out, and from far away.
+    // In order, with swapped neighbours, with gaps, and with distant numbers.
     let now = Time::from_nanos(0);
     let arrived = Arrived { place: now, delay: Span::ZERO };
     for id in (0..100).chain([101, 100, 102, 110, 111, 900, 103, 999, 104]) {

@@ -37,8 +37,8 @@ impl IntervalTotal {
         }
     }
 
-    /// Bounds of the share of a gap that has `own` of the possible packets: the others cannot take more than theirs.
-    /// If the capture lost more than is possible, an unknown number belongs to unknown flows.
+    /// Bounds of the share of a gap that has `own` of the possible packets; the other gaps take at most theirs. If the
+    /// capture lost more than is possible, an unknown number of packets belongs to unknown flows.
     fn bounds(&self, own: u64) -> (u64, u64) {
         let others = self.possible.saturating_sub(own);
         let min =

@@ -1,8 +1,8 @@
-//! Exchange of missing packets between loss intervals, until none is left over that an interval can account for.
+//! Exchange of missing packets between loss intervals, until no interval can account for a packet that is left over.
 //!
-//! Each interval alone takes the packets due nearest to it. Where intervals overlap, one may take what another needs.
-//! A maximum matching is needed, found by augmenting paths (C. Berge, Two Theorems in Graph Theory, 1957), here from
-//! interval to interval.
+//! Each interval alone takes the packets due nearest to it. Where intervals overlap, one may take packets that another
+//! needs. The solution is a maximum matching, found by augmenting paths (C. Berge, Two Theorems in Graph Theory, 1957),
+//! here from interval to interval.
 
 use std::collections::VecDeque;
 
@@ -11,8 +11,8 @@ use super::interval::LossInterval;
 use crate::flow::gap::Gap;
 use crate::flow::uncertainty::UnnumberedPackets;
 
-/// Shifts packets while an interval gains by it that lost more packets than were left for it. At most one pass per
-/// interval bounds the time; the rest stays uncertain.
+/// Shifts packets as long as this reduces the deficit of an interval: packets lost in it minus packets assigned to it.
+/// At most one pass per interval bounds the time; the rest stays uncertain.
 pub(super) fn exchange(
     intervals: &[(u64, LossInterval)],
     gaps: &mut [&mut Gap],

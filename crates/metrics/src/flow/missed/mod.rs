@@ -63,8 +63,8 @@ impl CaptureLosses {
     /// nearest to it that may have passed in it. If more were due at the same distance, the rest are network losses,
     /// distributed over all gaps in proportion, because it is unknown which packets these are.
     ///
-    /// Intervals exchange packets where one took what another needs. Packets without numbers that passed at these
-    /// times may be among the losses.
+    /// Intervals exchange packets where one took packets that another needs. Packets without numbers that passed at
+    /// these times may be among the losses.
     pub(super) fn decide(&mut self, gaps: &mut [&mut Gap], others: &[UnnumberedPackets]) {
         gaps.iter_mut().for_each(|gap| gap.clear_assignments(self.forgotten));
         // In an overload, most intervals belong to gaps no longer kept, and time is short.
@@ -136,9 +136,9 @@ mod tests {
 
     #[test]
     fn intervals_exchange_packets_to_account_for_all() {
-        // The first takes what was due at 100, which is all that is near the second.
+        // The first interval takes the packet due at 100, the only one near the second interval.
         assert_eq!(accounted_for(3, &[(60, 105), (100, 105)]), 2);
-        // So do the second and the third.
+        // Also, the second interval takes the packet due at 150, the only one near the third.
         assert_eq!(accounted_for(4, &[(60, 105), (110, 155), (150, 155)]), 3);
     }
 

@@ -7,8 +7,8 @@ use crate::CaptureLoss;
 
 const LOST: CaptureLoss = CaptureLoss { from: at(1990), until: at(2990), packets: 60 };
 
-/// A call of which the capture lost 50 packets within a second, and the network one that was due long after. The
-/// capture reports its loss before this packet.
+/// A call in which the capture loses 50 packets within a second, and the network loses one long after. The capture
+/// reports its loss before the packet `reported_before`.
 fn call(reported_before: u16) -> FlowMonitor {
     let mut monitor = monitor();
     for number in (0..300u16).filter(|it| !(100..150).contains(it) && *it != 200) {
@@ -69,7 +69,7 @@ fn packets_due_outside_the_interval_are_network_loss() {
     for number in (0..100u16).filter(|it| !(50..53).contains(it)) {
         observe(&mut monitor, &udp(ENDS, &voice(7, 0, number)), at(20 * i64::from(number)));
     }
-    // Also other packets than these.
+    // The capture also lost other packets.
     monitor.missed(CaptureLoss { from: at(1015), until: at(1025), packets: 1000 });
     let report = reports(&mut monitor).remove(0);
     let by_capture = report.rtp.map(|rtp| (rtp.capture_lost, rtp.loss_periods));
