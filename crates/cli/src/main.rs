@@ -11,6 +11,8 @@ mod capture;
 mod clock;
 mod delay;
 mod demo;
+#[cfg(all(test, feature = "mesh", feature = "studies"))]
+mod documented_tests;
 mod extcap;
 mod files;
 mod flows;
