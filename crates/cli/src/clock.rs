@@ -42,7 +42,7 @@ struct Document {
     vm_clock: Option<String>,
     /// The kernel's own conversion of the counter, if it is readable and agrees with the kernel's clocks.
     exact_conversion: Option<Exact>,
-    /// Why it is not used.
+    /// Why it cannot be read, or is wrong.
     no_exact_conversion: Option<String>,
     /// Error bound of the system clock against UTC; none if it is not synchronised.
     utc_error_ns: Option<i64>,

@@ -7,7 +7,7 @@ use super::line::KernelLine;
 /// Words of the page by offset in bytes; none outside.
 pub(super) type Page<'a> = &'a dyn Fn(usize) -> Option<u64>;
 
-/// Offsets of the fields of a `struct vdso_clock`, called `vdso_data` or `vdso_time_data` before Linux 6.15.
+/// Offsets of the fields of a `struct vdso_clock`, called `vdso_data` or `vdso_time_data` in older kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     /// Offset in the page of the data of all clocks but `CLOCK_MONOTONIC_RAW`, whose data is `stride` bytes further.
@@ -22,7 +22,7 @@ pub(super) struct Layout {
     pub(super) is_described: bool,
 }
 
-/// Offset of the data in its page on x86-64 before Linux 6.13 (`DECLARE_VVAR` of asm/vvar.h).
+/// Offset of the data in its page on x86-64 in older kernels (`DECLARE_VVAR` of asm/vvar.h).
 const START_OF_VVAR: usize = 128;
 
 /// Bytes of a `struct vdso_timestamp`: seconds and shifted nanoseconds.
@@ -72,7 +72,7 @@ impl Layout {
         })
     }
 
-    /// Linux 5.3 to 6.10, and with `max_cycles` from 6.11 on.
+    /// A layout of x86-64 and aarch64, with or without `max_cycles` (`CONFIG_GENERIC_VDSO_OVERFLOW_PROTECT`).
     const fn known(has_max_cycles: bool, stride: usize, start: usize) -> Self {
         let after_mask = if has_max_cycles { 32 } else { 24 };
         Self {
