@@ -41,9 +41,9 @@ use std::num::NonZeroU64;
 
 use crate::anchor::{Anchor, Entry};
 use crate::difference::ORDINARY_SLEW;
+use crate::piece::{Piece, ROUNDING};
 use crate::rate::{CAPACITY, RateEstimator, WELL_MEASURED};
 use crate::ratio::{Rate, Ratio, approx, ceil_nanos, nanos};
-use crate::timeline::{Piece, ROUNDING};
 use crate::{Domain, Span};
 
 /// Change of rate that is always expected, as a fraction.

@@ -4,128 +4,38 @@
 //! line. Its error is a constant plus an optional growth per tick of the distance from the nearer anchor. The pieces
 //! come from the anchors of a [`crate::Calibrator`]; [`crate::pieces`] defines their slopes and errors.
 
-use std::num::NonZeroU64;
+use std::sync::Arc;
 
 use crate::anchor::Entry;
+use crate::piece::{FastPiece, Piece};
 use crate::ratio::Ratio;
+use crate::vdso::KernelLine;
+use crate::vdso::history::{LineHistory, Segment};
 use crate::{Anchor, DifferenceClock, Domain, RawStamp, Span, Stamp, Time, Utc};
-
-/// Error of the arithmetic: a time is rounded to a nanosecond, and the growth of its error is rounded down.
-pub(crate) const ROUNDING: Span = Span::from_nanos(2);
 
 /// Converts raw stamps of one domain to UTC.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     domain: Domain,
-    /// Never empty; ascending by `start`. The first starts at zero.
-    pieces: Vec<Piece>,
+    /// The pieces before `beyond`, ascending by `start`. The first piece starts at zero.
+    pieces: Arc<[Piece]>,
+    /// The last piece.
+    beyond: Piece,
+    /// Description of the pieces that are the kernel's own lines, if any. `beyond` continues them.
+    kernel: Option<KernelPart>,
     difference: DifferenceClock,
     steps: u32,
     /// The anchors of the pieces.
-    entries: Vec<Entry>,
+    entries: Arc<[Entry]>,
 }
 
-/// A range of raw values that one straight line converts.
+/// The pieces that are the kernel's own lines: their first raw value, and the last segment.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Piece {
-    /// First raw value of the piece; it ends at the start of the next one.
-    pub(crate) start: u64,
-    /// The anchor from which distances are measured, and its time.
-    pub(crate) origin: u64,
-    pub(crate) origin_utc: Time<Utc>,
-    /// Nanoseconds per tick.
-    pub(crate) slope: Ratio,
-    /// Ticks to the anchor at the other end, if there is one.
-    pub(crate) length: Option<NonZeroU64>,
-    /// The error at the anchors, and its growth in nanoseconds per tick away from the nearer one. The growth is
-    /// rounded down, so that the error at the anchors includes one nanosecond for it.
-    pub(crate) error: Span,
-    pub(crate) error_slope: Ratio,
-}
-
-/// Time of a raw value on a line through `origin`, before or after it; saturates.
-pub(crate) fn on_line(origin: u64, origin_utc: Time<Utc>, slope: Ratio, raw: u64) -> Time<Utc> {
-    let nanos = slope.scale(raw.abs_diff(origin));
-    let origin_utc = origin_utc.as_nanos();
-    Time::from_nanos(if raw >= origin {
-        origin_utc.saturating_add_unsigned(nanos)
-    } else {
-        origin_utc.saturating_sub_unsigned(nanos)
-    })
-}
-
-impl Piece {
-    /// Time of a raw value on the piece's line; saturates.
-    pub(crate) fn utc(&self, raw: u64) -> Time<Utc> {
-        on_line(self.origin, self.origin_utc, self.slope, raw)
-    }
-
-    /// Error of a raw value; saturates.
-    pub(crate) fn error(&self, raw: u64) -> Span {
-        let distance = raw.abs_diff(self.origin);
-        let nearer =
-            self.length.map_or(distance, |length| distance.min(length.get().abs_diff(distance)));
-        let growth = self.error_slope.scale_down(nearer);
-        Span::from_nanos(self.error.as_nanos().saturating_add_unsigned(growth))
-    }
-}
-
-/// The part of a piece that converts without overflow, for the inner loop without saturating arithmetic. Its results
-/// equal those of [`Piece`].
-#[derive(Clone, Copy)]
-struct FastPiece {
-    origin: u64,
-    origin_utc: i64,
-    slope: Ratio,
-    /// Distance of the other anchor, or twice the reach without one.
-    length: u64,
-    error: i64,
-    error_slope: Ratio,
-    /// Largest distance beyond the origin that is converted here.
-    reach: u64,
-}
-
-impl FastPiece {
-    /// The fast part of `piece`, which ends at the raw value `last`.
-    fn of(piece: &Piece, last: u64) -> Self {
-        // With both terms under 2^62, sums stay under 2^63.
-        const ROOM: i64 = 1 << 62;
-        let (origin_utc, error) = (piece.origin_utc.as_nanos(), piece.error.as_nanos());
-        let fits = |slope: Ratio| slope.largest_within(ROOM.unsigned_abs());
-        let room = fits(piece.slope).min(fits(piece.error_slope)).min(u64::MAX / 2);
-        let reach = match last.checked_sub(piece.origin) {
-            Some(width) if origin_utc.unsigned_abs() < ROOM.unsigned_abs() && error < ROOM => {
-                width.min(room)
-            }
-            _ => 0,
-        };
-        Self {
-            origin: piece.origin,
-            origin_utc,
-            slope: piece.slope,
-            length: piece.length.map_or(u64::MAX, NonZeroU64::get),
-            error,
-            error_slope: piece.error_slope,
-            reach,
-        }
-    }
-
-    #[inline(always)]
-    fn reaches(&self, raw: u64) -> bool {
-        raw.wrapping_sub(self.origin) <= self.reach
-    }
-
-    /// Time and error of a raw value within reach.
-    #[inline(always)]
-    #[expect(clippy::cast_possible_wrap, reason = "under 2^62 within reach")]
-    fn convert(&self, raw: u64) -> (Time<Utc>, Span) {
-        let distance = raw.wrapping_sub(self.origin);
-        let nearer = distance.min(self.length.wrapping_sub(distance));
-        let nanos = self.slope.scale_within(distance) as i64;
-        let growth = self.error_slope.scale_down_within(nearer) as i64;
-        let utc = Time::from_nanos(self.origin_utc.wrapping_add(nanos));
-        (utc, Span::from_nanos(self.error.wrapping_add(growth)))
-    }
+struct KernelPart {
+    first: u64,
+    newest: Segment,
+    /// Raw value up to which the last segment is known to apply.
+    until: u64,
 }
 
 impl Timeline {
@@ -133,14 +43,56 @@ impl Timeline {
     /// start at zero.
     pub(crate) fn new(
         domain: Domain,
-        pieces: Vec<Piece>,
+        mut pieces: Vec<Piece>,
         difference: DifferenceClock,
         steps: u32,
         entries: Vec<Entry>,
     ) -> Self {
         debug_assert!(pieces.first().is_some_and(|piece| piece.start == 0));
         debug_assert!(pieces.is_sorted_by_key(|piece| piece.start));
-        Self { domain, pieces, difference, steps, entries }
+        let beyond = pieces.pop().expect("a timeline has a piece");
+        let (pieces, entries) = (pieces.into(), entries.into());
+        Self { domain, pieces, beyond, kernel: None, difference, steps, entries }
+    }
+
+    /// This timeline with the kernel's own lines instead of lines between anchors, where `lines` has any.
+    pub(crate) fn with_kernel_lines(&self, lines: &LineHistory) -> Self {
+        let Some((newest, until)) = lines.newest() else { return self.clone() };
+        let mut exact = lines.pieces().peekable();
+        let first = exact.peek().map_or(0, |piece| piece.start);
+        let by_anchors = self.pieces.iter().chain([&self.beyond]).copied();
+        let pieces = by_anchors.take_while(|piece| piece.start < first).chain(exact).collect();
+        self.ending_with(pieces, KernelPart { first, newest, until })
+    }
+
+    /// This timeline, of the kernel's lines, with the one that is in force at the raw value `now`. None if it has no
+    /// such lines, or the clock was set back.
+    pub(crate) fn extended(&self, line: &KernelLine, now: u64) -> Option<Self> {
+        let part = self.kernel.filter(|part| now >= part.until)?;
+        if part.newest.is_continued_by(line) {
+            let part = KernelPart { until: now, ..part };
+            return Some(self.ending_with(Arc::clone(&self.pieces), part));
+        }
+        let (gap, _) = part.newest.gap(part.until, line, now);
+        let newest = Segment::beginning(*line, now);
+        let pieces = self.pieces.iter().copied().chain([gap.piece(), newest.piece()]).collect();
+        Some(self.ending_with(pieces, KernelPart { newest, until: now, ..part }))
+    }
+
+    fn ending_with(&self, pieces: Arc<[Piece]>, part: KernelPart) -> Self {
+        let beyond = part.newest.piece_beyond(part.until, self.beyond.error_slope);
+        Self { pieces, beyond, kernel: Some(part), ..self.clone() }
+    }
+
+    /// Whether the kernel's own lines convert `raw` and all later values.
+    pub(crate) fn is_exact_from(&self, raw: u64) -> bool {
+        self.kernel.is_some_and(|part| part.first <= raw)
+    }
+
+    /// Whether the newest part is the kernel's own conversion ([`crate::vdso`]).
+    #[must_use]
+    pub const fn is_exact(&self) -> bool {
+        self.kernel.is_some()
     }
 
     /// For stamps that already are nanoseconds of UTC, as the kernel's are ([`Domain::Realtime`]). The error is their
@@ -153,7 +105,7 @@ impl Timeline {
     /// For stamps of a network card's clock without calibration: all errors are unbounded.
     pub(crate) fn unknown() -> Self {
         let mut timeline = Self::identity_after(Domain::Nic, 0);
-        timeline.pieces.iter_mut().for_each(|piece| piece.error = Span::MAX);
+        timeline.beyond.error = Span::MAX;
         timeline
     }
 
@@ -183,9 +135,31 @@ impl Timeline {
     /// error that grows with the distance.
     #[must_use]
     pub fn convert(&self, raw: u64) -> Stamp {
-        let piece = &self.pieces[self.piece_of(raw)];
+        let (piece, _) = self.piece_of(raw);
         let raw_stamp = RawStamp { domain: self.domain, value: raw };
         Stamp { raw: raw_stamp, utc: piece.utc(raw), error: piece.error(raw) }
+    }
+
+    /// The raw value at which the system clock showed `utc`, and its error in nanoseconds: the inverse of
+    /// [`Self::convert`], for stamps of the kernel. A time that the clock showed twice, because it was set back, is
+    /// taken as the later one.
+    ///
+    /// `None` for times that the kernel's own lines do not cover ([`Self::is_exact`]), such as those after this
+    /// timeline was made.
+    #[must_use]
+    pub fn raw_at(&self, utc: Time<Utc>) -> Option<(RawStamp, Span)> {
+        let part = self.kernel?;
+        let mut end = part.until;
+        for piece in self.pieces.iter().rev().take_while(|piece| piece.start >= part.first) {
+            if (piece.origin_utc..=piece.utc(end)).contains(&utc) {
+                let ticks =
+                    piece.slope.divide(u64::try_from((utc - piece.origin_utc).as_nanos()).ok()?)?;
+                let value = piece.origin.checked_add(ticks)?;
+                return Some((RawStamp { domain: self.domain, value }, piece.error));
+            }
+            end = piece.start;
+        }
+        None
     }
 
     /// Converts many raw values and appends the stamps to `out`, in the same order.
@@ -195,7 +169,7 @@ impl Timeline {
         let domain = self.domain;
         let mut rest = raw;
         while let Some((&first, others)) = rest.split_first() {
-            let piece = self.fast_piece(self.piece_of(first));
+            let piece = self.fast_piece(first);
             let run = rest.iter().position(|&raw| !piece.reaches(raw)).unwrap_or(rest.len());
             if run == 0 {
                 out.push(self.convert(first));
@@ -243,20 +217,26 @@ impl Timeline {
         self.difference
     }
 
-    /// The piece that begins at the newest anchor.
-    pub(crate) fn newest(&self) -> &Piece {
-        self.pieces.last().expect("a timeline has a piece")
+    /// The last piece.
+    pub(crate) const fn newest(&self) -> &Piece {
+        &self.beyond
     }
 
-    fn fast_piece(&self, index: usize) -> FastPiece {
-        let last = self.pieces.get(index + 1).map_or(u64::MAX, |next| next.start - 1);
-        FastPiece::of(&self.pieces[index], last)
+    fn fast_piece(&self, raw: u64) -> FastPiece {
+        let (piece, last) = self.piece_of(raw);
+        FastPiece::of(piece, last)
     }
 
-    /// Index of the piece of `raw`: the last one that starts no later.
-    fn piece_of(&self, raw: u64) -> usize {
-        // The first piece starts at zero, so the partition point is never zero.
-        self.pieces.partition_point(|piece| piece.start <= raw) - 1
+    /// The piece of `raw`, and its last raw value.
+    fn piece_of(&self, raw: u64) -> (&Piece, u64) {
+        let after = self.pieces.partition_point(|piece| piece.start <= raw);
+        match self.pieces[..after].last() {
+            Some(piece) if raw < self.beyond.start => {
+                let next = self.pieces.get(after).unwrap_or(&self.beyond);
+                (piece, next.start - 1)
+            }
+            _ => (&self.beyond, u64::MAX),
+        }
     }
 }
 

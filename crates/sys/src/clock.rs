@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 pub use rustix::time::ClockId;
-use rustix::time::{DynamicClockId, Timespec, clock_gettime, clock_gettime_dynamic};
+use rustix::time::{DynamicClockId, Timespec, clock_gettime, clock_gettime_dynamic, clock_settime};
 
 /// Nanoseconds since the clock's epoch; saturates 292 years after it.
 #[inline]
@@ -51,6 +51,27 @@ pub fn adjtimex() -> io::Result<(libc::timex, libc::c_int)> {
         -1 => Err(io::Error::last_os_error()),
         state => Ok((timex, state)),
     }
+}
+
+/// Changes the system clock's rate or flags, as `modes` of the struct says (adjtimex(2)).
+///
+/// # Errors
+/// The process lacks `CAP_SYS_TIME`, or a value is out of range.
+pub fn adjust(mut timex: libc::timex) -> io::Result<()> {
+    // SAFETY: `timex` is valid to read and to write.
+    match unsafe { libc::adjtimex(&raw mut timex) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// Sets the system clock, in nanoseconds since 1970 (clock_settime(2)).
+///
+/// # Errors
+/// The process lacks `CAP_SYS_TIME`.
+pub fn set_realtime(nanos: i64) -> io::Result<()> {
+    let (tv_sec, tv_nsec) = (nanos.div_euclid(1_000_000_000), nanos.rem_euclid(1_000_000_000));
+    Ok(clock_settime(ClockId::Realtime, Timespec { tv_sec, tv_nsec })?)
 }
 
 #[cfg(test)]

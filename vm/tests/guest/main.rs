@@ -4,6 +4,7 @@
 //! about durations tolerate a machine that stops sometimes.
 
 mod choice;
+mod exact_time;
 mod kmod;
 mod methods;
 mod netem;

@@ -5,7 +5,7 @@
 
 use super::format::{AnchorRow, MAX_GAP};
 use crate::history::History;
-use crate::timeline::Piece;
+use crate::piece::Piece;
 use crate::{Domain, Span, Timeline};
 
 /// Error: the clock passed the same values twice, the second time from this row on.

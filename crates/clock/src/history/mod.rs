@@ -33,10 +33,10 @@ use std::collections::VecDeque;
 
 use crate::anchor::{Anchor, Entry};
 use crate::difference::{MAX_SLEW, ORDINARY_SLEW};
+use crate::piece::Piece;
 use crate::pieces::pieces;
 use crate::rate::{CAPACITY, RateEstimator};
 use crate::ratio::{Rate, approx, nanos};
-use crate::timeline::Piece;
 use crate::{DifferenceClock, Domain, Span, Timeline};
 
 /// Min ratio of the distance between two anchors to their errors. Below it, the rate of UTC from the pair has a larger

@@ -2,16 +2,18 @@
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 
+use super::kernel_lines::{KernelLines, Observation};
 use crate::anchor::SystemClocks;
 use crate::phc::{self, NicClocks};
 use crate::survey::smallest_usual_step;
+use crate::vdso::ExactConversion;
 use crate::wall::Steering;
 use crate::{
-    CalibrationError, Calibrator, Counter, Domain, Phc, SourceError, Span, Timeline, VmClock,
+    CalibrationError, Calibrator, Counter, Domain, Phc, SourceError, Span, Stamp, Timeline, VmClock,
 };
 
 /// Interval between the first two samples.
@@ -24,6 +26,8 @@ const MAX_INTERVAL: Duration = Duration::from_millis(250);
 /// The newest timelines. Reading takes no lock, because a child process could inherit a held one.
 #[derive(Debug)]
 pub(super) struct LatestTimelines {
+    /// Extends timelines of the kernel's lines up to now.
+    pub(super) conversion: Option<Arc<ExactConversion>>,
     pub(super) counter: ArcSwap<Timeline>,
     pub(super) monotonic: ArcSwap<Timeline>,
     /// Its number of steps is that of the counter's timeline.
@@ -44,6 +48,7 @@ pub(super) struct Calibration {
     counter: Calibrator<SystemClocks>,
     monotonic: Calibrator<SystemClocks>,
     nic: Option<Calibrator<NicClocks>>,
+    lines: KernelLines,
     pub(super) steering: Steering,
     disruption_marker: Option<u64>,
     pub(super) newest: Arc<LatestTimelines>,
@@ -83,24 +88,36 @@ fn behaviour(cause: CalibrationError) -> &'static str {
 }
 
 impl Calibration {
-    pub(super) fn spawn(counter: Counter, nic: Option<Phc>) -> Result<Self, StartError> {
+    pub(super) fn spawn(
+        counter: Counter,
+        nic: Option<Phc>,
+        conversion: Option<Arc<ExactConversion>>,
+    ) -> Result<Self, StartError> {
         let calibrate = |clocks: SystemClocks| {
             let step = smallest_usual_step(clocks);
             Calibrator::new(clocks.domain(), clocks, step)
         };
         let disruption_marker = disruption_marker();
+        let mut lines = KernelLines::new(conversion.clone());
+        lines.observe();
         let (counter_calibrator, monotonic) =
             (calibrate(SystemClocks::counter(counter))?, calibrate(SystemClocks::monotonic())?);
         let nic = nic.map(calibrate_nic).transpose()?;
         let nic_timeline = nic.as_ref().map(Calibrator::timeline);
+        lines.observe();
+        let by_anchors = [counter_calibrator.timeline(), monotonic.timeline()];
+        lines.compare(&by_anchors[0], &by_anchors[1]);
+        let [counter_timeline, monotonic_timeline] = lines.refine(&by_anchors[0], &by_anchors[1]);
         let newest = LatestTimelines {
-            counter: ArcSwap::new(counter_calibrator.timeline()),
-            monotonic: ArcSwap::new(monotonic.timeline()),
+            conversion,
+            counter: ArcSwap::new(counter_timeline),
+            monotonic: ArcSwap::new(monotonic_timeline),
             realtime: ArcSwap::from_pointee(Timeline::realtime()),
             nic: ArcSwap::new(nic_timeline.unwrap_or_else(|| Arc::new(Timeline::unknown()))),
         };
         Ok(Self {
-            steering: Steering::new(&counter_calibrator.timeline(), counter.read_ordered()),
+            steering: Steering::new(&newest.counter.load(), counter.read_ordered()),
+            lines,
             counter: counter_calibrator,
             monotonic,
             nic,
@@ -111,25 +128,51 @@ impl Calibration {
 
     pub(super) fn calibrate_periodically(mut self, counter: Counter, stop: &StopSignal) {
         let mut interval = FIRST_INTERVAL;
-        while !stop.wait(jittered(interval, counter.read())) {
+        let mut next_sample = Instant::now() + jittered(interval, counter.read());
+        loop {
+            let until_sample = next_sample.saturating_duration_since(Instant::now());
+            if stop.wait(until_sample.min(self.lines.interval())) {
+                return;
+            }
+            let observation = self.lines.observe();
+            if observation != Observation::Stepped && Instant::now() < next_sample {
+                if observation == Observation::Changed {
+                    self.publish();
+                }
+                continue;
+            }
             let steps = self.steps();
             self.sample();
-            let timeline = self.counter.timeline();
+            self.publish();
             // After a step the rates must be estimated anew, and quickly.
             let stepped = self.steps() != steps;
             interval = if stepped { FIRST_INTERVAL } else { (interval * 2).min(MAX_INTERVAL) };
+            next_sample = Instant::now() + jittered(interval, counter.read());
             let interval = Span::try_from(interval).unwrap_or(Span::MAX);
-            self.steering.follow(&timeline, interval, || counter.read_ordered());
+            self.steering.follow(&self.newest.counter.load(), interval, || counter.read_ordered());
         }
     }
 
     fn sample(&mut self) {
-        let counter =
-            if self.was_migrated() { self.counter.disrupt() } else { self.counter.sample() };
-        self.newest.publish(counter, self.monotonic.sample());
+        let counter = if self.was_migrated() {
+            self.lines.clear();
+            self.counter.disrupt()
+        } else {
+            self.counter.sample()
+        };
+        let monotonic = self.monotonic.sample();
+        // After the anchors, which then lie between two observations.
+        self.lines.observe();
+        self.lines.compare(&counter, &monotonic);
         if let Some(nic) = &mut self.nic {
             self.newest.nic.store(nic.sample());
         }
+    }
+
+    fn publish(&self) {
+        let by_anchors = [self.counter.timeline(), self.monotonic.timeline()];
+        let [counter, monotonic] = self.lines.refine(&by_anchors[0], &by_anchors[1]);
+        self.newest.publish(counter, monotonic);
     }
 
     /// Steps of the counter's timeline and of the network card's. Both include steps of the system clock, and each
@@ -158,6 +201,37 @@ fn disruption_marker() -> Option<u64> {
 }
 
 impl LatestTimelines {
+    /// The timeline of a domain. One of the kernel's lines is extended up to now.
+    pub(super) fn of(&self, domain: Domain) -> Arc<Timeline> {
+        let newest = self.published(domain).load();
+        let extended = self.extended(domain, &newest);
+        extended.map_or_else(|| Arc::clone(&newest), Arc::new)
+    }
+
+    /// System time of a raw value of the counter.
+    pub(super) fn convert(&self, raw: u64) -> Stamp {
+        let newest = self.counter.load();
+        match self.extended(Domain::Counter, &newest) {
+            Some(extended) => extended.convert(raw),
+            None => newest.convert(raw),
+        }
+    }
+
+    fn extended(&self, domain: Domain, newest: &Timeline) -> Option<Timeline> {
+        let conversion = self.conversion.as_ref().filter(|_| newest.is_exact())?;
+        let (line, now) = conversion.line_of_domain(domain)?;
+        newest.extended(&line, now)
+    }
+
+    fn published(&self, domain: Domain) -> &ArcSwap<Timeline> {
+        match domain {
+            Domain::Counter => &self.counter,
+            Domain::Monotonic => &self.monotonic,
+            Domain::Realtime => &self.realtime,
+            Domain::Nic => &self.nic,
+        }
+    }
+
     fn publish(&self, counter: Arc<Timeline>, monotonic: Arc<Timeline>) {
         let steps = counter.steps();
         if steps != self.realtime.load().steps() {
@@ -204,6 +278,7 @@ mod tests {
     fn steps_are_counted_for_kernel_stamps_too() {
         let after = |steps| Arc::new(Timeline::identity_after(Domain::Counter, steps));
         let newest = LatestTimelines {
+            conversion: None,
             counter: ArcSwap::new(after(0)),
             monotonic: ArcSwap::new(after(0)),
             realtime: ArcSwap::new(after(0)),

@@ -1,6 +1,7 @@
 //! The clock service: one thread that keeps the timelines of this machine's clocks up to date.
 
 mod calibration;
+mod kernel_lines;
 
 use std::process;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use serde::Serialize;
 use wirestamp_sys::process::with_signals_blocked;
 
 use crate::source::selection::fix_process_counter;
+use crate::vdso::{ExactConversion, NoExactConversion};
 use crate::wall::WallClock;
 use crate::{Counter, Domain, Phc, RawStamp, Span, Stamp, Timeline};
 pub use calibration::StartError;
@@ -27,6 +29,7 @@ pub struct ClockService {
     /// Number of the network card's clock that is calibrated too.
     nic: Option<u32>,
     newest: Arc<LatestTimelines>,
+    inexact: Option<NoExactConversion>,
     wall_clock: WallClock,
     stop: Arc<StopSignal>,
     thread: Option<JoinHandle<()>>,
@@ -49,11 +52,13 @@ pub struct ClockStatus {
     pub granularity_ns: i64,
     /// Steps of the system clock and disruptions of the counter since the start.
     pub steps: u32,
+    /// True if stamps are converted by the kernel's own lines ([`crate::vdso`]), false if by lines between anchors.
+    pub exact: bool,
 }
 
 impl ClockService {
-    /// Starts the calibration of `counter` and `CLOCK_MONOTONIC`. Returns after about 0.5 ms with both usable, later
-    /// if a read of the counter takes microseconds, as on an HPET. The bounds are wide at first and tighten within
+    /// Starts the calibration of `counter` and `CLOCK_MONOTONIC`. Returns after some milliseconds with both usable,
+    /// later if a read of the counter takes microseconds, as on an HPET. The bounds are wide at first and tighten within
     /// the first second.
     ///
     /// The thread inherits the scheduling policy and the cores of the caller. Call this before the program pins its
@@ -76,7 +81,11 @@ impl ClockService {
 
     fn follow(counter: Counter, nic: Option<Phc>) -> Result<Self, StartError> {
         let number = nic.as_ref().map(Phc::number);
-        let calibration = Calibration::spawn(counter, nic)?;
+        let (conversion, inexact) = match ExactConversion::of_machine(counter) {
+            Ok(conversion) => (Some(Arc::new(conversion)), None),
+            Err(why) => (None, Some(why)),
+        };
+        let calibration = Calibration::spawn(counter, nic, conversion)?;
         // After the first samples, because a process keeps its counter permanently.
         fix_process_counter(counter)?;
         let newest = Arc::clone(&calibration.newest);
@@ -89,14 +98,14 @@ impl ClockService {
         let builder = thread::Builder::new().name("ws-clock".to_owned());
         let thread = with_signals_blocked(|| builder.spawn(calibrate));
         let (thread, process) = (Some(thread.map_err(StartError::Thread)?), process::id());
-        Ok(Self { counter, nic: number, newest, wall_clock, stop, thread, process })
+        Ok(Self { counter, nic: number, newest, inexact, wall_clock, stop, thread, process })
     }
 
     /// System time of a raw value of the counter, by the newest timeline; see [`Timeline::convert`]. For many values
     /// get a timeline once.
     #[must_use]
     pub fn convert(&self, raw: u64) -> Stamp {
-        self.newest.counter.load().convert(raw)
+        self.newest.convert(raw)
     }
 
     /// Time from one raw value of the counter to another, negative if `to` was read first, and its error bound; see
@@ -109,19 +118,14 @@ impl ClockService {
         (span, clock.error(span))
     }
 
-    /// The newest timeline of `domain`. It stays accurate for some seconds; a converter gets a new one for each
-    /// batch.
+    /// The newest timeline of `domain`. It is exact up to this call if [`Self::is_exact`], and stays accurate for some
+    /// seconds; a converter gets a new one for each batch, after its stamps.
     ///
     /// Without a network card's clock ([`Self::nic`]), all errors of the timeline of [`Domain::Nic`] are unbounded,
     /// [`Span::MAX`].
     #[must_use]
     pub fn timeline(&self, domain: Domain) -> Arc<Timeline> {
-        match domain {
-            Domain::Counter => self.newest.counter.load_full(),
-            Domain::Monotonic => self.newest.monotonic.load_full(),
-            Domain::Realtime => self.newest.realtime.load_full(),
-            Domain::Nic => self.newest.nic.load_full(),
-        }
+        self.newest.of(domain)
     }
 
     /// The time of day, read from the counter. It may outlive the service.
@@ -142,6 +146,19 @@ impl ClockService {
         self.nic
     }
 
+    /// Whether the newest stamps of the counter are converted by the kernel's own lines ([`crate::vdso`]); otherwise
+    /// by lines between anchors, which have larger errors.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.newest.counter.load().is_exact()
+    }
+
+    /// Reason why this machine has no exact conversion, if it had none at the start.
+    #[must_use]
+    pub const fn no_exact_conversion(&self) -> Option<&NoExactConversion> {
+        self.inexact.as_ref()
+    }
+
     /// Current state of the counter's calibration.
     #[must_use]
     pub fn status(&self) -> ClockStatus {
@@ -154,6 +171,7 @@ impl ClockService {
             error_ns: timeline.convert(self.counter.read()).error.as_nanos(),
             granularity_ns: difference.granularity().as_nanos(),
             steps: timeline.steps(),
+            exact: timeline.is_exact(),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! The kernel's conversion of the counter to one of its clocks, and the inverse.
 
-/// Nanoseconds per second.
-const SECOND: i128 = 1_000_000_000;
+use crate::ratio::Ratio;
+
+const NANOS_PER_SECOND: u64 = 1_000_000_000;
+const SECOND: i128 = NANOS_PER_SECOND as i128;
 
 /// A straight line of the kernel's conversion (`vdso_calc_ns` of lib/vdso/gettimeofday.c). The kernel replaces it a few
 /// hundred times a second, by a line that usually continues it.
@@ -18,6 +20,12 @@ pub struct KernelLine {
 }
 
 impl KernelLine {
+    /// A line of one nanosecond per tick.
+    #[cfg(test)]
+    pub(crate) fn nominal(cycle_last: u64, nanos: u64) -> Self {
+        Self { cycle_last, mult: 1 << 24, shift: 24, seconds: 0, shifted_nanos: nanos << 24 }
+    }
+
     /// Time of the clock at a counter value, in nanoseconds since its epoch, rounded down as the kernel does. It equals
     /// the kernel's own result for values from the start of the line to its replacement. Saturates.
     #[must_use]
@@ -37,6 +45,36 @@ impl KernelLine {
         // Rounded up; the divisor is positive.
         let ticks = (shifted + mult - 1).div_euclid(mult);
         u64::try_from(i128::from(self.cycle_last) + ticks).ok()
+    }
+
+    /// Whether `later` is the same function of the counter, with a later beginning.
+    pub(super) fn is_continued_by(&self, later: &Self) -> bool {
+        let since_epoch = |line: &Self, counter: u64| {
+            line.shifted(counter) + ((i128::from(line.seconds) * SECOND) << line.shift)
+        };
+        (self.mult, self.shift) == (later.mult, later.shift)
+            && since_epoch(self, later.cycle_last) == since_epoch(later, later.cycle_last)
+    }
+
+    /// The line from this line's clock to that of `other`, and the time of the former at a counter value. The two
+    /// clocks differ by whole nanoseconds. None before the epoch of one of them.
+    pub(super) fn to(&self, other: &Self, counter: u64) -> Option<(Self, u64)> {
+        // The finest unit of a factor of one.
+        const SHIFT: u32 = 31;
+        let from = u64::try_from(self.nanos(counter)).ok()?;
+        let nanos = u64::try_from(other.nanos(counter)).ok()?;
+        let (seconds, nanos) = (nanos / NANOS_PER_SECOND, nanos % NANOS_PER_SECOND);
+        let shifted_nanos = nanos << SHIFT;
+        let line =
+            Self { cycle_last: from, mult: 1 << SHIFT, shift: SHIFT, seconds, shifted_nanos };
+        Some((line, from))
+    }
+
+    /// Nanoseconds per tick, exactly; none if `shift` is not one that the kernel uses (up to 32).
+    pub(super) fn slope(&self) -> Option<Ratio> {
+        let per_tick = u128::from(self.mult) << 64_u32.checked_sub(self.shift)?;
+        let (whole, fraction) = (per_tick >> 64, per_tick & u128::from(u64::MAX));
+        Some(Ratio::from_parts(u64::try_from(whole).ok()?, u64::try_from(fraction).ok()?))
     }
 
     /// Time at a counter value since the whole seconds, times 2^`shift`.
@@ -78,6 +116,37 @@ mod tests {
         assert_eq!((line.counter(-1_000), line.counter(-1_001)), (Some(0), None));
         let last = KernelLine { cycle_last: u64::MAX, ..line };
         assert_eq!((last.counter(0), last.counter(1)), (Some(u64::MAX), None));
+    }
+
+    #[test]
+    fn continuation_is_the_same_function() {
+        let first = line(2_000_000_000, 1_000, 5, 3 << 24);
+        let tick = 4_000_000;
+        let later =
+            KernelLine { cycle_last: 1_000 + tick, shifted_nanos: 2_000_003 << 24, ..first };
+        assert!(first.is_continued_by(&later));
+        let second = KernelLine { seconds: 4, shifted_nanos: 1_002_000_003 << 24, ..later };
+        assert!(first.is_continued_by(&second), "whole seconds do not matter");
+        let stepped = KernelLine { shifted_nanos: later.shifted_nanos + 1, ..later };
+        let slewed = KernelLine { mult: first.mult + 1, ..later };
+        assert!(!first.is_continued_by(&stepped) && !first.is_continued_by(&slewed));
+    }
+
+    #[test]
+    fn line_between_clocks_is_their_difference() {
+        let monotonic = line(2_000_000_000, 1_000, 5, 3 << 24);
+        let utc = KernelLine { seconds: 1_800_000_005, ..monotonic };
+        let (line, from) = monotonic.to(&utc, 9_000).unwrap();
+        assert_eq!(from, 5_000_004_003);
+        assert_eq!(line.nanos(from + 7), 1_800_000_005_000_004_010);
+        let later = monotonic.to(&utc, 1 << 40).unwrap().0;
+        assert!(line.is_continued_by(&later));
+    }
+
+    #[test]
+    fn slope_is_the_factor_of_the_kernel() {
+        let slope = line(2_000_000_000, 0, 0, 0).slope().unwrap();
+        assert_eq!((slope.scale(1_000), slope.scale(1 << 40)), (500, 1 << 39));
     }
 
     proptest! {

@@ -8,6 +8,7 @@
 //! layout is used only if it converts [`PROOF_READS`] readings of each clock correctly.
 
 mod btf;
+pub(crate) mod history;
 mod kernel_clock;
 mod layout;
 mod line;
@@ -116,6 +117,12 @@ impl ExactConversion {
         proof::prove(&mut &*self)
     }
 
+    /// Compares a few readings of each clock, as [`Self::prove`] does. One that fails is repeated: the counters of two
+    /// cores may differ by some ticks.
+    pub(crate) fn holds(&self) -> bool {
+        (0..3).any(|_| proof::check_all(&mut &*self).is_ok())
+    }
+
     /// The kernel's current line for a clock; none if the kernel does not finish an update.
     #[must_use]
     pub fn line(&self, clock: KernelClock) -> Option<KernelLine> {
@@ -134,15 +141,43 @@ impl ExactConversion {
         self.layout.is_described
     }
 
+    /// The line from the counter to UTC, and a counter value at which it is in force; none if the kernel now keeps
+    /// time by another counter.
+    pub(crate) fn counter_to_utc(&self) -> Option<(KernelLine, u64)> {
+        let read = || (self.line_of(KernelClock::Realtime), self.counter.read_ordered());
+        let (_, (line, now)) = self.consistent(read)?;
+        Some((line?, now))
+    }
+
+    /// The line from `CLOCK_MONOTONIC` to UTC, and a time of the former at which it is in force.
+    pub(crate) fn monotonic_to_utc(&self) -> Option<(KernelLine, u64)> {
+        let clocks = [KernelClock::Monotonic, KernelClock::Realtime];
+        let read = || (clocks.map(|clock| self.line_of(clock)), self.counter.read_ordered());
+        let (_, ([monotonic, utc], now)) = self.consistent(read)?;
+        monotonic?.to(&utc?, now)
+    }
+
     fn sequence_and_line(&self, clock: KernelClock) -> Option<(u32, KernelLine)> {
+        let (sequence, line) = self.consistent(|| self.line_of(clock))?;
+        Some((sequence, line?))
+    }
+
+    fn line_of(&self, clock: KernelClock) -> Option<KernelLine> {
+        let words = self.words();
+        let is_readable = self.layout.clock_mode(&words) == Some(COUNTER);
+        self.layout.line(&words, clock).filter(|_| is_readable)
+    }
+
+    /// What `read` returns between two updates of the page, with the sequence number.
+    fn consistent<T>(&self, read: impl Fn() -> T) -> Option<(u32, T)> {
         let words = self.words();
         for _ in 0..MAX_READS {
             let sequence = self.layout.sequence(&words)?;
             fence(Ordering::Acquire);
-            let line = self.layout.line(&words, clock);
+            let value = read();
             fence(Ordering::Acquire);
             if sequence.is_multiple_of(2) && self.layout.sequence(&words)? == sequence {
-                return Some((sequence, line?));
+                return Some((sequence, value));
             }
             hint::spin_loop();
         }

@@ -45,12 +45,12 @@ pub(super) trait Readings {
 
 /// Compares [`PROOF_READS`] readings of each clock.
 pub(super) fn prove(readings: &mut impl Readings) -> Result<(), WrongConversion> {
-    for _ in 0..PROOF_READS {
-        for clock in KernelClock::ALL {
-            check(readings, clock)?;
-        }
-    }
-    Ok(())
+    (0..PROOF_READS).try_for_each(|_| check_all(readings))
+}
+
+/// Compares one reading of each clock.
+pub(super) fn check_all(readings: &mut impl Readings) -> Result<(), WrongConversion> {
+    KernelClock::ALL.into_iter().try_for_each(|clock| check(readings, clock))
 }
 
 /// Checks one reading during which the page was not updated.

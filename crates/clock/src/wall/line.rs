@@ -2,8 +2,8 @@
 
 use std::num::NonZeroU64;
 
+use crate::piece::{Piece, ROUNDING, on_line};
 use crate::ratio::Ratio;
-use crate::timeline::{Piece, ROUNDING, on_line};
 use crate::{Span, Time, Utc};
 
 /// UTC as a straight line over the counter's ticks, from a tick on.

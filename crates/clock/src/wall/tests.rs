@@ -3,8 +3,8 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::*;
+use crate::piece::Piece;
 use crate::ratio::Ratio;
-use crate::timeline::Piece;
 use crate::{ClockService, DifferenceClock};
 
 const UTC: i64 = 1_790_000_000_000_000_000;

@@ -1,0 +1,142 @@
+//! The kernel's lines of the last seconds, as pieces of a timeline.
+//!
+//! The kernel replaces its line at each tick, usually by one that continues it: both are one segment here. At a change
+//! of rate or a step a new segment begins. When exactly it began is not published: between the last observation of the
+//! old line and the first one of the new line lies a *gap*.
+//!
+//! # Errors
+//!
+//! In a segment the time is the kernel's own, up to the rounding to nanoseconds: [`EXACT`]. In a gap the kernel
+//! changed from the old line to the new one, at an unknown time. The time is that of the old line, with the largest
+//! distance of the two in the gap as its error. The kernel may have used further lines in between, which were not observed.
+//! It then alternates between two neighbouring factors, whose mean is the rate that a time daemon asked for
+//! (`timekeeping_adjust` of kernel/time/timekeeping.c). So the error includes one unit of the factor over the gap.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
+use super::line::KernelLine;
+use crate::piece::Piece;
+use crate::ratio::Ratio;
+use crate::{Span, Time};
+
+/// Error within a segment: the time at its beginning and the product with its slope are rounded to a nanosecond each.
+pub(crate) const EXACT: Span = Span::from_nanos(2);
+
+/// Max number of segments: with a change at each observation, those of the last seconds.
+const CAPACITY: usize = 1_024;
+
+/// A range of counter values that one line of the kernel converts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Segment {
+    /// First counter value; the segment ends at the start of the next one.
+    start: u64,
+    line: KernelLine,
+    error: Span,
+}
+
+/// How a line relates to those observed before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// It continues them.
+    None,
+    /// There are none yet, or the counter was set back: the history begins anew.
+    Began,
+    /// It begins a new segment, this far from the last one.
+    By(Span),
+}
+
+/// The lines observed so far, oldest first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LineHistory {
+    segments: VecDeque<Segment>,
+    /// Counter value up to which the last segment is known to apply.
+    until: u64,
+}
+
+impl Segment {
+    /// The gap from `self`, which applied until `until`, to `line`, observed at `now`; and its largest distance.
+    pub(crate) fn gap(&self, until: u64, line: &KernelLine, now: u64) -> (Self, Span) {
+        let distance =
+            |raw| Span::from_nanos(self.line.nanos(raw).saturating_sub(line.nanos(raw))).abs();
+        let distance = distance(until).max(distance(now));
+        let unit = KernelLine { mult: 1, ..*line }.slope().unwrap_or(Ratio::ZERO);
+        let alternation = Span::from_nanos(unit.scale(now.saturating_sub(until)).cast_signed());
+        let error = EXACT + distance + alternation + Span::from_nanos(1);
+        (Self { start: until, line: self.line, error }, distance)
+    }
+
+    /// The segment of `line`, observed at `now`.
+    pub(crate) const fn beginning(line: KernelLine, now: u64) -> Self {
+        Self { start: now, line, error: EXACT }
+    }
+
+    /// Whether `line` continues this segment.
+    pub(crate) fn is_continued_by(&self, line: &KernelLine) -> bool {
+        self.error == EXACT && self.line.is_continued_by(line)
+    }
+
+    /// The segment as a piece of a timeline.
+    pub(crate) fn piece(&self) -> Piece {
+        Piece {
+            start: self.start,
+            origin: self.start,
+            origin_utc: Time::from_nanos(self.line.nanos(self.start)),
+            slope: self.line.slope().unwrap_or(Ratio::ZERO),
+            length: None,
+            error: self.error,
+            error_slope: Ratio::ZERO,
+        }
+    }
+
+    /// The piece beyond `until`, where the line is not known to apply: its error grows by `error_slope`.
+    pub(crate) fn piece_beyond(&self, until: u64, error_slope: Ratio) -> Piece {
+        // The growth is rounded down.
+        let error = EXACT + Span::from_nanos(1);
+        Piece { error, error_slope, ..Self { start: until, ..*self }.piece() }
+    }
+}
+
+impl LineHistory {
+    /// Adds the line that was in force at the counter's value `now`, which was read after it.
+    pub(crate) fn observe(&mut self, line: KernelLine, now: u64) -> Change {
+        let Some(&last) = self.segments.back().filter(|_| now >= self.until) else {
+            self.clear();
+            self.push(Segment::beginning(line, now));
+            self.until = now;
+            return Change::Began;
+        };
+        let until = std::mem::replace(&mut self.until, now);
+        if last.is_continued_by(&line) {
+            return Change::None;
+        }
+        let (gap, distance) = last.gap(until, &line, now);
+        self.push(gap);
+        self.push(Segment::beginning(line, now));
+        Change::By(distance)
+    }
+
+    /// Forgets all lines.
+    pub(crate) fn clear(&mut self) {
+        self.segments.clear();
+    }
+
+    /// The last segment, and the counter value up to which it applies.
+    pub(crate) fn newest(&self) -> Option<(Segment, u64)> {
+        Some((*self.segments.back()?, self.until))
+    }
+
+    /// The pieces of all segments.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = Piece> {
+        self.segments.iter().map(Segment::piece)
+    }
+
+    fn push(&mut self, segment: Segment) {
+        if self.segments.len() == CAPACITY {
+            self.segments.pop_front();
+        }
+        self.segments.push_back(segment);
+    }
+}
