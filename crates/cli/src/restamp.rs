@@ -162,7 +162,7 @@ impl Summary {
 
     /// Exceptions, a line each.
     fn remarks(&self) -> String {
-        let Restamped { without_raw, other_clock, outside, kept, by_name, .. } = self.counts;
+        let Restamped { without_raw, other_clock, outside, by_name, .. } = self.counts;
         let remarks = [
             (
                 self.changes.beyond_errors,
@@ -173,7 +173,6 @@ impl Summary {
                 by_name,
                 "matched by clock name only: the capture or the anchors do not identify their boot",
             ),
-            (kept, "keep their time: the anchors agree and are not more exact"),
             (without_raw, "keep their time: no raw value"),
             (other_clock, "keep their time: stamped by another clock"),
             (outside, "keep their time: no anchors before and after"),

@@ -35,9 +35,9 @@
 //!    reason. A process keeps its counter.
 //! 2. A [`Calibrator`] periodically reads the counter together with the system's clocks. Each such joint read is an
 //!    [`Anchor`]. [`ClockService`] runs calibrators on its own thread.
-//! 3. A [`Timeline`], an immutable snapshot, converts raw values into [`Stamp`]s: UTC with an error bound. It uses the
-//!    kernel's own conversion of the counter where that is known ([`vdso`]): the error is 2 ns. Otherwise it uses the last
-//!    minute's anchors: a raw value between two of them is interpolated, one beyond the newest is extrapolated.
+//! 3. A [`Timeline`], an immutable snapshot, converts raw values into [`Stamp`]s: UTC with an error bound. A
+//!    service of [`ClockService::start_exact`] uses the kernel's own conversion of the counter ([`vdso`]): the error is
+//!    2 ns. Otherwise the timeline consists of the last minute's anchors: a raw value between two of them is interpolated, one beyond the newest is extrapolated.
 //! 4. A [`DifferenceClock`] measures between two stamps of one clock without UTC, for delays on one machine.
 //! 5. A [`WallClock`] follows the newest anchors and never goes back, unless the system clock is stepped.
 //! 6. An [`AnchorWriter`] writes the anchors to a file. With stored raw values, the timeline of an [`AnchorFile`] can
@@ -67,7 +67,7 @@
 //!
 //! | event | effect |
 //! |---|---|
-//! | the service starts | exact times at once; without the kernel's lines a bound of half a microsecond (median in simulation; max 3 us), and a quarter of that one second later (max 0.7 us) |
+//! | the service starts | exact times at once with [`ClockService::start_exact`]; otherwise a bound of half a microsecond (median in simulation; max 3 us), and a quarter of that one second later (max 0.7 us) |
 //! | the system clock is slewed | the next anchors follow; the wall clock bends and stays monotone. A slew above 500 ppm, which a time daemon may use if it must not step, is a step at its beginning and another at its end |
 //! | the system clock is stepped | counted ([`Timeline::steps`]) with the next anchor; new stamps follow it, and earlier ones keep their time for the minute of a timeline. Afterwards they are unknown, unless an [`AnchorFile`] exists |
 //! | the kernel inserts a leap second | a step of -1 s like any other: stamps of both passes of the repeated second are converted, each by its own anchors. A smeared leap second is a slew |

@@ -42,6 +42,9 @@ const MAX_READS: u32 = 100_000;
 /// Reason why there is no exact conversion of the counter.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NoExactConversion {
+    /// The clock service was started without it.
+    #[error("it was not requested")]
+    NotRequested,
     /// The counter in use is not the one of the kernel's page.
     #[error("raw stamps are made by {0}, not by the counter that the kernel reads")]
     OtherCounter(&'static str),

@@ -22,7 +22,6 @@ use wirestamp_clock::{AnchorFile, Span, Stamp, Time, Utc};
 
 use super::interface::{description_comments, packet_comments};
 use super::source::{self, Kind};
-use super::times::from_epoch;
 use super::{Provenance, RawValue, reader};
 use crate::Error;
 
@@ -52,8 +51,6 @@ pub struct Restamped {
     pub other_clock: u64,
     /// Packets outside the anchors whose error the nearest anchors would increase.
     pub outside: u64,
-    /// Packets among `restamped` that keep their time: the anchors agree with it, and are not more exact.
-    pub kept: u64,
     /// Packets with a new time whose boot is not verified: the clock has the same name, and one of the two boots is
     /// unknown.
     pub by_name: u64,
@@ -153,9 +150,6 @@ impl<'a> Restamp<'a> {
     ///
     /// Outside the first and last anchors, a new stamp is used only if its error is not larger than the original
     /// error. That is usual for packets between the last anchor and the end of the capture.
-    ///
-    /// If both times agree, the one with the smaller error is the new one. A stamp that was converted by the kernel's
-    /// own lines is more exact than any anchor.
     fn convert<'b>(
         &self,
         packet: &'b EnhancedPacketBlock<'_>,
@@ -171,9 +165,7 @@ impl<'a> Restamp<'a> {
         let covered = self.covered.contains(&raw.raw);
         let as_good = stamp.error.as_nanos() <= raw.error_ns;
         if (covered || as_good) && stamp.error < Span::MAX {
-            let original =
-                original(packet, &raw, &stamp).filter(|original| agree(original, &stamp));
-            Ok((raw, original.filter(|original| original.error < stamp.error).unwrap_or(stamp)))
+            Ok((raw, stamp))
         } else {
             Err(Unchanged::Outside)
         }
@@ -231,17 +223,6 @@ impl Interface {
             error_ns: 0,
         }
     }
-}
-
-/// The stamp in the file; `None` if its time is out of range.
-fn original(packet: &EnhancedPacketBlock<'_>, raw: &RawValue<'_>, new: &Stamp) -> Option<Stamp> {
-    let (utc, error) = (from_epoch(packet.timestamp).ok()?, Span::from_nanos(raw.error_ns));
-    Some(Stamp { utc, error, ..*new })
-}
-
-/// Whether the intervals of the two stamps overlap.
-fn agree(a: &Stamp, b: &Stamp) -> bool {
-    (a.utc - b.utc).abs() <= a.error + b.error
 }
 
 fn covered(anchors: &AnchorFile) -> RangeInclusive<u64> {

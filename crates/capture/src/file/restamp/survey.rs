@@ -63,11 +63,8 @@ impl Restamp<'_> {
         let error_ns = match converted {
             Ok((raw, stamp)) if nanoseconds => {
                 let time = from_epoch(packet.timestamp);
-                let time = time.map_err(|reason| self.damaged(before, &reason))?;
-                let is_kept = (time, raw.error_ns) == (stamp.utc, stamp.error.as_nanos());
-                self.counts.kept += u64::from(is_kept);
                 each(&Conversion {
-                    before: time,
+                    before: time.map_err(|reason| self.damaged(before, &reason))?,
                     error_before: Span::from_nanos(raw.error_ns),
                     after: stamp.utc,
                     error_after: stamp.error,
