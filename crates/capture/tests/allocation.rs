@@ -43,7 +43,7 @@ fn packets_are_written_without_allocation() {
             let to = Destination { format, zstd, ..Destination::new(&path) };
             let mut writer = writer(&to).unwrap();
             if raw {
-                writer = writer.keep_raw(Domain::Counter);
+                writer = writer.keep_raw(Domain::Counter, "tsc");
             }
             let lengths = (0..=packet.len()).step_by(1021).chain([262_143, 262_144]);
             let count = lengths.clone().count();

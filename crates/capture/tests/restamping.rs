@@ -222,10 +222,11 @@ fn restamped_capture_can_be_restamped_again() {
     let facts = facts("raw", "tsc");
     let provenance = Provenance { boot_id: BOOT.into(), ..Provenance::of(&facts, 900) };
     let known = anchors("tsc", BOOT);
-    let mut anchor_log = AnchorLog::create(&log, &provenance).unwrap();
+    let mut anchor_log = AnchorLog::create(&log, "tsc", &provenance).unwrap();
     anchor_log.update(known.timeline()).unwrap();
     assert_eq!((anchor_log.written(), anchor_log.gaps()), (20, 0));
-    let mut writer = Writer::create(&path, &facts, provenance).unwrap().keep_raw(Domain::Counter);
+    let mut writer =
+        Writer::create(&path, &facts, provenance).unwrap().keep_raw(Domain::Counter, "tsc");
     for tenth in 0..200 {
         let value = (tenth * SECOND / 10).unsigned_abs();
         let utc = Time::from_nanos(START_UTC + tenth * SECOND / 10);
@@ -259,7 +260,8 @@ fn packets_not_stamped_by_card_keep_their_time() {
     let path = folder.path().join("capture");
     let facts = facts("hardware", "phc0");
     let provenance = Provenance { boot_id: BOOT.into(), ..Provenance::of(&facts, 3_000) };
-    let mut writer = Writer::create(&path, &facts, provenance).unwrap().keep_raw(Domain::Nic);
+    let mut writer =
+        Writer::create(&path, &facts, provenance).unwrap().keep_raw(Domain::Nic, "phc0");
     for tenth in 1..100 {
         let since_start = tenth * SECOND / 10;
         let utc = START_UTC + since_start;

@@ -40,6 +40,8 @@ struct Document {
     steps: u32,
     /// Why migrations are not reported by the hypervisor; none if they are.
     vm_clock: Option<String>,
+    /// How stamps are converted: by the `kernel`'s own lines, or by lines between `anchors`.
+    conversion: &'static str,
     /// The kernel's own conversion of the counter, if it is readable and agrees with the kernel's clocks.
     exact_conversion: Option<Exact>,
     /// Why it cannot be read, or is wrong.
@@ -108,8 +110,15 @@ impl Document {
         vm_clock: Option<String>,
         clock_sources: Vec<SyncStatus>,
     ) -> Self {
-        let ClockStatus { rate_error_ppm, error_ns, frequency_hz, granularity_ns, steps, .. } =
-            status;
+        let ClockStatus {
+            rate_error_ppm,
+            error_ns,
+            frequency_hz,
+            granularity_ns,
+            steps,
+            exact: by_kernel,
+            ..
+        } = status;
         let utc_error_ns = utc_error(&clock_sources).ok().map(Span::as_nanos);
         let (exact_conversion, no_exact_conversion) = match exact {
             Ok(exact) => (Some(exact), None),
@@ -123,6 +132,7 @@ impl Document {
             granularity_ns,
             steps,
             vm_clock,
+            conversion: if by_kernel { "kernel" } else { "anchors" },
             exact_conversion,
             no_exact_conversion,
             utc_error_ns,
@@ -186,6 +196,7 @@ fn text(document: &Document) -> String {
          error to system time      ±{}\n  \
          steps of the system clock {}\n  \
          migration to another host {}\n  \
+         stamps are converted      {}\n  \
          the kernel's conversion   {}\n\n\
          {}",
         document.frequency_hz / 1e6,
@@ -196,6 +207,10 @@ fn text(document: &Document) -> String {
         match &document.vm_clock {
             None => "reported by the hypervisor (/dev/vmclock0)".to_owned(),
             Some(reason) => format!("detected only if the clocks disagree afterwards: {reason}"),
+        },
+        match document.conversion {
+            "kernel" => "by the kernel's own lines",
+            _ => "by lines between anchors, joint reads of the counter and the system clock",
         },
         exact_text(document),
         utc_text(&document.clock_sources),

@@ -1,8 +1,9 @@
 // libwirestamp_clock: a clock that stamps events.
 //
 // An event is stamped with the raw value of the cheapest trusted counter. The value is converted
-// later into the time of day with an error bound. A thread of the library compares the counter with
-// the system's clocks four times a second. Features of the Rust library that C does not have yet:
+// later into the time of day with an error bound: by the data with which the kernel converts the
+// counter, if it publishes them, otherwise by samples. A thread of the library compares the counter
+// with the system's clocks four times a second. Features of the Rust library that C does not have yet:
 // the survey of the counters, anchor files, sleeping until a tick, and VMClock.
 //
 //     struct wirestamp_clock *clock;
@@ -58,6 +59,8 @@ enum wirestamp_clock_error {
   WIRESTAMP_CLOCK_ERROR_NOT_STARTED = 4,
   // An error in this library. Standard error has details.
   WIRESTAMP_CLOCK_ERROR_INTERNAL = 5,
+  // The value of the counter at that time is not known.
+  WIRESTAMP_CLOCK_ERROR_UNKNOWN_RAW = 6,
 };
 
 // A counter that its own thread calibrates against the system clock.
@@ -151,8 +154,9 @@ enum wirestamp_clock_error wirestamp_clock_now_with_error(const struct wirestamp
                                                           struct wirestamp_clock_stamp *stamp);
 
 // Writes the time at which the counter had the value `raw` to `*stamp`. Every value has a result. The error is
-// smallest within the last minute and grows beyond it. A value converted again one second after it was read has a
-// smaller error, because later samples exist.
+// smallest within the last minute and grows beyond it. If wirestamp_clock_is_exact returns 1, the time is the kernel's
+// own, with an error of 2 ns for the last seconds. Otherwise a value converted again one second after it was read has
+// a smaller error, because later samples exist.
 enum wirestamp_clock_error wirestamp_clock_convert(const struct wirestamp_clock *clock,
                                                    uint64_t raw,
                                                    struct wirestamp_clock_stamp *stamp);
@@ -172,6 +176,27 @@ enum wirestamp_clock_error wirestamp_clock_elapsed(const struct wirestamp_clock 
                                                    uint64_t from,
                                                    uint64_t to,
                                                    struct wirestamp_clock_span *span);
+
+// 1 if the newest raw values are converted by the data with which the kernel itself converts the counter, 0 if by
+// samples of its clocks: the kernel then publishes no such data for this counter, or the data failed a check, which is
+// made at least every 50 ms. 0 if `clock` is NULL.
+int wirestamp_clock_is_exact(const struct wirestamp_clock *clock);
+
+// Writes the raw value at which CLOCK_REALTIME showed `ns` nanoseconds since 1970 to `*raw`, within 5 ns: the inverse of
+// wirestamp_clock_convert, for stamps of the kernel (SO_TIMESTAMPNS). The time must be one of the last seconds. A time
+// that the clock showed twice, because it was set back, is taken as the later one.
+//
+// Fails with UNKNOWN_RAW if wirestamp_clock_is_exact returns 0, for other times, and for those around a step of the
+// clock.
+enum wirestamp_clock_error wirestamp_clock_raw_of_realtime(const struct wirestamp_clock *clock,
+                                                           int64_t ns,
+                                                           uint64_t *raw);
+
+// As wirestamp_clock_raw_of_realtime, for CLOCK_MONOTONIC, which BPF programs read (bpf_ktime_get_ns). It is never
+// stepped.
+enum wirestamp_clock_error wirestamp_clock_raw_of_monotonic(const struct wirestamp_clock *clock,
+                                                            int64_t ns,
+                                                            uint64_t *raw);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -1,10 +1,11 @@
 //! Times: the current one, those of raw values, and spans between them.
 
+use std::ffi::c_int;
 use std::mem::MaybeUninit;
 
-use clock::Domain;
+use clock::{Domain, RawStamp};
 
-use crate::error::{Error, given, guarded, outcome};
+use crate::error::{Error, Failure, given, guarded, outcome};
 use crate::handle::Clock;
 
 /// Values per batch: a few pages, so that they stay in the cache.
@@ -68,8 +69,9 @@ pub extern "C" fn wirestamp_clock_now_with_error(
 }
 
 /// Writes the time at which the counter had the value `raw` to `*stamp`. Every value has a result. The error is
-/// smallest within the last minute and grows beyond it. A value converted again one second after it was read has a
-/// smaller error, because later samples exist.
+/// smallest within the last minute and grows beyond it. If wirestamp_clock_is_exact returns 1, the time is the kernel's
+/// own, with an error of 2 ns for the last seconds. Otherwise a value converted again one second after it was read has
+/// a smaller error, because later samples exist.
 #[unsafe(no_mangle)]
 pub extern "C" fn wirestamp_clock_convert(
     clock: Option<&Clock>,
@@ -135,6 +137,59 @@ pub extern "C" fn wirestamp_clock_elapsed(
         out.write(Span { ns: span.as_nanos(), error_ns: error.as_nanos() });
         Ok(())
     })
+}
+
+/// 1 if the newest raw values are converted by the data with which the kernel itself converts the counter, 0 if by
+/// samples of its clocks: the kernel then publishes no such data for this counter, or the data failed a check, which is
+/// made at least every 50 ms. 0 if `clock` is NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn wirestamp_clock_is_exact(clock: Option<&Clock>) -> c_int {
+    let exact = || given(clock, "clock").map(|clock| clock.service.is_exact());
+    guarded("wirestamp_clock_is_exact", exact).map_or(0, c_int::from)
+}
+
+/// Writes the raw value at which CLOCK_REALTIME showed `ns` nanoseconds since 1970 to `*raw`, within 5 ns: the inverse of
+/// wirestamp_clock_convert, for stamps of the kernel (SO_TIMESTAMPNS). The time must be one of the last seconds. A time
+/// that the clock showed twice, because it was set back, is taken as the later one.
+///
+/// Fails with UNKNOWN_RAW if wirestamp_clock_is_exact returns 0, for other times, and for those around a step of the
+/// clock.
+#[unsafe(no_mangle)]
+pub extern "C" fn wirestamp_clock_raw_of_realtime(
+    clock: Option<&Clock>,
+    ns: i64,
+    raw: Option<&mut MaybeUninit<u64>>,
+) -> Error {
+    let function = "wirestamp_clock_raw_of_realtime";
+    outcome(function, || raw_of(clock, Domain::Realtime, ns, raw))
+}
+
+/// As wirestamp_clock_raw_of_realtime, for CLOCK_MONOTONIC, which BPF programs read (bpf_ktime_get_ns). It is never
+/// stepped.
+#[unsafe(no_mangle)]
+pub extern "C" fn wirestamp_clock_raw_of_monotonic(
+    clock: Option<&Clock>,
+    ns: i64,
+    raw: Option<&mut MaybeUninit<u64>>,
+) -> Error {
+    let function = "wirestamp_clock_raw_of_monotonic";
+    outcome(function, || raw_of(clock, Domain::Monotonic, ns, raw))
+}
+
+fn raw_of(
+    clock: Option<&Clock>,
+    domain: Domain,
+    ns: i64,
+    raw: Option<&mut MaybeUninit<u64>>,
+) -> Result<(), Failure> {
+    let (clock, raw) = (given(clock, "clock")?, given(raw, "raw")?);
+    let unknown = || Failure {
+        error: Error::UnknownRaw,
+        message: format!("the value of the counter at {ns} ns is not known"),
+    };
+    let value = u64::try_from(ns).map_err(|_| unknown())?;
+    raw.write(clock.service.counter_value(RawStamp { domain, value }).ok_or_else(unknown)?);
+    Ok(())
 }
 
 #[cfg(test)]
@@ -217,6 +272,23 @@ mod tests {
         assert!(forth.ns > 0 && back.ns < 0 && forth.error_ns > 0);
         assert_eq!(span(raw, raw).ns, 0);
         assert!(span(0, u64::MAX).error_ns > 0 && span(u64::MAX, 0).ns < 0);
+    }
+
+    #[test]
+    fn raw_value_of_a_kernel_stamp_converts_back() {
+        let clock = open(None).unwrap();
+        let raw_of = |ns, raw: &mut _| wirestamp_clock_raw_of_realtime(Some(&clock), ns, Some(raw));
+        if wirestamp_clock_is_exact(Some(&clock)) == 0 {
+            assert_eq!(raw_of(system_ns(), &mut MaybeUninit::uninit()), Error::UnknownRaw);
+            return;
+        }
+        let ns = system_ns();
+        let raw = written(|raw| raw_of(ns, raw));
+        let stamp = written(|stamp| wirestamp_clock_convert(Some(&clock), raw, Some(stamp)));
+        assert!((stamp.utc_ns - ns).abs() <= 6, "{ns} {stamp:?}");
+        for ns in [-1, 0, i64::MAX] {
+            assert_eq!(raw_of(ns, &mut MaybeUninit::uninit()), Error::UnknownRaw, "{ns}");
+        }
     }
 
     #[test]

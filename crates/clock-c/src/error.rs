@@ -21,16 +21,19 @@ pub enum Error {
     NotStarted = 4,
     /// An error in this library. Standard error has details.
     Internal = 5,
+    /// The value of the counter at that time is not known.
+    UnknownRaw = 6,
 }
 
 impl Error {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::None,
         Self::NullPointer,
         Self::UnknownSource,
         Self::UnusableSource,
         Self::NotStarted,
         Self::Internal,
+        Self::UnknownRaw,
     ];
 
     const fn text(self) -> &'static CStr {
@@ -40,6 +43,7 @@ impl Error {
             Self::UnknownSource => c"there is no counter of that name",
             Self::UnusableSource => c"that counter cannot be used in this process",
             Self::NotStarted => c"the clock cannot be started",
+            Self::UnknownRaw => c"the value of the counter at that time is not known",
             Self::Internal => c"internal error of libwirestamp_clock",
         }
     }
@@ -139,7 +143,7 @@ pub(crate) mod tests {
             assert_eq!(error as c_int, number);
             assert_eq!(text(wirestamp_clock_strerror(number)), error.text().to_str().unwrap());
         }
-        for number in [-1, 6, c_int::MIN, c_int::MAX] {
+        for number in [-1, 7, c_int::MIN, c_int::MAX] {
             assert_eq!(text(wirestamp_clock_strerror(number)), "unknown error");
         }
     }

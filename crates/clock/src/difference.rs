@@ -25,9 +25,15 @@
 //! The daemon that steers a network card's clock ([`Domain::Nic`]) slews it, which is such a deviation. Its rate is
 //! the mean since the last step of that clock or of the system clock.
 //!
+//! # The kernel's factor
+//!
+//! Where the kernel's own conversion is readable ([`crate::vdso`]), the rate is its factor for `CLOCK_MONOTONIC_RAW`. It
+//! has no error against that clock, because it defines it. Stamps of the kernel are then converted to the counter too
+//! ([`crate::ClockService::to_counter`]) and measured by this clock.
+//!
 //! # The system clock's own readings
 //!
-//! The stamps of [`Domain::Realtime`] are readings of the system clock, so that their spans are slewed and stepped with
+//! Otherwise the stamps of [`Domain::Realtime`] are readings of the system clock, so that their spans are slewed and stepped with
 //! it. The error of such a span includes slewing up to 500 ppm, but no step: compare [`crate::Timeline::steps`] before
 //! and after to detect one. A faster slew (up to 10 %) is counted at its beginning and at its end. A span within such a
 //! slew is off by the slew's rate, and no count shows this.
@@ -35,7 +41,7 @@
 use std::num::NonZeroU64;
 
 use crate::ratio::{Ratio, approx, ceil_nanos};
-use crate::{Domain, RawStamp, Span};
+use crate::{Domain, RawStamp, Span, Stamp};
 
 /// Max rate of ordinary slewing of the system clock, as a fraction: the limit of the kernel's frequency correction
 /// (500 ppm, to which adjtimex(2) clamps `ADJ_FREQUENCY`) and of its `adjtime` (`MAX_TICKADJ` of kernel/time/ntp.c).
@@ -110,6 +116,23 @@ impl DifferenceClock {
         Span::from_nanos(ceil_nanos(nanos * self.rate_error)) + self.granularity + self.granularity
     }
 
+    /// Time from one stamp to another, and its error bound: by this clock if it covers both, otherwise the difference
+    /// in UTC with the errors of both stamps and ordinary slewing between them.
+    #[must_use]
+    pub fn elapsed(&self, from: &Stamp, to: &Stamp) -> (Span, Span) {
+        if let Some(span) = self.span(from.raw, to.raw) {
+            return (span, self.error(span));
+        }
+        let span = to.utc - from.utc;
+        let slewed = approx(span.as_nanos().unsigned_abs()) * ORDINARY_SLEW;
+        (span, from.error + to.error + Span::from_nanos(ceil_nanos(slewed)))
+    }
+
+    /// This clock, for stamps of the kernel whose counter values are known within `error`.
+    pub(crate) fn with_stamp_error(self, error: Span) -> Self {
+        Self { granularity: self.granularity + error, ..self }
+    }
+
     /// Ticks in `span`, to the nearest; zero for a span that is not positive.
     #[must_use]
     pub fn ticks(&self, span: Span) -> u64 {
@@ -123,7 +146,8 @@ impl DifferenceClock {
     }
 
     /// Bound of the rate's error against `CLOCK_MONOTONIC_RAW`, in parts per million. If the rate changed in the last
-    /// minute, its max distance from [`Self::frequency_hz`].
+    /// minute, its max distance from [`Self::frequency_hz`]. 0 if the kernel's own factor is used
+    /// ([`crate::ClockService::is_exact`]), which defines `CLOCK_MONOTONIC_RAW`.
     #[must_use]
     pub const fn rate_error_ppm(&self) -> f64 {
         self.rate_error * 1e6

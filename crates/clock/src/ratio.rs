@@ -89,13 +89,6 @@ impl Ratio {
         n.wrapping_mul(self.whole).wrapping_add(self.fraction_of(n, 0))
     }
 
-    /// `product` divided by the ratio, to the nearest integer; none for a ratio of zero, or beyond 64 bits.
-    pub(crate) fn divide(self, product: u64) -> Option<u64> {
-        let ratio = u128::from(self.whole) << 64 | u128::from(self.fraction);
-        let halves = (u128::from(product) << 64).checked_div(ratio / 2)?;
-        u64::try_from(halves.div_ceil(2)).ok()
-    }
-
     /// An `n` for which the product is within `limit`.
     pub(crate) fn largest_within(self, limit: u64) -> u64 {
         limit / self.whole.saturating_add(1)

@@ -10,32 +10,25 @@ use crate::anchor::Entry;
 use crate::piece::{FastPiece, Piece};
 use crate::ratio::Ratio;
 use crate::vdso::KernelLine;
-use crate::vdso::history::{LineHistory, Segment};
+use crate::vdso::history::{CounterAt, Lines, Segment};
 use crate::{Anchor, DifferenceClock, Domain, RawStamp, Span, Stamp, Time, Utc};
 
 /// Converts raw stamps of one domain to UTC.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     domain: Domain,
-    /// The pieces before `beyond`, ascending by `start`. The first piece starts at zero.
+    /// The pieces before `gap` and `beyond`, ascending by `start`. The first piece starts at zero.
     pieces: Arc<[Piece]>,
+    /// The piece before `beyond`, if the kernel changed its line after `pieces` were made.
+    gap: Option<Piece>,
     /// The last piece.
     beyond: Piece,
-    /// Description of the pieces that are the kernel's own lines, if any. `beyond` continues them.
-    kernel: Option<KernelPart>,
+    /// The kernel's own lines, if pieces are made of them. `beyond` continues them.
+    kernel: Option<Lines>,
     difference: DifferenceClock,
     steps: u32,
     /// The anchors of the pieces.
     entries: Arc<[Entry]>,
-}
-
-/// The pieces that are the kernel's own lines: their first raw value, and the last segment.
-#[derive(Clone, Copy, Debug)]
-struct KernelPart {
-    first: u64,
-    newest: Segment,
-    /// Raw value up to which the last segment is known to apply.
-    until: u64,
 }
 
 impl Timeline {
@@ -52,41 +45,62 @@ impl Timeline {
         debug_assert!(pieces.is_sorted_by_key(|piece| piece.start));
         let beyond = pieces.pop().expect("a timeline has a piece");
         let (pieces, entries) = (pieces.into(), entries.into());
-        Self { domain, pieces, beyond, kernel: None, difference, steps, entries }
+        Self { domain, pieces, gap: None, beyond, kernel: None, difference, steps, entries }
     }
 
-    /// This timeline with the kernel's own lines instead of lines between anchors, where `lines` has any.
-    pub(crate) fn with_kernel_lines(&self, lines: &LineHistory) -> Self {
-        let Some((newest, until)) = lines.newest() else { return self.clone() };
-        let mut exact = lines.pieces().peekable();
-        let first = exact.peek().map_or(0, |piece| piece.start);
+    /// This timeline with the kernel's own lines instead of lines between anchors, where `lines` has any; and with
+    /// `difference`, if given.
+    pub(crate) fn with_kernel_lines(
+        &self,
+        lines: Lines,
+        difference: Option<DifferenceClock>,
+    ) -> Self {
+        let exact = lines.older().chain([lines.newest()]).map(Segment::piece);
         let by_anchors = self.pieces.iter().chain([&self.beyond]).copied();
-        let pieces = by_anchors.take_while(|piece| piece.start < first).chain(exact).collect();
-        self.ending_with(pieces, KernelPart { first, newest, until })
+        let by_anchors = by_anchors.take_while(|piece| piece.start < lines.first());
+        let pieces = by_anchors.chain(exact).collect();
+        let difference = difference.unwrap_or(self.difference);
+        Self { pieces, difference, ..self.ending_with(lines) }
     }
 
     /// This timeline, of the kernel's lines, with the one that is in force at the raw value `now`. None if it has no
-    /// such lines, or the clock was set back.
+    /// such lines, or the clock was set back. Allocates no memory if this timeline is not itself extended.
     pub(crate) fn extended(&self, line: &KernelLine, now: u64) -> Option<Self> {
-        let part = self.kernel.filter(|part| now >= part.until)?;
-        if part.newest.is_continued_by(line) {
-            let part = KernelPart { until: now, ..part };
-            return Some(self.ending_with(Arc::clone(&self.pieces), part));
-        }
-        let (gap, _) = part.newest.gap(part.until, line, now);
-        let newest = Segment::beginning(*line, now);
-        let pieces = self.pieces.iter().copied().chain([gap.piece(), newest.piece()]).collect();
-        Some(self.ending_with(pieces, KernelPart { newest, until: now, ..part }))
+        let lines = self.kernel.as_ref()?.extended(line, now)?;
+        Some(self.ending_with(lines))
     }
 
-    fn ending_with(&self, pieces: Arc<[Piece]>, part: KernelPart) -> Self {
-        let beyond = part.newest.piece_beyond(part.until, self.beyond.error_slope);
-        Self { pieces, beyond, kernel: Some(part), ..self.clone() }
+    fn ending_with(&self, lines: Lines) -> Self {
+        let beyond = lines.newest().piece_beyond(lines.until(), self.beyond.error_slope);
+        let gap = lines.new_gap().map(Segment::piece);
+        Self { gap, beyond, kernel: Some(lines), ..self.clone() }
     }
 
-    /// Whether the kernel's own lines convert `raw` and all later values.
-    pub(crate) fn is_exact_from(&self, raw: u64) -> bool {
-        self.kernel.is_some_and(|part| part.first <= raw)
+    /// The pieces, ascending by `start`.
+    pub(crate) fn pieces(&self) -> Vec<Piece> {
+        self.pieces.iter().chain(&self.gap).chain([&self.beyond]).copied().collect()
+    }
+
+    /// This timeline with other pieces, which are not empty, ascend and start at zero.
+    pub(crate) fn with_pieces(&self, pieces: Vec<Piece>) -> Self {
+        let entries = self.entries.to_vec();
+        Self::new(self.domain, pieces, self.difference, self.steps, entries)
+    }
+
+    /// This timeline with another clock for spans.
+    pub(crate) fn with_difference(self, difference: DifferenceClock) -> Self {
+        Self { difference, ..self }
+    }
+
+    /// The kernel's own lines, if pieces are made of them.
+    pub(crate) const fn kernel_lines(&self) -> Option<&Lines> {
+        self.kernel.as_ref()
+    }
+
+    /// The piece of a raw value that the kernel's own lines convert.
+    pub(crate) fn kernel_piece(&self, raw: u64) -> Option<&Piece> {
+        let lines = self.kernel.as_ref()?;
+        (lines.first()..=lines.until()).contains(&raw).then(|| self.piece_of(raw).0)
     }
 
     /// Whether the newest part is the kernel's own conversion ([`crate::vdso`]).
@@ -140,26 +154,17 @@ impl Timeline {
         Stamp { raw: raw_stamp, utc: piece.utc(raw), error: piece.error(raw) }
     }
 
-    /// The raw value at which the system clock showed `utc`, and its error in nanoseconds: the inverse of
-    /// [`Self::convert`], for stamps of the kernel. A time that the clock showed twice, because it was set back, is
-    /// taken as the later one.
+    /// The raw value at which the system clock showed `utc`: the inverse of [`Self::convert`], for stamps of the kernel,
+    /// within 5 ns. A time that the clock showed twice, because it was set back, is taken as the later one.
     ///
     /// `None` for times that the kernel's own lines do not cover ([`Self::is_exact`]), such as those after this
-    /// timeline was made.
+    /// timeline was made, and for those during which the clock was stepped or slewed by more.
     #[must_use]
-    pub fn raw_at(&self, utc: Time<Utc>) -> Option<(RawStamp, Span)> {
-        let part = self.kernel?;
-        let mut end = part.until;
-        for piece in self.pieces.iter().rev().take_while(|piece| piece.start >= part.first) {
-            if (piece.origin_utc..=piece.utc(end)).contains(&utc) {
-                let ticks =
-                    piece.slope.divide(u64::try_from((utc - piece.origin_utc).as_nanos()).ok()?)?;
-                let value = piece.origin.checked_add(ticks)?;
-                return Some((RawStamp { domain: self.domain, value }, piece.error));
-            }
-            end = piece.start;
+    pub fn raw_at(&self, utc: Time<Utc>) -> Option<RawStamp> {
+        match self.kernel.as_ref()?.counter_at(utc.as_nanos()) {
+            CounterAt::Value(value) => Some(RawStamp { domain: self.domain, value }),
+            CounterAt::Uncertain(_) | CounterAt::Unknown => None,
         }
-        None
     }
 
     /// Converts many raw values and appends the stamps to `out`, in the same order.
@@ -229,13 +234,17 @@ impl Timeline {
 
     /// The piece of `raw`, and its last raw value.
     fn piece_of(&self, raw: u64) -> (&Piece, u64) {
+        if raw >= self.beyond.start {
+            return (&self.beyond, u64::MAX);
+        }
+        if let Some(gap) = self.gap.as_ref().filter(|gap| raw >= gap.start) {
+            return (gap, self.beyond.start - 1);
+        }
         let after = self.pieces.partition_point(|piece| piece.start <= raw);
+        let next = self.pieces.get(after).or(self.gap.as_ref()).unwrap_or(&self.beyond);
         match self.pieces[..after].last() {
-            Some(piece) if raw < self.beyond.start => {
-                let next = self.pieces.get(after).unwrap_or(&self.beyond);
-                (piece, next.start - 1)
-            }
-            _ => (&self.beyond, u64::MAX),
+            Some(piece) => (piece, next.start - 1),
+            None => (&self.beyond, u64::MAX),
         }
     }
 }

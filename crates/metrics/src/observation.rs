@@ -34,12 +34,9 @@ impl Observation {
     }
 }
 
-/// Time between two stamps and the bound of its error: by the difference clock where it covers both stamps, otherwise
-/// the difference in UTC with both errors added.
+/// Time between two stamps and the bound of its error: by the difference clock of their host, if it has one
+/// ([`DifferenceClock::elapsed`]), otherwise the difference in UTC with both errors added.
 pub(crate) fn elapsed(clock: Option<&DifferenceClock>, from: &Stamp, to: &Stamp) -> (Span, Span) {
-    let by_ticks = clock.and_then(|clock| {
-        let span = clock.span(from.raw, to.raw)?;
-        Some((span, clock.error(span)))
-    });
-    by_ticks.unwrap_or_else(|| (to.utc - from.utc, from.error + to.error))
+    clock
+        .map_or_else(|| (to.utc - from.utc, from.error + to.error), |clock| clock.elapsed(from, to))
 }

@@ -18,7 +18,8 @@ pub struct Recording<'a> {
     domain: Domain,
     steps_before: u32,
     writer: Option<Writer>,
-    anchors: Option<AnchorLog>,
+    /// The file of anchors, and the domain of the raw values that they convert.
+    anchors: Option<(AnchorLog, Domain)>,
     /// Why the file of anchors ended early. The recording of packets continues.
     anchors_failed: Option<Error>,
     figures: Figures,
@@ -46,7 +47,7 @@ impl<'a> Recording<'a> {
     /// Records the clock's anchors too, including those of the last minute.
     #[must_use]
     pub fn keep_anchors(self, log: AnchorLog) -> Self {
-        Self { anchors: Some(log), ..self }
+        Self { anchors: Some((log, self.clock.raw_domain(self.domain))), ..self }
     }
 
     /// Publishes the totals in `live`, if there is one, after each packet.
@@ -59,12 +60,16 @@ impl<'a> Recording<'a> {
     /// file is complete even if the anchor file is not.
     pub fn finish(mut self, ledger: &Ledger) -> (Figures, Result<(), Error>) {
         self.refresh();
+        if let Some((log, domain)) = self.anchors.as_mut().filter(|_| self.anchors_failed.is_none())
+        {
+            self.anchors_failed = log.finish(&self.clock.timeline(*domain)).err();
+        }
         let steps = self.clock.timeline(self.domain).steps();
         self.figures.clock_steps = steps.saturating_sub(self.steps_before);
         self.figures.anchors = self
             .anchors
             .as_ref()
-            .map(|log| AnchorCount { written: log.written(), gaps: log.gaps() });
+            .map(|(log, _)| AnchorCount { written: log.written(), gaps: log.gaps() });
         self.figures.files = self.writer.as_ref().map_or_else(Vec::new, |w| w.paths().to_vec());
         // Packets that could not be written were captured, but are not in the file.
         self.figures.packets = ledger.delivered;
@@ -88,8 +93,9 @@ impl<'a> Recording<'a> {
     fn refresh(&mut self) {
         let timeline = self.clock.timeline(self.domain);
         self.figures.interarrival_ns.set_difference_clock(timeline.difference());
-        if let Some(log) = self.anchors.as_mut().filter(|_| self.anchors_failed.is_none()) {
-            self.anchors_failed = log.update(&timeline).err();
+        if let Some((log, domain)) = self.anchors.as_mut().filter(|_| self.anchors_failed.is_none())
+        {
+            self.anchors_failed = log.update(&self.clock.timeline(*domain)).err();
         }
     }
 }
@@ -167,7 +173,7 @@ mod tests {
         let provenance = Provenance::of(&facts, 0);
         let (reader, pipe) = io::pipe().unwrap();
         let anchors = PathBuf::from(format!("/proc/self/fd/{}", pipe.as_raw_fd()));
-        let anchors = AnchorLog::create(&anchors, &provenance).unwrap();
+        let anchors = AnchorLog::create(&anchors, "tsc", &provenance).unwrap();
         drop(reader);
         let path = env::temp_dir().join(format!("wirestamp-recording-{}", process::id()));
         let writer = Writer::create(&path, &facts, provenance).unwrap();

@@ -1,6 +1,5 @@
 //! The clock that paces the sender.
 
-use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -36,7 +35,7 @@ pub struct ServiceClock<'a> {
     service: &'a ClockService,
     counter: Counter,
     rate: DifferenceClock,
-    timeline: Arc<Timeline>,
+    timeline: Timeline,
     fetched: u64,
     stale_after: u64,
 }

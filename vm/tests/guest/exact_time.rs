@@ -115,7 +115,7 @@ fn disturb(running: &AtomicBool, done: &AtomicUsize) {
 #[test]
 fn stamps_are_exact_while_the_clock_is_slewed_and_stepped() {
     let counter = Counter::select();
-    let service = ClockService::start_exact(counter).unwrap();
+    let service = ClockService::start(counter).unwrap();
     assert!(service.is_exact(), "{:?}", service.no_exact_conversion());
     let (running, done) = (AtomicBool::new(true), AtomicUsize::new(0));
     let mut waiting: VecDeque<Sample> = VecDeque::new();

@@ -16,28 +16,43 @@ pub struct AnchorLog {
 }
 
 impl AnchorLog {
-    /// Creates the file at `path` for the anchors of the clock in `provenance`.
+    /// Creates the file at `path` for the anchors of the clock `name`, of the boot in `provenance`.
     ///
     /// # Errors
     /// The file cannot be created or written.
-    pub fn create(path: &Path, provenance: &Provenance) -> Result<Self, Error> {
+    pub fn create(path: &Path, name: &str, provenance: &Provenance) -> Result<Self, Error> {
         let failed = |cause| Error::Write { path: path.to_owned(), cause };
         let file = File::create(path).map_err(failed)?;
-        let writer = AnchorWriter::new(file, &provenance.clock, &provenance.boot_id);
+        let writer = AnchorWriter::new(file, name, &provenance.boot_id);
         Ok(Self { writer: writer.map_err(failed)?, path: path.to_owned() })
     }
 
-    /// Appends the new anchors of `timeline`.
+    /// Appends the new anchors and lines of `timeline`.
     ///
     /// # Errors
-    /// They cannot be written. The file then ends with the last whole line, unless it is a pipe, and later updates
+    /// They cannot be written. The file then ends with the last whole row, unless it is a pipe, and later updates
     /// add nothing.
     pub fn update(&mut self, timeline: &Timeline) -> Result<(), Error> {
+        self.append(|writer| writer.update(timeline))
+    }
+
+    /// Appends what is new since the last update, up to the time at which `timeline` was made: after the last stamp.
+    ///
+    /// # Errors
+    /// As [`Self::update`].
+    pub fn finish(&mut self, timeline: &Timeline) -> Result<(), Error> {
+        self.append(|writer| writer.finish(timeline))
+    }
+
+    fn append(
+        &mut self,
+        write: impl FnOnce(&mut AnchorWriter<File>) -> io::Result<()>,
+    ) -> Result<(), Error> {
         let mut file = self.writer.get_ref();
         let whole = file.stream_position();
-        self.writer.update(timeline).map_err(|cause| {
+        write(&mut self.writer).map_err(|cause| {
             if let Ok(whole) = whole {
-                // If this fails, a reader reports the truncated line.
+                // If this fails, a reader reports the truncated row.
                 let _ = self.writer.get_ref().set_len(whole);
             }
             let (path, written) = (self.path.clone(), self.writer.written());

@@ -25,8 +25,8 @@ pub struct Writer {
     facts: Facts,
     /// Provenance in the interface block.
     provenance: Provenance,
-    /// Clock domain whose raw values are written.
-    raw_domain: Option<Domain>,
+    /// Clock domain whose raw values are written, and the name of its clock.
+    raw: Option<(Domain, String)>,
     file: OpenFile,
     /// Paths of the set's files, the newest last.
     paths: Vec<PathBuf>,
@@ -77,7 +77,7 @@ impl Writer {
             format,
             facts: facts.clone(),
             provenance,
-            raw_domain: None,
+            raw: None,
             file,
             paths: vec![path],
             started: since_epoch(started),
@@ -90,11 +90,11 @@ impl Writer {
         })
     }
 
-    /// Also writes the raw value of each packet stamped by the clock of `domain`, in a comment ([`RawValue`]), if
-    /// the format has room.
+    /// Also writes the raw value of each packet whose raw value is one of `domain`, that of the clock `name`, in a
+    /// comment ([`RawValue`]), if the format has room.
     #[must_use]
-    pub fn keep_raw(self, domain: Domain) -> Self {
-        Self { raw_domain: Some(domain), ..self }
+    pub fn keep_raw(self, domain: Domain, name: &str) -> Self {
+        Self { raw: Some((domain, name.to_owned())), ..self }
     }
 
     /// The files written, the oldest first. An overwritten file counts as new.
@@ -189,11 +189,14 @@ impl Sink for Writer {
         let error_ns = packet.stamp.error.as_nanos();
         // A packet that the network card did not stamp has a value of another clock, which the anchors of the
         // card's clock do not cover.
-        let comment = if self.raw_domain == Some(packet.stamp.raw.domain) {
-            Some(PacketComment::Raw(RawValue::of(&packet.stamp, &self.provenance.clock)))
-        } else {
-            let exceeds = error_ns > self.provenance.error_ns;
-            exceeds.then_some(PacketComment::Error { error_ns })
+        let comment = match &self.raw {
+            Some((domain, name)) if *domain == packet.stamp.raw.domain => {
+                Some(PacketComment::Raw(RawValue::of(&packet.stamp, name)))
+            }
+            _ => {
+                let exceeds = error_ns > self.provenance.error_ns;
+                exceeds.then_some(PacketComment::Error { error_ns })
+            }
         };
         let OpenFile { encoder, buffer, .. } = &mut self.file;
         encoder.packet(buffer.pending(), packet, comment.as_ref());

@@ -32,7 +32,8 @@ impl Batch {
         Self { raw: Vec::with_capacity(frames), stamps: Vec::with_capacity(frames) }
     }
 
-    /// The stamps of `frames`, in their order.
+    /// The stamps of `frames`, in their order. Stamps of the kernel get the counter's values at the same time, where
+    /// these are known exactly.
     pub(super) fn convert<'a>(
         &mut self,
         frames: impl Iterator<Item = &'a Frame> + Clone,
@@ -48,6 +49,8 @@ impl Batch {
                 frames,
                 &context.clock.timeline(context.card_fallback),
             );
+        } else {
+            context.clock.to_counter(&mut self.stamps);
         }
         &self.stamps
     }

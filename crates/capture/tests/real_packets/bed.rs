@@ -9,7 +9,7 @@ use wirestamp_capture::{
     Capture, CapturedPacket, Config, Error, Ledger, Limit, Method, PAIRS, Pair, Sink, StampSource,
     Stop,
 };
-use wirestamp_clock::{ClockService, Counter, Stamp};
+use wirestamp_clock::{ClockService, Counter, Domain, Stamp};
 use wirestamp_lab::{Impairments, PathLab, SINK_V4, TAP_B};
 
 pub(crate) const PORT: u16 = 5000;
@@ -76,6 +76,11 @@ pub(crate) fn capture(
         traffic(&stop);
         capturing.join().unwrap()
     })
+}
+
+/// Domain of the raw values of captured packets: the counter's, if the kernel's stamps can be converted to it.
+pub(crate) fn raw_domain(stamp: StampSource) -> Domain {
+    ClockService::start(Counter::select()).unwrap().raw_domain(stamp.domain())
 }
 
 /// Nanoseconds since 1970 by the system clock.

@@ -18,7 +18,7 @@ use wirestamp_capture::{
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::{Netns, PathLab, SINK_V4, TAP_B};
 
-use bed::{KeptPackets, PORT, capture, config, lab, now, pairs, send};
+use bed::{KeptPackets, PORT, capture, config, lab, now, pairs, raw_domain, send};
 
 #[test]
 fn every_pair_captures_and_stamps_sent_packets() {
@@ -37,7 +37,7 @@ fn every_pair_captures_and_stamps_sent_packets() {
         for ((stamp, bytes, length), number) in kept.0.iter().zip(0_u32..) {
             assert_eq!(*length, 14 + 20 + 8 + 204, "{name}");
             assert_eq!(bytes[42..46], number.to_be_bytes(), "{name}");
-            assert_eq!(stamp.raw.domain, pair.stamp.domain());
+            assert_eq!(stamp.raw.domain, raw_domain(pair.stamp), "{name}");
             let utc = stamp.utc.as_nanos();
             let error = stamp.error.as_nanos();
             assert!(before <= utc + error && utc - error <= after, "{name}: {stamp:?}");

@@ -44,8 +44,9 @@ pub(super) struct Destination {
           allow_negative_numbers = true, value_parser = at_least_one::<u32>)]
     file_count: Option<u32>,
     /// Save the anchors of the stamp conversion in this CSV file, and raw values with the packets,
-    /// for `wirestamp restamp`; restamping does not improve the last 250 ms, which have no later
-    /// anchor
+    /// for `wirestamp restamp`. Where the kernel's own lines convert the stamps (`wirestamp clock`
+    /// shows it), they are saved too, and restamping reproduces the times; otherwise it improves all
+    /// but the last 250 ms, which have no later anchor
     #[arg(long, value_name = "FILE", requires = "write")]
     anchors: Option<PathBuf>,
 }
@@ -162,8 +163,11 @@ impl Destination {
         };
         // Aliases (links) can be detected only now that the file exists.
         self.check_apart()?;
-        let anchors = AnchorLog::create(anchors, &provenance)?;
-        Ok(Recording::new(clock, domain, Some(writer.keep_raw(domain))).keep_anchors(anchors))
+        let raw = clock.raw_domain(domain);
+        let name = if raw == Domain::Counter { clock.counter().name() } else { &facts.clock };
+        let anchors = AnchorLog::create(anchors, name, &provenance)?;
+        let writer = writer.keep_raw(raw, name);
+        Ok(Recording::new(clock, domain, Some(writer)).keep_anchors(anchors))
     }
 }
 

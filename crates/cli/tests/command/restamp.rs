@@ -188,7 +188,7 @@ fn small_capture(folder: &Path, boot_id: &str) {
     };
     let provenance = Provenance { boot_id: boot_id.into(), ..Provenance::of(&facts, 900) };
     let writer = Writer::create(&folder.join("capture"), &facts, provenance).unwrap();
-    let mut writer = writer.keep_raw(Domain::Counter);
+    let mut writer = writer.keep_raw(Domain::Counter, "tsc");
     for number in 0..100 {
         let value = number * 20_000_000;
         let raw = RawStamp { domain: Domain::Counter, value };

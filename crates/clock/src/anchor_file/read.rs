@@ -2,9 +2,11 @@
 
 use std::cmp::Ordering;
 use std::io::{self, BufRead, Read};
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use super::format::{AnchorRow, HEADER, MONOTONIC};
+use super::format::{AnchorRow, HEADER, HEADER_OF_ANCHORS, LineColumns, MONOTONIC, RowKind};
+use super::lines::{LineRange, overlay};
 use super::replay::{RepeatedValues, replay};
 use crate::anchor::Anchor;
 use crate::ratio::Rate;
@@ -15,6 +17,9 @@ const MAX_LINE: u64 = 1024;
 
 /// Accepted frequencies in hertz: wide enough for any counter, narrow enough for the arithmetic.
 const FREQUENCIES: std::ops::RangeInclusive<f64> = 1.0..=1e12;
+
+/// Accepted slopes of the kernel's lines, in nanoseconds per tick: those of [`FREQUENCIES`], slewed.
+const SLOPES: std::ops::RangeInclusive<f64> = 0.5e-3..=2e9;
 
 /// Error of an anchor file.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +46,7 @@ pub struct AnchorFile {
     clock: String,
     boot_id: String,
     timeline: Timeline,
+    covered: RangeInclusive<u64>,
 }
 
 /// The columns that are equal in all lines.
@@ -57,6 +63,7 @@ impl AnchorFile {
     /// On a read error, or an invalid line.
     pub fn read(mut file: impl BufRead) -> Result<Self, AnchorFileError> {
         let mut rows: Vec<AnchorRow> = Vec::new();
+        let mut lines: Vec<LineRange> = Vec::new();
         let mut clock: Option<ClockColumns> = None;
         let mut text = Vec::new();
         for line in 1.. {
@@ -67,17 +74,26 @@ impl AnchorFile {
                 check_header(text).map_err(refuse)?;
                 continue;
             }
-            let (row, of) = parse(text).map_err(refuse)?;
+            let (row, of) = parse(line, text).map_err(refuse)?;
+            check_same(clock.get_or_insert_with(|| of.clone()), &of).map_err(refuse)?;
+            LineRange::extend(&mut lines, &row);
+            if row.kind != RowKind::Anchor {
+                continue;
+            }
             if let Some(last) = rows.last() {
                 check_order(last, &row).map_err(refuse)?;
             }
-            check_same(clock.get_or_insert_with(|| of.clone()), &of).map_err(refuse)?;
             rows.push(row);
         }
-        Self::of(clock.ok_or(AnchorFileError::Empty)?, &rows)
+        let clock = clock.filter(|_| !rows.is_empty()).ok_or(AnchorFileError::Empty)?;
+        Self::of(clock, &rows, &lines)
     }
 
-    fn of(clock: ClockColumns, rows: &[AnchorRow]) -> Result<Self, AnchorFileError> {
+    fn of(
+        clock: ClockColumns,
+        rows: &[AnchorRow],
+        lines: &[LineRange],
+    ) -> Result<Self, AnchorFileError> {
         let ClockColumns { clock, boot_id } = clock;
         let domain = match clock.as_str() {
             MONOTONIC => Domain::Monotonic,
@@ -85,11 +101,17 @@ impl AnchorFile {
             _ => Domain::Counter,
         };
         let timeline = replay(domain, rows).map_err(|RepeatedValues { row }| {
+            let line = rows[row].number;
             let reason = "the clock started again here and ran through the same values a second \
                           time, so that a raw value says no time: keep the stamps as they are";
-            AnchorFileError::Line { line: row as u64 + 2, reason: reason.to_owned() }
+            AnchorFileError::Line { line, reason: reason.to_owned() }
         })?;
-        Ok(Self { clock, boot_id, timeline })
+        let timeline = overlay(&timeline, lines);
+        let anchors = timeline.anchors().map(|anchor| anchor.raw);
+        let ends = lines.iter().flat_map(|range| [range.first(), range.until]);
+        let (min, max) =
+            anchors.chain(ends).fold((u64::MAX, 0), |(min, max), raw| (min.min(raw), max.max(raw)));
+        Ok(Self { clock, boot_id, timeline, covered: min..=max })
     }
 
     /// Name of the calibrated clock.
@@ -102,6 +124,12 @@ impl AnchorFile {
     #[must_use]
     pub fn boot_id(&self) -> &str {
         &self.boot_id
+    }
+
+    /// Raw values from the first anchor or line of the kernel to the last.
+    #[must_use]
+    pub fn covered(&self) -> RangeInclusive<u64> {
+        self.covered.clone()
     }
 
     /// Timeline that converts every raw value between the anchors around it.
@@ -130,7 +158,7 @@ fn next_line<'a>(
 }
 
 fn check_header(text: &str) -> Result<(), String> {
-    if text == HEADER {
+    if [HEADER, HEADER_OF_ANCHORS].contains(&text) {
         return Ok(());
     }
     let first = HEADER.split(',').next().unwrap_or(HEADER);
@@ -154,12 +182,18 @@ fn check_order(last: &AnchorRow, here: &AnchorRow) -> Result<(), String> {
     }
 }
 
-fn parse(text: &str) -> Result<(AnchorRow, ClockColumns), String> {
+fn parse(number_of_line: u64, text: &str) -> Result<(AnchorRow, ClockColumns), String> {
     let columns: Vec<&str> = text.split(',').collect();
-    let Ok(columns) = <[&str; 10]>::try_from(columns) else {
+    let (columns, [kind, slope, line_error]) = match columns.as_slice() {
+        [of_anchor @ .., kind, slope, error] if of_anchor.len() == 10 => {
+            (of_anchor, [*kind, *slope, *error])
+        }
+        of_anchor => (of_anchor, ["anchor", "", ""]),
+    };
+    let &[raw, utc, monotonic, error, epoch, clock, boot_id, granularity, hertz, ppm] = columns
+    else {
         return Err(format!("expected {} columns", HEADER.split(',').count()));
     };
-    let [raw, utc, monotonic, error, epoch, clock, boot_id, granularity, hertz, ppm] = columns;
     let anchor = Anchor {
         raw: number("raw_ticks", raw)?,
         utc: Time::from_nanos(number("utc_ns", utc)?),
@@ -168,8 +202,25 @@ fn parse(text: &str) -> Result<(AnchorRow, ClockColumns), String> {
     };
     let rate = rate(number("frequency_hz", hertz)?, number("rate_error_ppm", ppm)?)?;
     let granularity = size("granularity_ns", granularity)?;
-    let row = AnchorRow { anchor, epoch: number("epoch", epoch)?, rate, granularity };
+    let (kind, line) = (number("row", kind)?, line(slope, line_error)?);
+    if line.is_none() && kind != RowKind::Anchor {
+        return Err("a row of a line needs line_ns_per_tick and line_error_ns".to_owned());
+    }
+    let epoch = number("epoch", epoch)?;
+    let row = AnchorRow { number: number_of_line, kind, line, anchor, epoch, rate, granularity };
     Ok((row, ClockColumns { clock: clock.to_owned(), boot_id: boot_id.to_owned() }))
+}
+
+/// The line of the kernel in a row; none if both columns are empty.
+fn line(slope: &str, error: &str) -> Result<Option<LineColumns>, String> {
+    if slope.is_empty() && error.is_empty() {
+        return Ok(None);
+    }
+    let nanos_per_tick: f64 = number("line_ns_per_tick", slope)?;
+    if !SLOPES.contains(&nanos_per_tick) {
+        return Err(format!("line_ns_per_tick cannot be {nanos_per_tick}"));
+    }
+    Ok(Some(LineColumns { nanos_per_tick, error: size("line_error_ns", error)? }))
 }
 
 fn number<T: FromStr>(column: &str, text: &str) -> Result<T, String> {

@@ -5,6 +5,8 @@ use super::*;
 use crate::anchor::Anchor;
 use crate::history::History;
 use crate::ratio::Rate;
+use crate::vdso::KernelLine;
+use crate::vdso::history::LineHistory;
 use crate::{Domain, Span, Time, Timeline};
 
 const SECOND: u64 = 1_000_000_000;
@@ -58,9 +60,9 @@ fn file_has_a_header_and_a_line_per_anchor() {
     assert_eq!(
         String::from_utf8(file).unwrap(),
         "raw_ticks,utc_ns,monotonic_raw_ns,error_ns,epoch,clock,boot_id,granularity_ns,\
-         frequency_hz,rate_error_ppm\n\
-         1101511627776,1790000001000000000,1000000000,40,0,tsc,b-1,7,2000000000,2\n\
-         1103511627776,1790000002000000000,2000000000,40,0,tsc,b-1,7,2000000000,0.08\n"
+         frequency_hz,rate_error_ppm,row,line_ns_per_tick,line_error_ns\n\
+         1101511627776,1790000001000000000,1000000000,40,0,tsc,b-1,7,2000000000,2,anchor,,\n\
+         1103511627776,1790000002000000000,2000000000,40,0,tsc,b-1,7,2000000000,0.08,anchor,,\n"
     );
 }
 
@@ -190,12 +192,12 @@ fn invalid_file_is_rejected_with_line_and_reason() {
         (vec![0xff, b'\n'], "line 1: it is no text"),
         (vec![b'1'; 5_000], "line 1: it is too long"),
         (file.as_bytes()[..file.len() - 4].to_vec(), "line 4: it is cut short"),
-        (with(",tsc", ""), "line 2: expected 10 columns"),
+        (with(",tsc", ""), "line 2: expected 13 columns"),
         (with("1101511627776", "-1"), "line 3: raw_ticks cannot be \"-1\""),
         (with(",40,", ",-40,"), "line 2: error_ns cannot be -40"),
-        (with(",2000000000,2\n", ",NaN,2\n"), "line 2: frequency_hz cannot be NaN"),
-        (with(",2000000000,2\n", ",1e30,2\n"), "line 2: frequency_hz cannot be"),
-        (with(",2000000000,2\n", ",2,inf\n"), "line 2: rate_error_ppm cannot be inf"),
+        (with(",2000000000,2,", ",NaN,2,"), "line 2: frequency_hz cannot be NaN"),
+        (with(",2000000000,2,", ",1e30,2,"), "line 2: frequency_hz cannot be"),
+        (with(",2000000000,2,", ",2,inf,"), "line 2: rate_error_ppm cannot be inf"),
         (with("1000000000,40", "0,40"), "line 3: monotonic_raw_ns does not ascend"),
         (with(",40,0,", ",40,1,"), "line 3: epoch descends"),
         (with(",tsc,b-1", ",hpet,b-1"), "line 3: an anchor of tsc"),
@@ -289,4 +291,91 @@ proptest! {
             convert(file.timeline(), &anchors.chain(raw).collect::<Vec<_>>());
         }
     }
+}
+
+/// The kernel's lines of a clock of 2 GHz that is slewed, stepped and slewed again, and the anchors beside them.
+fn lines_and_anchors() -> (LineHistory, Vec<Anchor>) {
+    let line = |millis: u64, mult: u32, step: u64| KernelLine {
+        cycle_last: anchor(millis, 0).raw,
+        mult,
+        shift: 24,
+        seconds: START_UTC.unsigned_abs() / SECOND,
+        shifted_nanos: (millis * 1_000_000 + step) << 24,
+    };
+    let nominal = 1 << 23;
+    let mut history = LineHistory::default();
+    for (line, millis) in [
+        (line(0, nominal, 0), 10),
+        (line(0, nominal, 0), 900),
+        (line(1_000, nominal + 4_000, 0), 1_010),
+        (line(2_000, nominal, 5_000_000), 2_010),
+        (line(2_000, nominal, 5_000_000), 3_010),
+    ] {
+        history.observe(line, anchor(millis, 0).raw);
+    }
+    let anchors =
+        (0..4).map(|second| anchor(1_000 * second, if second < 2 { 0 } else { 5_000_000 }));
+    (history, anchors.collect())
+}
+
+#[test]
+fn lines_of_the_kernel_convert_as_when_they_were_live() {
+    let (lines, anchors) = lines_and_anchors();
+    let mut history = history(Domain::Counter, anchors[0]);
+    anchors[1..].iter().for_each(|&anchor| history.push(anchor));
+    let live = history.timeline().with_kernel_lines(lines.lines().unwrap(), None);
+    let mut file = Vec::new();
+    let mut writer = AnchorWriter::new(&mut file, "tsc", "b-1").unwrap();
+    writer.update(&live).unwrap();
+    writer.update(&live).unwrap();
+    writer.finish(&live).unwrap();
+    assert_eq!(writer.written(), 4);
+    let rows = file.iter().filter(|&&byte| byte == b'\n').count();
+    assert_eq!(rows, 1 + 4 + 5 + 1, "header, anchors, segments, end");
+
+    let read = read(&file).unwrap();
+    assert_eq!(read.covered(), anchor(0, 0).raw..=anchor(3_010, 0).raw);
+    for millis in 10..3_010 {
+        let (then, now) =
+            (live.convert(anchor(millis, 0).raw), read.timeline().convert(anchor(millis, 0).raw));
+        assert_eq!((then.utc, then.error), (now.utc, now.error), "at {millis} ms");
+    }
+    let error = |millis| read.timeline().convert(anchor(millis, 0).raw).error;
+    assert_eq!(error(500), Span::from_nanos(2));
+    assert!(error(1_500) > Span::from_millis(4), "the step");
+    assert!(error(4_000) > Span::from_nanos(40), "beyond the last line");
+}
+
+#[test]
+fn interrupted_lines_do_not_convert_the_time_between() {
+    let (lines, anchors) = lines_and_anchors();
+    let mut history = history(Domain::Counter, anchors[0]);
+    anchors[1..].iter().for_each(|&anchor| history.push(anchor));
+    let mut file = Vec::new();
+    let mut writer = AnchorWriter::new(&mut file, "tsc", "b-1").unwrap();
+    let mut first = LineHistory::default();
+    let line = lines.lines().unwrap().newest().line();
+    first.observe(line, anchor(100, 0).raw);
+    writer.finish(&history.timeline().with_kernel_lines(first.lines().unwrap(), None)).unwrap();
+    let mut second = LineHistory::default();
+    second.observe(line, anchor(2_500, 0).raw);
+    second.observe(line, anchor(2_600, 0).raw);
+    writer.finish(&history.timeline().with_kernel_lines(second.lines().unwrap(), None)).unwrap();
+    let timeline = read(&file).unwrap().timeline().clone();
+    let error = |millis| timeline.convert(anchor(millis, 0).raw).error;
+    assert_eq!([2_500, 2_600].map(error), [Span::from_nanos(2); 2]);
+    assert!(error(300) > Span::from_nanos(40) && error(2_700) > Span::from_nanos(40));
+}
+
+#[test]
+fn invalid_lines_are_refused() {
+    let row = |end: &str| format!("{HEADER}\n1,1,1,40,0,tsc,b,1,1e9,0.1,{end}\n");
+    assert!(read(row("anchor,1,2").as_bytes()).is_ok());
+    for end in
+        ["line,,", "line,0,2", "line,nan,2", "line,1,-1", "line,1,", "other,1,2", "anchor,,2"]
+    {
+        let error = read(row(end).as_bytes()).unwrap_err();
+        assert!(error.starts_with("line 2: "), "{end}: {error}");
+    }
+    assert!(read(row("line,1,2").as_bytes()).unwrap_err().contains("no anchors"));
 }

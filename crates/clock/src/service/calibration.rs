@@ -4,13 +4,14 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 
-use super::kernel_lines::{KernelLines, Observation};
+use super::kernel_lines::{KernelLines, Observation, Refined};
 use crate::anchor::SystemClocks;
 use crate::phc::{self, NicClocks};
 use crate::survey::smallest_usual_step;
-use crate::vdso::ExactConversion;
+use crate::vdso::history::{INVERSE_ERROR, Lines};
+use crate::vdso::{ExactConversion, KernelClock, NoExactConversion};
 use crate::wall::Steering;
 use crate::{
     CalibrationError, Calibrator, Counter, Domain, Phc, SourceError, Span, Stamp, Timeline, VmClock,
@@ -34,6 +35,10 @@ pub(super) struct LatestTimelines {
     pub(super) realtime: ArcSwap<Timeline>,
     /// [`Timeline::unknown`] without a network card's clock.
     pub(super) nic: ArcSwap<Timeline>,
+    /// The kernel's lines from the counter to `CLOCK_MONOTONIC`, if the counter's timeline is exact.
+    pub(super) counter_to_monotonic: ArcSwapOption<Lines>,
+    /// Why the kernel's lines are not used.
+    pub(super) inexact: ArcSwapOption<NoExactConversion>,
 }
 
 /// Signal that ends the thread.
@@ -91,8 +96,9 @@ impl Calibration {
     pub(super) fn spawn(
         counter: Counter,
         nic: Option<Phc>,
-        conversion: Option<Arc<ExactConversion>>,
+        conversion: Result<ExactConversion, NoExactConversion>,
     ) -> Result<Self, StartError> {
+        let conversion = conversion.map(Arc::new);
         let calibrate = |clocks: SystemClocks| {
             let step = smallest_usual_step(clocks);
             Calibrator::new(clocks.domain(), clocks, step)
@@ -105,16 +111,17 @@ impl Calibration {
         let nic = nic.map(calibrate_nic).transpose()?;
         let nic_timeline = nic.as_ref().map(Calibrator::timeline);
         lines.observe();
-        let by_anchors = [counter_calibrator.timeline(), monotonic.timeline()];
-        lines.compare(&by_anchors[0], &by_anchors[1]);
-        let [counter_timeline, monotonic_timeline] = lines.refine(&by_anchors[0], &by_anchors[1]);
         let newest = LatestTimelines {
-            conversion,
-            counter: ArcSwap::new(counter_timeline),
-            monotonic: ArcSwap::new(monotonic_timeline),
+            conversion: conversion.ok(),
+            counter: ArcSwap::new(counter_calibrator.timeline()),
+            monotonic: ArcSwap::new(monotonic.timeline()),
             realtime: ArcSwap::from_pointee(Timeline::realtime()),
             nic: ArcSwap::new(nic_timeline.unwrap_or_else(|| Arc::new(Timeline::unknown()))),
+            counter_to_monotonic: ArcSwapOption::empty(),
+            inexact: ArcSwapOption::empty(),
         };
+        lines.compare(&newest.counter.load(), &newest.monotonic.load());
+        newest.publish(lines.refine(&newest.counter.load(), &newest.monotonic.load()));
         Ok(Self {
             steering: Steering::new(&newest.counter.load(), counter.read_ordered()),
             lines,
@@ -170,9 +177,8 @@ impl Calibration {
     }
 
     fn publish(&self) {
-        let by_anchors = [self.counter.timeline(), self.monotonic.timeline()];
-        let [counter, monotonic] = self.lines.refine(&by_anchors[0], &by_anchors[1]);
-        self.newest.publish(counter, monotonic);
+        self.newest
+            .publish(self.lines.refine(&self.counter.timeline(), &self.monotonic.timeline()));
     }
 
     /// Steps of the counter's timeline and of the network card's. Both include steps of the system clock, and each
@@ -202,10 +208,22 @@ fn disruption_marker() -> Option<u64> {
 
 impl LatestTimelines {
     /// The timeline of a domain. One of the kernel's lines is extended up to now.
-    pub(super) fn of(&self, domain: Domain) -> Arc<Timeline> {
+    pub(super) fn of(&self, domain: Domain) -> Timeline {
         let newest = self.published(domain).load();
-        let extended = self.extended(domain, &newest);
-        extended.map_or_else(|| Arc::clone(&newest), Arc::new)
+        self.extended(domain, &newest).unwrap_or_else(|| Timeline::clone(&newest))
+    }
+
+    /// The lines from the counter to a clock of the kernel, extended up to now.
+    pub(super) fn lines_to(&self, clock: KernelClock) -> Option<Lines> {
+        let conversion = self.conversion.as_ref()?;
+        let (line, now) = conversion.counter_to(clock)?;
+        match clock {
+            KernelClock::Realtime => self.counter.load().kernel_lines()?.extended(&line, now),
+            KernelClock::Monotonic => {
+                self.counter_to_monotonic.load().as_ref()?.extended(&line, now)
+            }
+            _ => None,
+        }
     }
 
     /// System time of a raw value of the counter.
@@ -232,14 +250,22 @@ impl LatestTimelines {
         }
     }
 
-    fn publish(&self, counter: Arc<Timeline>, monotonic: Arc<Timeline>) {
+    /// Publishes the timelines. Spans between stamps of the kernel are measured by the counter, if its timeline is
+    /// exact.
+    fn publish(&self, refined: Refined) {
+        let Refined { counter, mut monotonic, counter_to_monotonic, inexact } = refined;
         let steps = counter.steps();
-        if steps != self.realtime.load().steps() {
-            let realtime = Timeline::identity_after(Domain::Realtime, steps);
-            self.realtime.store(Arc::new(realtime));
+        let mut realtime = Timeline::identity_after(Domain::Realtime, steps);
+        if counter.is_exact() {
+            let difference = counter.difference().with_stamp_error(INVERSE_ERROR);
+            realtime = realtime.with_difference(difference);
+            monotonic = Arc::new(Timeline::clone(&monotonic).with_difference(difference));
         }
+        self.realtime.store(Arc::new(realtime));
         self.counter.store(counter);
         self.monotonic.store(monotonic);
+        self.counter_to_monotonic.store(counter_to_monotonic);
+        self.inexact.store(inexact);
     }
 }
 
@@ -283,9 +309,17 @@ mod tests {
             monotonic: ArcSwap::new(after(0)),
             realtime: ArcSwap::new(after(0)),
             nic: ArcSwap::from_pointee(Timeline::unknown()),
+            counter_to_monotonic: ArcSwapOption::empty(),
+            inexact: ArcSwapOption::empty(),
         };
         for steps in [0, 1, 1, 3] {
-            newest.publish(after(steps), after(0));
+            let (counter, monotonic) = (after(steps), after(0));
+            newest.publish(Refined {
+                counter,
+                monotonic,
+                counter_to_monotonic: None,
+                inexact: None,
+            });
             assert_eq!(newest.realtime.load().steps(), steps);
         }
     }

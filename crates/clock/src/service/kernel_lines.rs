@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::difference::ORDINARY_SLEW;
 use crate::ratio::{ceil_nanos, nanos};
-use crate::vdso::history::{Change, LineHistory};
-use crate::vdso::{ExactConversion, KernelLine};
+use crate::vdso::history::{Change, LineHistory, Lines};
+use crate::vdso::{ExactConversion, KernelClock, KernelLine, NoExactConversion};
 use crate::{Domain, Span, Timeline};
 
 /// Interval between two observations while the lines continue each other. A change in between is in the error of the
@@ -28,6 +28,8 @@ const STEP: Span = Span::from_nanos(1_000);
 struct DomainLines {
     domain: Domain,
     history: LineHistory,
+    /// The line of `CLOCK_MONOTONIC_RAW`, whose rate spans of the counter have.
+    rate: Option<KernelLine>,
     /// Whether the newest anchor agrees with the lines.
     agree: bool,
 }
@@ -35,9 +37,12 @@ struct DomainLines {
 /// The kernel's lines of the counter and of `CLOCK_MONOTONIC`.
 #[derive(Debug)]
 pub(super) struct KernelLines {
-    conversion: Option<Arc<ExactConversion>>,
+    /// Source of the lines, or why they are not used.
+    conversion: Result<Arc<ExactConversion>, Arc<NoExactConversion>>,
     counter: DomainLines,
     monotonic: DomainLines,
+    /// From the counter to `CLOCK_MONOTONIC`.
+    counter_to_monotonic: LineHistory,
     observed: Instant,
     changed: Option<Instant>,
 }
@@ -47,17 +52,27 @@ pub(super) struct KernelLines {
 pub(super) enum Observation {
     /// All lines continue.
     Unchanged,
-    /// A rate changed, or the conversion cannot be used any more.
+    /// A rate changed, or the lines cannot be used any more.
     Changed,
     /// The system clock was stepped.
     Stepped,
+}
+
+/// The published timelines with the kernel's lines.
+pub(super) struct Refined {
+    pub(super) counter: Arc<Timeline>,
+    pub(super) monotonic: Arc<Timeline>,
+    /// The lines from the counter to `CLOCK_MONOTONIC`.
+    pub(super) counter_to_monotonic: Option<Arc<Lines>>,
+    /// Why the kernel's lines are not used.
+    pub(super) inexact: Option<Arc<NoExactConversion>>,
 }
 
 impl ExactConversion {
     /// The line from a domain to UTC, and a value of the domain at which it is in force.
     pub(super) fn line_of_domain(&self, domain: Domain) -> Option<(KernelLine, u64)> {
         match domain {
-            Domain::Counter => self.counter_to_utc(),
+            Domain::Counter => self.counter_to(KernelClock::Realtime),
             Domain::Monotonic => self.monotonic_to_utc(),
             Domain::Realtime | Domain::Nic => None,
         }
@@ -65,12 +80,20 @@ impl ExactConversion {
 }
 
 impl KernelLines {
-    pub(super) fn new(conversion: Option<Arc<ExactConversion>>) -> Self {
-        let lines = |domain| DomainLines { domain, history: LineHistory::default(), agree: false };
+    pub(super) fn new(conversion: Result<Arc<ExactConversion>, NoExactConversion>) -> Self {
+        let lines = |domain, rate| DomainLines {
+            domain,
+            history: LineHistory::default(),
+            rate,
+            agree: false,
+        };
+        let conversion = conversion.map_err(Arc::new);
+        let rate = conversion.as_ref().ok().and_then(|it| it.line(KernelClock::MonotonicRaw));
         Self {
             conversion,
-            counter: lines(Domain::Counter),
-            monotonic: lines(Domain::Monotonic),
+            counter: lines(Domain::Counter, rate),
+            monotonic: lines(Domain::Monotonic, None),
+            counter_to_monotonic: LineHistory::default(),
             observed: Instant::now(),
             changed: None,
         }
@@ -79,7 +102,7 @@ impl KernelLines {
     /// Interval until the next observation.
     pub(super) fn interval(&self) -> Duration {
         match self.changed {
-            _ if self.conversion.is_none() => Duration::MAX,
+            _ if self.conversion.is_err() => Duration::MAX,
             Some(changed) if changed.elapsed() < QUIET => INTERVAL_OF_CHANGES,
             _ => INTERVAL,
         }
@@ -87,9 +110,9 @@ impl KernelLines {
 
     /// Reads the kernel's lines, and checks them against one reading of each of its clocks.
     pub(super) fn observe(&mut self) -> Observation {
-        let Some(conversion) = self.conversion.clone() else { return Observation::Unchanged };
-        if !conversion.holds() {
-            self.conversion = None;
+        let Ok(conversion) = self.conversion.clone() else { return Observation::Unchanged };
+        if let Err(why) = conversion.holds() {
+            self.conversion = Err(Arc::new(why));
             self.clear();
             return Observation::Changed;
         }
@@ -97,6 +120,10 @@ impl KernelLines {
         self.observed = Instant::now();
         let slewed = Span::try_from(elapsed).map_or(f64::INFINITY, nanos) * ORDINARY_SLEW;
         let limit = STEP + Span::from_nanos(ceil_nanos(slewed));
+        match conversion.counter_to(KernelClock::Monotonic) {
+            Some((line, now)) => _ = self.counter_to_monotonic.observe(line, now),
+            None => self.counter_to_monotonic.clear(),
+        }
         let lines = [&mut self.counter, &mut self.monotonic];
         let observations = lines.map(|lines| lines.observe(&conversion, limit));
         if observations == [Observation::Unchanged; 2] {
@@ -107,10 +134,11 @@ impl KernelLines {
         if stepped { Observation::Stepped } else { Observation::Changed }
     }
 
-    /// Forgets the lines, after a disruption of the counter.
+    /// Discards the lines, after a disruption of the counter.
     pub(super) fn clear(&mut self) {
         self.counter.clear();
         self.monotonic.clear();
+        self.counter_to_monotonic.clear();
     }
 
     /// Compares the lines with the newest anchors.
@@ -120,12 +148,15 @@ impl KernelLines {
     }
 
     /// The two timelines with the kernel's lines, where these agree with the anchors.
-    pub(super) fn refine(
-        &self,
-        counter: &Arc<Timeline>,
-        monotonic: &Arc<Timeline>,
-    ) -> [Arc<Timeline>; 2] {
-        [self.counter.refine(counter), self.monotonic.refine(monotonic)]
+    pub(super) fn refine(&self, counter: &Arc<Timeline>, monotonic: &Arc<Timeline>) -> Refined {
+        let counter = self.counter.refine(counter);
+        let inverse = self.counter_to_monotonic.lines().filter(|_| counter.is_exact());
+        Refined {
+            counter,
+            monotonic: self.monotonic.refine(monotonic),
+            counter_to_monotonic: inverse.map(Arc::new),
+            inexact: self.conversion.as_ref().err().cloned(),
+        }
     }
 }
 
@@ -148,20 +179,25 @@ impl DomainLines {
     }
 
     fn compare(&mut self, by_anchors: &Timeline) {
-        let exact = by_anchors.with_kernel_lines(&self.history);
-        let newest =
-            by_anchors.anchors().next_back().filter(|anchor| exact.is_exact_from(anchor.raw));
-        self.agree = newest.is_some_and(|anchor| {
-            let stamp = exact.convert(anchor.raw);
+        let newest = self.history.lines().zip(by_anchors.anchors().next_back());
+        self.agree = newest.is_some_and(|(lines, anchor)| {
+            if anchor.raw < lines.first() {
+                return false;
+            }
+            let stamp = by_anchors.with_kernel_lines(lines, None).convert(anchor.raw);
             (stamp.utc - anchor.utc).abs() <= stamp.error + anchor.error
         });
     }
 
     fn refine(&self, by_anchors: &Arc<Timeline>) -> Arc<Timeline> {
-        if !self.agree {
-            return Arc::clone(by_anchors);
+        match self.history.lines().filter(|_| self.agree) {
+            Some(lines) => {
+                let granularity = by_anchors.difference().granularity();
+                let difference = self.rate.and_then(|line| line.difference_clock(granularity));
+                Arc::new(by_anchors.with_kernel_lines(lines, difference))
+            }
+            None => Arc::clone(by_anchors),
         }
-        Arc::new(by_anchors.with_kernel_lines(&self.history))
     }
 }
 
@@ -193,7 +229,8 @@ mod tests {
         for (ahead, agree) in [(0, true), (30, true), (1_000, false), (-1_000_000, false)] {
             let mut history = LineHistory::default();
             history.observe(line, 1_000_000_000);
-            let mut lines = DomainLines { domain: Domain::Counter, history, agree: false };
+            let domain = Domain::Counter;
+            let mut lines = DomainLines { domain, history, rate: None, agree: false };
             let by_anchors = Arc::new(by_anchors(ahead));
             lines.compare(&by_anchors);
             assert_eq!(lines.agree, agree, "{ahead}");
@@ -203,12 +240,12 @@ mod tests {
 
     #[test]
     fn lines_of_this_machine_are_observed() {
-        let conversion = ExactConversion::of_machine(Counter::select()).ok().map(Arc::new);
-        let is_exact = conversion.is_some();
+        let conversion = ExactConversion::of_machine(Counter::select()).map(Arc::new);
+        let is_exact = conversion.is_ok();
         let mut lines = KernelLines::new(conversion);
         let observation = lines.observe();
         assert_eq!(observation, Observation::Unchanged);
-        assert_eq!(lines.counter.history.newest().is_some(), is_exact);
+        assert_eq!(lines.counter.history.lines().is_some(), is_exact);
         assert_eq!(lines.interval() == Duration::MAX, !is_exact);
     }
 }

@@ -1,6 +1,7 @@
 //! The clock service: one thread that keeps the timelines of this machine's clocks up to date.
 
 mod calibration;
+mod counter_values;
 mod kernel_lines;
 
 use std::process;
@@ -29,7 +30,6 @@ pub struct ClockService {
     /// Number of the network card's clock that is calibrated too.
     nic: Option<u32>,
     newest: Arc<LatestTimelines>,
-    inexact: Option<NoExactConversion>,
     wall_clock: WallClock,
     stop: Arc<StopSignal>,
     thread: Option<JoinHandle<()>>,
@@ -57,9 +57,12 @@ pub struct ClockStatus {
 }
 
 impl ClockService {
-    /// Starts the calibration of `counter` and `CLOCK_MONOTONIC`. Returns after about 0.5 ms with both usable, later
-    /// if a read of the counter takes microseconds, as on an HPET. The bounds are wide at first and tighten within
-    /// the first second.
+    /// Starts the calibration of `counter` and `CLOCK_MONOTONIC`. Returns after some milliseconds with both usable,
+    /// later if a read of the counter takes microseconds, as on an HPET.
+    ///
+    /// Stamps are converted by the kernel's own lines where there are any ([`Self::is_exact`]), with an error of 2 ns.
+    /// Otherwise the bounds are wide at first and tighten within the first second; [`Self::no_exact_conversion`] gives
+    /// the reason.
     ///
     /// The thread inherits the scheduling policy and the cores of the caller. Call this before the program pins its
     /// threads. The thread blocks all signals.
@@ -68,16 +71,15 @@ impl ClockService {
     /// If the process stamps with another counter already, the thread cannot be created, or a clock is stopped or
     /// runs backwards.
     pub fn start(counter: Counter) -> Result<Self, StartError> {
-        Self::follow(counter, None, Err(NoExactConversion::NotRequested))
+        Self::follow(counter, None, ExactConversion::of_machine(counter))
     }
 
-    /// As [`Self::start`], and converts by the kernel's own lines where there are any ([`Self::is_exact`]): the errors
-    /// are 2 ns instead of some hundred. Returns some milliseconds later. [`Self::timeline`] allocates memory then.
+    /// As [`Self::start`], but converts by lines between anchors even where the kernel's own lines are usable.
     ///
     /// # Errors
     /// As [`Self::start`].
-    pub fn start_exact(counter: Counter) -> Result<Self, StartError> {
-        Self::follow(counter, None, ExactConversion::of_machine(counter))
+    pub fn start_by_anchors(counter: Counter) -> Result<Self, StartError> {
+        Self::follow(counter, None, Err(NoExactConversion::NotRequested))
     }
 
     /// As [`Self::start`], and also calibrates a network card's clock for the stamps of [`Domain::Nic`].
@@ -85,7 +87,7 @@ impl ClockService {
     /// # Errors
     /// As [`Self::start`], and if the network card's clock is stopped or runs backwards.
     pub fn start_with_nic(counter: Counter, nic: Phc) -> Result<Self, StartError> {
-        Self::follow(counter, Some(nic), Err(NoExactConversion::NotRequested))
+        Self::follow(counter, Some(nic), ExactConversion::of_machine(counter))
     }
 
     fn follow(
@@ -94,10 +96,6 @@ impl ClockService {
         conversion: Result<ExactConversion, NoExactConversion>,
     ) -> Result<Self, StartError> {
         let number = nic.as_ref().map(Phc::number);
-        let (conversion, inexact) = match conversion {
-            Ok(conversion) => (Some(Arc::new(conversion)), None),
-            Err(why) => (None, Some(why)),
-        };
         let calibration = Calibration::spawn(counter, nic, conversion)?;
         // After the first samples, because a process keeps its counter permanently.
         fix_process_counter(counter)?;
@@ -111,7 +109,7 @@ impl ClockService {
         let builder = thread::Builder::new().name("ws-clock".to_owned());
         let thread = with_signals_blocked(|| builder.spawn(calibrate));
         let (thread, process) = (Some(thread.map_err(StartError::Thread)?), process::id());
-        Ok(Self { counter, nic: number, newest, inexact, wall_clock, stop, thread, process })
+        Ok(Self { counter, nic: number, newest, wall_clock, stop, thread, process })
     }
 
     /// System time of a raw value of the counter, by the newest timeline; see [`Timeline::convert`]. For many values
@@ -132,13 +130,23 @@ impl ClockService {
     }
 
     /// The newest timeline of `domain`. It is exact up to this call if [`Self::is_exact`], and stays accurate for some
-    /// seconds; a converter gets a new one for each batch, after its stamps.
+    /// seconds; a converter gets a new one for each batch, after its stamps. This allocates no memory.
     ///
     /// Without a network card's clock ([`Self::nic`]), all errors of the timeline of [`Domain::Nic`] are unbounded,
     /// [`Span::MAX`].
     #[must_use]
-    pub fn timeline(&self, domain: Domain) -> Arc<Timeline> {
+    pub fn timeline(&self, domain: Domain) -> Timeline {
         self.newest.of(domain)
+    }
+
+    /// Domain of the raw values that [`Self::to_counter`] makes of those of `domain`: the counter's for stamps of the
+    /// kernel if [`Self::is_exact`].
+    #[must_use]
+    pub fn raw_domain(&self, domain: Domain) -> Domain {
+        match domain {
+            Domain::Realtime | Domain::Monotonic if self.is_exact() => Domain::Counter,
+            other => other,
+        }
     }
 
     /// The time of day, read from the counter. It may outlive the service.
@@ -166,10 +174,11 @@ impl ClockService {
         self.newest.counter.load().is_exact()
     }
 
-    /// Reason why the service started without exact conversion, if it did.
+    /// Reason why the kernel's own lines are not used: from the start, or since they failed a check, which is made at
+    /// least every 50 ms.
     #[must_use]
-    pub const fn no_exact_conversion(&self) -> Option<&NoExactConversion> {
-        self.inexact.as_ref()
+    pub fn no_exact_conversion(&self) -> Option<Arc<NoExactConversion>> {
+        self.newest.inexact.load_full()
     }
 
     /// Current state of the counter's calibration.
@@ -226,6 +235,15 @@ mod tests {
     }
 
     #[test]
+    fn service_is_exact_from_the_start() {
+        for _ in 0..20 {
+            let service = ClockService::start(Counter::select()).unwrap();
+            let why = service.no_exact_conversion();
+            assert_eq!(service.is_exact(), why.is_none(), "{why:?}");
+        }
+    }
+
+    #[test]
     fn process_keeps_its_counter() {
         let counter = Counter::select();
         let service = ClockService::start(counter).unwrap();
@@ -250,6 +268,29 @@ mod tests {
             assert!(stamp.utc + stamp.error >= before, "{stamp:?} read after {before:?}");
             assert!(stamp.utc - stamp.error <= after, "{stamp:?} read before {after:?}");
         }
+    }
+
+    #[test]
+    fn wrong_layout_is_detected_within_100_ms() {
+        let counter = Counter::select();
+        let Ok(conversion) = ExactConversion::of_machine(counter) else {
+            return println!("skipped here: no exact conversion");
+        };
+        // As if the page had changed just after the proof.
+        let service = ClockService::follow(counter, None, Ok(conversion.with_wrong_layout()));
+        let (service, start) = (service.unwrap(), Instant::now());
+        let why = loop {
+            assert!(!service.is_exact(), "wrong lines are never used: they contradict the anchors");
+            match service.no_exact_conversion() {
+                Some(why) => break why,
+                None => assert!(start.elapsed() < Duration::from_secs(10), "it was not detected"),
+            }
+            thread::yield_now();
+        };
+        assert!(start.elapsed() < Duration::from_millis(100), "{:?}", start.elapsed());
+        assert!(why.to_string().contains("layout"), "{why}");
+        let stamp = service.convert(counter.read());
+        assert!(stamp.error > Span::from_nanos(3), "{stamp:?}");
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! The kernel's conversion of the counter to one of its clocks, and the inverse.
 
+use std::num::NonZeroU64;
+
 use crate::ratio::Ratio;
+use crate::{DifferenceClock, Domain, Span};
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 const SECOND: i128 = NANOS_PER_SECOND as i128;
@@ -10,13 +13,13 @@ const SECOND: i128 = NANOS_PER_SECOND as i128;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelLine {
     /// Counter value where the line begins.
-    pub(super) cycle_last: u64,
+    pub(crate) cycle_last: u64,
     /// Nanoseconds per tick, times 2^`shift`.
-    pub(super) mult: u32,
-    pub(super) shift: u32,
+    pub(crate) mult: u32,
+    pub(crate) shift: u32,
     /// Time of the clock at `cycle_last`: whole seconds, and nanoseconds times 2^`shift`.
-    pub(super) seconds: u64,
-    pub(super) shifted_nanos: u64,
+    pub(crate) seconds: u64,
+    pub(crate) shifted_nanos: u64,
 }
 
 impl KernelLine {
@@ -41,9 +44,12 @@ impl KernelLine {
     pub fn counter(&self, nanos: i64) -> Option<u64> {
         let since_seconds = i128::from(nanos) - i128::from(self.seconds) * SECOND;
         let shifted = (since_seconds << self.shift) - i128::from(self.shifted_nanos);
-        let mult = i128::from(self.mult);
-        // Rounded up; the divisor is positive.
-        let ticks = (shifted + mult - 1).div_euclid(mult);
+        let mult = i64::from(self.mult);
+        // Rounded up; the divisor is positive. Near the beginning of the line 64 bits are enough, and faster.
+        let ticks = match i64::try_from(shifted + i128::from(mult) - 1) {
+            Ok(shifted) => i128::from(shifted.div_euclid(mult)),
+            Err(_) => (shifted + i128::from(mult) - 1).div_euclid(i128::from(mult)),
+        };
         u64::try_from(i128::from(self.cycle_last) + ticks).ok()
     }
 
@@ -75,6 +81,14 @@ impl KernelLine {
         let per_tick = u128::from(self.mult) << 64_u32.checked_sub(self.shift)?;
         let (whole, fraction) = (per_tick >> 64, per_tick & u128::from(u64::MAX));
         Some(Ratio::from_parts(u64::try_from(whole).ok()?, u64::try_from(fraction).ok()?))
+    }
+
+    /// Clock for spans of the counter by this line's rate, without an error: for `CLOCK_MONOTONIC_RAW`, whose rate the
+    /// kernel never changes.
+    pub(crate) fn difference_clock(&self, granularity: Span) -> Option<DifferenceClock> {
+        let ticks = NonZeroU64::new(1_u64.checked_shl(self.shift)?)?;
+        let nanos = NonZeroU64::new(self.mult.into())?;
+        Some(DifferenceClock::new(Domain::Counter, ticks, nanos, 0.0, granularity))
     }
 
     /// Time at a counter value since the whole seconds, times 2^`shift`.

@@ -100,12 +100,17 @@ impl ExactConversion {
 
     /// Checks the mode of the page, and its lines against the kernel's clocks: [`PROOF_READS`] readings of each.
     fn check(&self) -> Result<(), NoExactConversion> {
-        self.prove().map_err(|wrong| match self.layout.clock_mode(&self.words()) {
+        self.prove().map_err(|wrong| self.reason(wrong))
+    }
+
+    /// Why a reading failed: the mode of the page, or the layout.
+    fn reason(&self, wrong: WrongConversion) -> NoExactConversion {
+        match self.layout.clock_mode(&self.words()) {
             Some(NO_COUNTER) => NoExactConversion::NoCounter,
             Some(TIME_NAMESPACE) => NoExactConversion::TimeNamespace,
             Some(mode @ 2..=3) => NoExactConversion::Hypervisor(mode),
             _ => NoExactConversion::Layout(wrong),
-        })
+        }
     }
 
     /// Compares [`PROOF_READS`] readings of each clock of the kernel with its line: each reading lies between the
@@ -120,10 +125,17 @@ impl ExactConversion {
         proof::prove(&mut &*self)
     }
 
-    /// Compares a few readings of each clock, as [`Self::prove`] does. One that fails is repeated: the counters of two
+    /// Compares a reading of each clock, as [`Self::prove`] does. One that fails is repeated: the counters of two
     /// cores may differ by some ticks.
-    pub(crate) fn holds(&self) -> bool {
-        (0..3).any(|_| proof::check_all(&mut &*self).is_ok())
+    pub(crate) fn holds(&self) -> Result<(), NoExactConversion> {
+        let mut result = Ok(());
+        for _ in 0..3 {
+            result = proof::check_all(&mut &*self);
+            if result.is_ok() {
+                break;
+            }
+        }
+        result.map_err(|wrong| self.reason(wrong))
     }
 
     /// The kernel's current line for a clock; none if the kernel does not finish an update.
@@ -144,10 +156,10 @@ impl ExactConversion {
         self.layout.is_described
     }
 
-    /// The line from the counter to UTC, and a counter value at which it is in force; none if the kernel now keeps
-    /// time by another counter.
-    pub(crate) fn counter_to_utc(&self) -> Option<(KernelLine, u64)> {
-        let read = || (self.line_of(KernelClock::Realtime), self.counter.read_ordered());
+    /// The line from the counter to a clock of the kernel, and a counter value at which it is in force; none if the
+    /// kernel now keeps time by another counter.
+    pub(crate) fn counter_to(&self, clock: KernelClock) -> Option<(KernelLine, u64)> {
+        let read = || (self.line_of(clock), self.counter.read_ordered());
         let (_, (line, now)) = self.consistent(read)?;
         Some((line?, now))
     }
@@ -158,6 +170,13 @@ impl ExactConversion {
         let read = || (clocks.map(|clock| self.line_of(clock)), self.counter.read_ordered());
         let (_, ([monotonic, utc], now)) = self.consistent(read)?;
         monotonic?.to(&utc?, now)
+    }
+
+    /// The conversion with a layout that reads every line 16 bytes too far, as after an unknown change of the page.
+    #[cfg(test)]
+    pub(crate) fn with_wrong_layout(self) -> Self {
+        let layout = Layout { basetime: self.layout.basetime + 16, ..self.layout };
+        Self { layout, ..self }
     }
 
     fn sequence_and_line(&self, clock: KernelClock) -> Option<(u32, KernelLine)> {

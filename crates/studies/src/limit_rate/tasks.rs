@@ -1,7 +1,5 @@
 //! The measurement tasks that run on one capture, packet by packet.
 
-use std::sync::Arc;
-
 use wirestamp_capture::{CapturedPacket, Error, Sink};
 use wirestamp_clock::{ClockService, Domain, Timeline};
 use wirestamp_metrics::{Distribution, InterArrival};
@@ -30,7 +28,7 @@ struct Volume {
 struct More<'a> {
     clock: &'a ClockService,
     /// Timeline of the clock that senders read; updated after [`REFRESH`] packets.
-    sent_by: Arc<Timeline>,
+    sent_by: Timeline,
     /// Passive one-way delay: the identity of each packet, as a correlator needs it.
     passive: PointState,
     identified: u64,

@@ -19,22 +19,26 @@ use crate::{RUNNING, TEST_TIMEOUT, frames, incoming, lab, outgoing, tool};
 struct ReceivedFrame {
     sequence: u64,
     source_port: u16,
-    /// Capture stamp minus the time in the frame, both of `CLOCK_MONOTONIC`.
-    delay: i128,
+    /// Capture stamp minus the time in the frame, and the errors of both.
+    delay: Span,
+    error: Span,
 }
 
-#[derive(Default)]
-struct FrameList(Vec<ReceivedFrame>);
+struct FrameList<'a> {
+    clock: &'a ClockService,
+    frames: Vec<ReceivedFrame>,
+}
 
-impl CaptureSink for FrameList {
+impl CaptureSink for FrameList<'_> {
     fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
         let payload = Payload::decode(&packet.bytes[42..]).unwrap();
         let sent = payload.sent_monotonic().unwrap();
-        assert_eq!(packet.stamp.raw.domain, sent.domain);
-        self.0.push(ReceivedFrame {
+        let sent = self.clock.timeline(sent.domain).convert(sent.value);
+        self.frames.push(ReceivedFrame {
             sequence: payload.sequence,
             source_port: u16::from_be_bytes([packet.bytes[34], packet.bytes[35]]),
-            delay: i128::from(packet.stamp.raw.value) - i128::from(sent.value),
+            delay: packet.stamp.utc - sent.utc,
+            error: packet.stamp.error + sent.error,
         });
         Ok(())
     }
@@ -54,7 +58,8 @@ fn exchange(
         ..Config::new(TAP_A, Method::XdpPass, StampSource::Xdp)
     };
     let capture = lab.router().run(|| Capture::open(config, &service)).unwrap().unwrap();
-    let (stop, mut frames) = (Stop::new().unwrap(), FrameList::default());
+    let (stop, mut frames) =
+        (Stop::new().unwrap(), FrameList { clock: &service, frames: Vec::new() });
     let live_ledger = capture.live_ledger();
     let (report, ledger) = thread::scope(|scope| {
         let capturing = scope.spawn(|| capture.run(&service, &stop, &mut frames));
@@ -75,7 +80,7 @@ fn exchange(
         outcome.unwrap();
         (report, ledger)
     });
-    (report, ledger, frames.0)
+    (report, ledger, frames.frames)
 }
 
 #[test]
@@ -91,7 +96,7 @@ fn full_speed_frames_arrive_stamped_or_counted_as_lost() {
         assert_eq!(received.len() as u64 + ledger.lost() + report.dropped, 100_000, "{name}");
         assert!(received.is_sorted_by(|a, b| a.sequence < b.sequence), "{name}");
         for frame in &received {
-            assert!(frame.delay >= 0 && frame.sequence < 100_000, "{name}");
+            assert!(frame.delay + frame.error >= Span::ZERO && frame.sequence < 100_000, "{name}");
             assert_eq!(u64::from(frame.source_port), 7000 + frame.sequence % 8, "{name}");
         }
         // The number of arrivals depends on the load of the machine.

@@ -69,7 +69,7 @@ pub struct Restamp<'a> {
     /// Bytes of the file that are read.
     length: u64,
     anchors: &'a AnchorFile,
-    /// Raw values from the first anchor to the last.
+    /// Raw values that the anchors, or the kernel's lines beside them, cover.
     covered: RangeInclusive<u64>,
     /// The interfaces of all sections.
     interfaces: Vec<Interface>,
@@ -119,7 +119,7 @@ impl<'a> Restamp<'a> {
             file: Arc::new(file),
             length,
             anchors,
-            covered: covered(anchors),
+            covered: anchors.covered(),
             interfaces: Vec::new(),
             counts: Restamped::default(),
         };
@@ -223,9 +223,4 @@ impl Interface {
             error_ns: 0,
         }
     }
-}
-
-fn covered(anchors: &AnchorFile) -> RangeInclusive<u64> {
-    let raw = || anchors.timeline().anchors().map(|anchor| anchor.raw);
-    raw().min().unwrap_or(0)..=raw().max().unwrap_or(0)
 }

@@ -12,6 +12,7 @@
 //! It then alternates between two neighbouring factors, whose mean is the rate that a time daemon asked for
 //! (`timekeeping_adjust` of kernel/time/timekeeping.c). So the error includes one unit of the factor over the gap.
 
+mod lines;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ use super::line::KernelLine;
 use crate::piece::Piece;
 use crate::ratio::Ratio;
 use crate::{Span, Time};
+pub(crate) use lines::{CounterAt, INVERSE_ERROR, Lines};
 
 /// Error within a segment: the time at its beginning and the product with its slope are rounded to a nanosecond each.
 pub(crate) const EXACT: Span = Span::from_nanos(2);
@@ -33,6 +35,7 @@ const CAPACITY: usize = 1_024;
 pub(crate) struct Segment {
     /// First counter value; the segment ends at the start of the next one.
     start: u64,
+    /// The newest of the lines, which are one function of the counter.
     line: KernelLine,
     error: Span,
 }
@@ -73,9 +76,25 @@ impl Segment {
         Self { start: now, line, error: EXACT }
     }
 
+    /// First counter value.
+    pub(crate) const fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// The line.
+    #[cfg(test)]
+    pub(crate) const fn line(&self) -> KernelLine {
+        self.line
+    }
+
+    /// Whether the kernel changed its line in this range.
+    const fn is_gap(&self) -> bool {
+        self.error.as_nanos() != EXACT.as_nanos()
+    }
+
     /// Whether `line` continues this segment.
     pub(crate) fn is_continued_by(&self, line: &KernelLine) -> bool {
-        self.error == EXACT && self.line.is_continued_by(line)
+        !self.is_gap() && self.line.is_continued_by(line)
     }
 
     /// The segment as a piece of a timeline.
@@ -91,18 +110,24 @@ impl Segment {
         }
     }
 
+    /// The segment from `start` on, as a piece of a timeline.
+    pub(crate) fn piece_from(&self, start: u64) -> Piece {
+        Self { start, ..*self }.piece()
+    }
+
     /// The piece beyond `until`, where the line is not known to apply: its error grows by `error_slope`.
     pub(crate) fn piece_beyond(&self, until: u64, error_slope: Ratio) -> Piece {
         // The growth is rounded down.
         let error = EXACT + Span::from_nanos(1);
-        Piece { error, error_slope, ..Self { start: until, ..*self }.piece() }
+        Piece { error, error_slope, ..self.piece_from(until) }
     }
 }
 
 impl LineHistory {
     /// Adds the line that was in force at the counter's value `now`, which was read after it.
     pub(crate) fn observe(&mut self, line: KernelLine, now: u64) -> Change {
-        let Some(&last) = self.segments.back().filter(|_| now >= self.until) else {
+        let last = self.segments.back_mut().filter(|_| now >= self.until);
+        let Some(last) = last else {
             self.clear();
             self.push(Segment::beginning(line, now));
             self.until = now;
@@ -110,6 +135,7 @@ impl LineHistory {
         };
         let until = std::mem::replace(&mut self.until, now);
         if last.is_continued_by(&line) {
+            last.line = line;
             return Change::None;
         }
         let (gap, distance) = last.gap(until, &line, now);
@@ -123,12 +149,15 @@ impl LineHistory {
         self.segments.clear();
     }
 
-    /// The last segment, and the counter value up to which it applies.
-    pub(crate) fn newest(&self) -> Option<(Segment, u64)> {
-        Some((*self.segments.back()?, self.until))
+    /// A snapshot of the lines, if there are any.
+    pub(crate) fn lines(&self) -> Option<Lines> {
+        let newest = *self.segments.back()?;
+        let older = self.segments.iter().take(self.segments.len() - 1).copied().collect();
+        Some(Lines { older, changed: None, newest, until: self.until })
     }
 
     /// The pieces of all segments.
+    #[cfg(test)]
     pub(crate) fn pieces(&self) -> impl Iterator<Item = Piece> {
         self.segments.iter().map(Segment::piece)
     }

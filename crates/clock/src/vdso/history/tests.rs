@@ -171,12 +171,12 @@ proptest! {
             let observed = history.segments.front().map(|segment| segment.start);
             let raws = |oldest| (0..400).map(|back| now - back * 1_234_567).filter(move |raw| *raw >= oldest);
             if let Some(oldest) = observed {
-                let before = by_anchors.with_kernel_lines(&history);
+                let before = by_anchors.with_kernel_lines(history.lines().unwrap(), None);
                 let live = before.extended(&kernel.line_at(now), now).unwrap();
                 raws(oldest).for_each(|raw| check(&live, raw));
             }
             history.observe(kernel.line_at(now), now);
-            let past = by_anchors.with_kernel_lines(&history);
+            let past = by_anchors.with_kernel_lines(history.lines().unwrap(), None);
             let oldest = history.segments.front().unwrap().start;
             raws(oldest).for_each(|raw| { converted += 1; check(&past, raw) });
         }
@@ -186,17 +186,29 @@ proptest! {
 
 proptest! {
     #[test]
-    fn raw_value_of_a_time_is_its_inverse(mult in 1_u32 << 20..1 << 27, ticks in 0_u64..1 << 40) {
+    fn raw_value_of_a_kernel_stamp_gives_the_same_stamp(
+        mult in 1_u32 << 20..1 << 27,
+        ticks in 0_u64..1 << 40,
+        age in 0_u64..1 << 40,
+    ) {
         let seconds = START_UTC / 1_000_000_000;
         let line = KernelLine { seconds, ..line(START, mult, 0) };
         let mut history = LineHistory::default();
         history.observe(line, START);
-        history.observe(line, START + (1 << 40));
-        let timeline = Timeline::identity_after(Domain::Counter, 0).with_kernel_lines(&history);
-        let utc = timeline.convert(START + ticks).utc;
-        let (raw, error) = timeline.raw_at(utc).unwrap();
-        prop_assert!((timeline.convert(raw.value).utc - utc).abs() <= Span::from_nanos(1));
-        prop_assert_eq!((raw.domain, error), (Domain::Counter, EXACT));
+        // The same line with a later beginning, as after some ticks.
+        let shifted = u128::from(age) * u128::from(mult);
+        let later = KernelLine {
+            cycle_last: START + age,
+            seconds: seconds + u64::try_from((shifted >> 24) / 1_000_000_000).unwrap(),
+            shifted_nanos: u64::try_from(shifted % (1_000_000_000 << 24)).unwrap(),
+            ..line
+        };
+        prop_assert_eq!(history.observe(later, START + (1 << 40)), Change::None);
+        let lines = history.lines().unwrap();
+        let timeline = Timeline::identity_after(Domain::Counter, 0).with_kernel_lines(lines, None);
+        let stamp = line.nanos(START + ticks);
+        let raw = timeline.raw_at(Time::from_nanos(stamp)).unwrap();
+        prop_assert_eq!((raw.domain, line.nanos(raw.value)), (Domain::Counter, stamp));
         let after = timeline.convert(START + (2 << 40)).utc;
         prop_assert_eq!(timeline.raw_at(after), None, "not covered yet");
     }
@@ -210,8 +222,46 @@ fn raw_value_of_a_repeated_time_is_the_later_one() {
     // Set back by 500 us.
     history.observe(line(2_000_000, NOMINAL, 9_500_000), 2_000_100);
     history.observe(line(2_000_000, NOMINAL, 9_500_000), 4_000_000);
-    let timeline = Timeline::identity_after(Domain::Counter, 0).with_kernel_lines(&history);
-    let raw = |utc| timeline.raw_at(Time::from_nanos(utc)).map(|(raw, _)| raw.value);
+    let lines = history.lines().unwrap();
+    let timeline = Timeline::identity_after(Domain::Counter, 0).with_kernel_lines(lines, None);
+    let raw = |utc| timeline.raw_at(Time::from_nanos(utc)).map(|raw| raw.value);
     assert_eq!(raw(9_300_000), Some(1_300_000));
     assert_eq!(raw(9_700_000), Some(2_200_000));
+}
+
+#[test]
+fn raw_values_around_a_step_are_uncertain() {
+    let mut history = LineHistory::default();
+    history.observe(line(1_000_000, NOMINAL, 9_000_000), 1_000_000);
+    history.observe(line(1_000_000, NOMINAL, 9_000_000), 2_000_000);
+    // Set forward by 500 us at some time in the next 100 us, which are both on the old line and on the new one.
+    history.observe(line(2_050_000, NOMINAL, 10_550_000), 2_100_000);
+    history.observe(line(2_050_000, NOMINAL, 10_550_000), 4_000_000);
+    let lines = history.lines().unwrap();
+    let error = |nanos| match lines.counter_at(nanos) {
+        CounterAt::Uncertain(error) => Some(error >= Span::from_nanos(500_000)),
+        CounterAt::Value(_) | CounterAt::Unknown => None,
+    };
+    assert_eq!([10_050_000, 10_530_000].map(error), [Some(true), Some(true)]);
+    assert_eq!(lines.counter_at(9_500_000), CounterAt::Value(1_500_000));
+    assert_eq!(lines.counter_at(11_000_000), CounterAt::Value(2_500_000));
+    assert_eq!(lines.counter_at(10_300_000), CounterAt::Unknown, "the clock never showed it");
+}
+
+#[test]
+fn extended_lines_equal_observed_ones() {
+    let mut history = LineHistory::default();
+    history.observe(line(0, NOMINAL, 0), 1_000_000);
+    let before = history.lines().unwrap();
+    let slewed = line(2_000_000, NOMINAL + 100, 2_000_000);
+    let extended = before.extended(&slewed, 3_000_000).unwrap();
+    history.observe(slewed, 3_000_000);
+    let observed = history.lines().unwrap();
+    let segments =
+        |lines: &Lines| lines.older().chain([lines.newest()]).copied().collect::<Vec<_>>();
+    assert_eq!(segments(&extended), segments(&observed));
+    for nanos in (1_000_000..3_000_000).step_by(10_007) {
+        assert_eq!(extended.counter_at(nanos), observed.counter_at(nanos));
+    }
+    assert!(before.extended(&slewed, 999_999).is_none(), "the counter was set back");
 }
