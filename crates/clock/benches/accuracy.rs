@@ -4,8 +4,8 @@
 //!
 //! The system clock is read before and after each stamp. Its time at the stamp lies between the two readings, so the
 //! error is known to half their distance. Three times are compared with it: the wall clock's, the immediate
-//! conversion by the newest timeline, and a conversion one second later. With `--busy` every other core spins. Fails
-//! if a target is missed.
+//! conversion by the newest timeline, and a conversion one second later. The readings are also converted to the counter
+//! and back. With `--busy` every other core spins. Fails if a target is missed.
 
 #[expect(dead_code, reason = "not every benchmark needs all of it")]
 mod common;
@@ -18,7 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{clock_ns, machine};
-use wirestamp_clock::{ClockService, Counter, Stamp, Time, Utc};
+use wirestamp_clock::{ClockService, Counter, Domain, RawStamp, Stamp, Time, Utc};
 use wirestamp_sys::clock::ClockId;
 
 /// Pause between bursts of samples, and samples per burst; ten minutes give ten million.
@@ -184,6 +184,9 @@ struct Run {
     live: ConversionErrors,
     later: ConversionErrors,
     waiting: VecDeque<PendingSample>,
+    /// Distance of the system clock's readings from themselves after conversion to the counter and back, in
+    /// nanoseconds; that of readings without a counter value is the max.
+    inverse: Distribution,
 }
 
 impl Run {
@@ -194,6 +197,7 @@ impl Run {
         if !settled {
             return;
         }
+        self.inverse.add(self.round_trip(raw_bracket.before));
         let timeline = self.service.timeline(counter.domain());
         self.wall.add(&bracket, &stamp, REORDERING);
         self.live.add(&raw_bracket, &timeline.convert(raw), 0);
@@ -202,6 +206,13 @@ impl Run {
         if let Some(PendingSample { bracket, raw, .. }) = self.waiting.pop_front_if(due) {
             self.later.add(&bracket, &timeline.convert(raw), 0);
         }
+    }
+
+    /// Distance of a reading of the system clock from itself after conversion to the counter and back.
+    fn round_trip(&self, reading: i64) -> i64 {
+        let stamp = RawStamp { domain: Domain::Realtime, value: reading.unsigned_abs() };
+        let value = self.service.counter_value(stamp);
+        value.map_or(i64::MAX, |value| (self.service.convert(value).utc.as_nanos() - reading).abs())
     }
 }
 
@@ -296,6 +307,7 @@ fn measure(counter: Counter, duration: Duration) -> bool {
         live: ConversionErrors::default(),
         later: ConversionErrors::default(),
         waiting: VecDeque::new(),
+        inverse: Distribution::default(),
     };
     while start.elapsed() < duration {
         let settled = start.elapsed() > SETTLING_TIME;
@@ -325,6 +337,8 @@ fn report(run: Run, yardstick: &RateReference) -> bool {
     println!("rate's bound: {:.4} ppm; steps of the clock: {steps}", rate.rate_error_ppm());
     let exact = run.service.is_exact();
     println!("converted by the kernel's own lines: {}", if exact { "yes" } else { "no" });
+    let (inverted, max) = (run.inverse.count(), run.inverse.quantile(1.0));
+    println!("kernel stamps converted to the counter and back: {inverted}, max distance {max} ns");
     let within = |errors: &ConversionErrors| errors.bounds.quantile(0.9999) <= EXACT_BOUND_TARGET;
     let held = |errors: &ConversionErrors| errors.violations == 0;
     let mut targets = vec![
@@ -339,6 +353,7 @@ fn report(run: Run, yardstick: &RateReference) -> bool {
             ("at once: bound held always", held(&run.live)),
             ("1 s later: bound of 99.99 % at most 3 ns", within(&run.later)),
             ("1 s later: bound held always", held(&run.later)),
+            ("to the counter and back: max distance 1 ns", max <= 1),
         ]);
     }
     println!("\nTargets");

@@ -9,6 +9,7 @@
 //! | the current time | [`WallClock::now`], or [`WallClock::now_with_error`] |
 //! | the time of an event, cheap now and exact later | [`Counter::read`], then [`ClockService::convert`], or for many at once [`Timeline::convert_batch`] |
 //! | a duration | [`Counter::read`] twice, then [`ClockService::span`] |
+//! | the counter's value at the time of a kernel stamp | [`ClockService::counter_value`], or for many [`ClockService::to_counter`] |
 //! | waking up at a time | [`TickTime`], [`Sleeper`] |
 //! | the kernel's own conversion, and its inverse | [`vdso::ExactConversion`] |
 //!
@@ -35,9 +36,11 @@
 //!    reason. A process keeps its counter.
 //! 2. A [`Calibrator`] periodically reads the counter together with the system's clocks. Each such joint read is an
 //!    [`Anchor`]. [`ClockService`] runs calibrators on its own thread.
-//! 3. A [`Timeline`], an immutable snapshot, converts raw values into [`Stamp`]s: UTC with an error bound. A
-//!    service of [`ClockService::start_exact`] uses the kernel's own conversion of the counter ([`vdso`]): the error is
-//!    2 ns. Otherwise the timeline consists of the last minute's anchors: a raw value between two of them is interpolated, one beyond the newest is extrapolated.
+//! 3. A [`Timeline`], an immutable snapshot, converts raw values into [`Stamp`]s: UTC with an error bound. Where the
+//!    kernel's own conversion of the counter is readable ([`vdso`]), it is used: the error is 2 ns. Otherwise the timeline
+//!    consists of the last minute's anchors: a raw value between two of them is interpolated, one beyond the newest is
+//!    extrapolated. [`ClockService::is_exact`] is true in the first case, [`ClockService::no_exact_conversion`]
+//!    has the reason of the second.
 //! 4. A [`DifferenceClock`] measures between two stamps of one clock without UTC, for delays on one machine.
 //! 5. A [`WallClock`] follows the newest anchors and never goes back, unless the system clock is stepped.
 //! 6. An [`AnchorWriter`] writes the anchors to a file. With stored raw values, the timeline of an [`AnchorFile`] can
@@ -67,7 +70,7 @@
 //!
 //! | event | effect |
 //! |---|---|
-//! | the service starts | exact times at once with [`ClockService::start_exact`]; otherwise a bound of half a microsecond (median in simulation; max 3 us), and a quarter of that one second later (max 0.7 us) |
+//! | the service starts | exact times at once with the kernel's own conversion; otherwise a bound of half a microsecond (median in simulation; max 3 us), and a quarter of that one second later (max 0.7 us) |
 //! | the system clock is slewed | the next anchors follow; the wall clock bends and stays monotone. A slew above 500 ppm, which a time daemon may use if it must not step, is a step at its beginning and another at its end |
 //! | the system clock is stepped | counted ([`Timeline::steps`]) with the next anchor; new stamps follow it, and earlier ones keep their time for the minute of a timeline. Afterwards they are unknown, unless an [`AnchorFile`] exists |
 //! | the kernel inserts a leap second | a step of -1 s like any other: stamps of both passes of the repeated second are converted, each by its own anchors. A smeared leap second is a slew |
@@ -98,9 +101,13 @@
 //!   an unbounded error. But if the counter was set back, their raw values repeat, and they are converted as later
 //!   stamps. A jump of less than 2.5 us against `CLOCK_MONOTONIC_RAW`, or a change of rate by less than 10 ppm, is no
 //!   disruption: it increases the error of the counter's rate for a minute, if it exceeds the errors of the anchors.
-//! - **Steps in the kernel's stamps.** They are readings of the system clock, and their difference includes a step between
-//!   them; [`Timeline::steps`] reveals it. The same holds for a slew. The error of their spans allows for 500 ppm; faster
-//!   slews are counted only at their beginning and end.
+//! - **Steps in the kernel's stamps.** They are readings of the system clock. With the kernel's own conversion they are
+//!   converted to the counter, and their difference includes neither steps nor slews; a stamp within 50 ms of a step has
+//!   the step in its error. Otherwise the difference includes a step between them; [`Timeline::steps`] reveals it. The same
+//!   holds for a slew. The error of their spans then allows for 500 ppm; faster slews are counted only at their beginning
+//!   and end.
+//! - **The kernel's data are no ABI.** An update of the kernel may change them. A layout is used only after 5,000 readings of
+//!   the kernel's clocks agreed with it, and one reading of each clock is compared at least every 50 ms.
 //! - **Reordering by the CPU.** [`Counter::read`] takes a raw stamp without fences; [`Counter::read_ordered`] has them, and
 //!   costs more.
 //!

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use wirestamp_clock::{ClockService, Counter, Domain, Stamp};
+use wirestamp_clock::{ClockService, Counter, Domain, RawStamp, Span, Stamp};
 use wirestamp_sys::clock::{self, ClockId};
 
 /// Samples that are converted at once, and one second later.
@@ -23,6 +23,7 @@ const PPM: i64 = 1 << 16;
 /// A counter value between two readings of the system clock.
 struct Sample {
     taken: Instant,
+    raw_before: u64,
     before: i64,
     raw: u64,
     after: i64,
@@ -30,10 +31,26 @@ struct Sample {
 
 impl Sample {
     fn take(counter: Counter) -> Self {
-        let taken = Instant::now();
+        let (taken, raw_before) = (Instant::now(), counter.read_ordered());
         let before = clock::now(ClockId::Realtime);
         let raw = counter.read_ordered();
-        Self { taken, before, raw, after: clock::now(ClockId::Realtime) }
+        Self { taken, raw_before, before, raw, after: clock::now(ClockId::Realtime) }
+    }
+
+    /// Panics if the first reading of the system clock is converted to a counter value outside the two around it. False if it is
+    /// not converted, because the clock was changed around it.
+    fn check_inverse(&self, service: &ClockService) -> bool {
+        let stamp = RawStamp { domain: Domain::Realtime, value: self.before.unsigned_abs() };
+        let Some(value) = service.counter_value(stamp) else { return false };
+        // Of the inverse, 5 ns, and of a tick.
+        let tolerance = service.timeline(Domain::Counter).difference().ticks(Span::from_nanos(6));
+        assert!(
+            (self.raw_before..=self.raw + 2 * tolerance).contains(&(value + tolerance)),
+            "{value} is not in {} to {}",
+            self.raw_before,
+            self.raw
+        );
+        true
     }
 
     /// Panics if the system time of the sample is outside the error of `stamp`. A sample during which the clock was set
@@ -119,13 +136,14 @@ fn stamps_are_exact_while_the_clock_is_slewed_and_stepped() {
     assert!(service.is_exact(), "{:?}", service.no_exact_conversion());
     let (running, done) = (AtomicBool::new(true), AtomicUsize::new(0));
     let mut waiting: VecDeque<Sample> = VecDeque::new();
-    let (mut later, mut exact) = (0, 0_u64);
+    let (mut later, mut exact, mut inverted) = (0, 0_u64, 0_u64);
     thread::scope(|scope| {
         scope.spawn(|| disturb(&running, &done));
         while later < SAMPLES || done.load(Ordering::Relaxed) < DISTURBANCES {
             let samples: Vec<_> = (0..BATCH).map(|_| Sample::take(counter)).collect();
             let timeline = service.timeline(Domain::Counter);
             for sample in samples {
+                inverted += u64::from(sample.check_inverse(&service));
                 let stamp = timeline.convert(sample.raw);
                 sample.check(&stamp, "at once");
                 exact += u64::from(stamp.error.as_nanos() <= 3);
@@ -139,8 +157,44 @@ fn stamps_are_exact_while_the_clock_is_slewed_and_stepped() {
         running.store(false, Ordering::Relaxed);
     });
     let status = service.status();
-    println!("{later} samples, {exact} within 3 ns; {} steps", status.steps);
+    let steps = status.steps;
+    println!("{later} samples, {exact} within 3 ns, {inverted} inverted; {steps} steps");
     // A leap second is a step back, and the test sets the clock before it.
     assert!(status.exact && status.steps >= 4, "{status:?}");
-    assert!(exact > SAMPLES / 2, "{exact}");
+    assert!(exact > SAMPLES / 2 && inverted > SAMPLES / 2, "{exact}, {inverted}");
+}
+
+/// Reading of `CLOCK_REALTIME` as a stamp of the kernel, with its counter value, and the time by `CLOCK_MONOTONIC_RAW`
+/// before and after it.
+fn kernel_stamp(service: &ClockService) -> (Stamp, [i64; 2]) {
+    let before = clock::now(ClockId::MonotonicRaw);
+    let value = clock::now(ClockId::Realtime).unsigned_abs();
+    let after = clock::now(ClockId::MonotonicRaw);
+    let mut stamps = [service.timeline(Domain::Realtime).convert(value)];
+    service.to_counter(&mut stamps);
+    let [stamp] = stamps;
+    assert_eq!(stamp.raw.domain, Domain::Counter);
+    (stamp, [before, after])
+}
+
+#[test]
+fn spans_of_kernel_stamps_are_right_during_a_slew() {
+    let service = ClockService::start(Counter::select()).unwrap();
+    set_rate(500);
+    thread::sleep(Duration::from_secs(1));
+    let (first, raw_of_first) = kernel_stamp(&service);
+    thread::sleep(Duration::from_secs(10));
+    let (last, raw_of_last) = kernel_stamp(&service);
+    set_rate(0);
+    let clock = service.timeline(Domain::Realtime).difference();
+    let (span, error) = clock.elapsed(&first, &last);
+    let min = raw_of_last[0] - raw_of_first[1];
+    let max = raw_of_last[1] - raw_of_first[0];
+    let by_system_clock = (last.utc - first.utc).as_nanos();
+    println!("{span:?} ± {error:?}, by the system clock {by_system_clock} ns, true {min} to {max}");
+    let bound = max / 1_000_000 + 10;
+    assert!((min - bound..=max + bound).contains(&span.as_nanos()));
+    assert!(by_system_clock > max + max / 4_000, "the slew was not in force");
+    let granularity = clock.granularity() + clock.granularity();
+    assert!(error.as_nanos() <= bound + granularity.as_nanos(), "{error:?}");
 }

@@ -71,7 +71,7 @@ pub(super) fn interfaces(arguments: &Arguments, output: Output) -> anyhow::Resul
     let points = session.finish();
     let [a, b] = taps?;
     let taps = [a?, b?];
-    let error = clock_error(&taps, domain);
+    let error = clock_error(&taps, clock.raw_domain(domain));
     let mut measured = result(arguments, flows, (taps.into(), points), Clocks::of_one_host(error));
     measured.layers = layers?;
     if let Some(remark) = no_packets_hint(arguments, &measured.flows, &arguments.a) {
@@ -122,7 +122,7 @@ fn run_captures<R: FnMut(Outcome) + Send>(
     }))
 }
 
-/// Error bound of delays between stamps of this host.
+/// Error bound of delays between stamps of this host. `domain` is that of their raw values.
 fn clock_error(taps: &[TapReport], domain: Domain) -> ClockError {
     let steps = taps.iter().map(|tap| tap.figures.clock_steps).max().unwrap_or(0);
     if domain == Domain::Realtime && steps > 0 {
