@@ -1,8 +1,12 @@
-//! The kernel's clocks: clock_gettime(2), adjtimex(2).
-#![expect(unsafe_code, reason = "adjtimex(2), and clock_gettime(2) of any clock")]
+//! The kernel's clocks: clock_gettime(2), adjtimex(2); counters of a CPU: perf_event_open(2).
+#![expect(
+    unsafe_code,
+    reason = "adjtimex(2), perf_event_open(2), and clock_gettime(2) of any clock"
+)]
 
+use std::fs::File;
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, FromRawFd, RawFd};
 
 pub use rustix::time::ClockId;
 use rustix::time::{DynamicClockId, Timespec, clock_gettime, clock_gettime_dynamic, clock_settime};
@@ -74,9 +78,67 @@ pub fn set_realtime(nanos: i64) -> io::Result<()> {
     Ok(clock_settime(ClockId::Realtime, Timespec { tv_sec, tv_nsec })?)
 }
 
+/// The first version of `struct perf_event_attr` of linux/perf_event.h, with the bit field as a number.
+#[repr(C)]
+struct EventAttributes {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup_events: u32,
+    breakpoint: u32,
+    config1: u64,
+}
+
+/// The bit `pinned` of `struct perf_event_attr`: an event that cannot count returns an error instead of an old count.
+const PINNED: u64 = 1 << 2;
+/// Closes the descriptor on execve(2) (linux/perf_event.h).
+const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
+
+/// Starts to count the event `config` of the performance monitoring unit `unit` on one `core`, for all tasks
+/// (perf_event_open(2)). A read of the file returns the count since the start, 8 bytes.
+///
+/// # Errors
+/// There is no such event or core, or the process lacks `CAP_PERFMON`.
+pub fn core_event(unit: u32, config: u64, core: usize) -> io::Result<File> {
+    let size = size_of::<EventAttributes>();
+    let attributes = EventAttributes {
+        kind: unit,
+        size: u32::try_from(size).map_err(|_| io::ErrorKind::InvalidInput)?,
+        config,
+        sample_period: 0,
+        sample_type: 0,
+        read_format: 0,
+        flags: PINNED,
+        wakeup_events: 0,
+        breakpoint: 0,
+        config1: 0,
+    };
+    let core = libc::c_int::try_from(core).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let (every_task, no_group): (libc::pid_t, RawFd) = (-1, -1);
+    // SAFETY: the attributes outlive the call, and their size is in them.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            &raw const attributes,
+            every_task,
+            core,
+            no_group,
+            PERF_FLAG_FD_CLOEXEC,
+        )
+    };
+    match RawFd::try_from(fd) {
+        // SAFETY: `fd` was just opened and nothing else owns it.
+        Ok(fd) if fd >= 0 => Ok(unsafe { File::from_raw_fd(fd) }),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
     use std::os::fd::AsFd;
 
     use super::*;
@@ -84,6 +146,11 @@ mod tests {
     #[test]
     fn file_that_is_no_clock_has_no_time() {
         assert!(device_time(File::open("/dev/null").unwrap().as_fd()).is_err());
+    }
+
+    #[test]
+    fn event_of_unknown_unit_has_error() {
+        assert!(core_event(u32::MAX, 0, 0).is_err());
     }
 
     #[test]
