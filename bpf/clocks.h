@@ -18,6 +18,7 @@ enum clock {
 	MONOTONIC, /* CLOCK_MONOTONIC, nanoseconds */
 	CARD,      /* the network card's, nanoseconds */
 	COUNTER,   /* the CPU's counter, ticks */
+	LATE,      /* CLOCK_MONOTONIC, read later than at the requested place */
 };
 
 struct stamp {

@@ -16,6 +16,7 @@
 #include <bpf/bpf_tracing.h>
 #include "counts.h"
 #include "filter.h"
+#include "here.h"
 #include "journey.h"
 #include "kernel.h"
 #include "udp_queue.h"
@@ -28,13 +29,6 @@
 #define AF_INET 2
 #define AF_INET6 10
 #define MSG_PEEK 2
-
-/* The sk_buff of a program's context (Linux 6.3). */
-extern void *bpf_cast_to_kern_ctx(void *context) __ksym __weak;
-
-/* Set before loading: the interface, and the network namespace it is in. */
-const volatile int interface = 0;
-const volatile __u32 namespace = 0;
 
 /* What the filter looks at: the bytes of a frame that are in one piece, and the VLAN tag that is not
  * in it. Its layout is shared with crates/capture/src/filter/ebpf/context.rs. */
@@ -55,16 +49,6 @@ struct {
 	__type(key, __u32);
 	__type(value, __u64);
 } offered SEC(".maps");
-
-static __always_inline bool is_inside(struct net_device *device)
-{
-	return device->nd_net.net->ns.inum == namespace;
-}
-
-static __always_inline bool is_here(struct net_device *device)
-{
-	return is_inside(device) && device->ifindex == interface;
-}
 
 static __always_inline __u64 stamp_of_card(struct sk_buff *skb)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * xdp-pass and tc-pass: stamp every frame in the softIRQ, in the driver or at the start of the network
- * stack, copy its head to a ring buffer, and pass the frame (XDP_PASS).
+ * xdp-pass, tc-pass and trace-pass: stamp every frame in the softIRQ, in the driver or at the start of the
+ * network stack, copy its head to a ring buffer, and pass the frame (XDP_PASS).
  *
  * The record layout is shared with crates/capture/src/pass/mod.rs.
  */
@@ -12,6 +12,7 @@
 #include "clocks.h"
 #include "counts.h"
 #include "filter.h"
+#include "trace.h"
 
 /* Number of bytes copied of each frame, at least up to the end of a VLAN tag. Set before loading; the
  * verifier sees a constant. */
@@ -159,6 +160,13 @@ SEC("tcx/ingress")
 int tc_stamped_by_counter_of_kernel(struct __sk_buff *packet)
 {
 	return copy_and_continue(packet, by_counter_of_kernel());
+}
+
+/* For packets stamped by a program at the tracepoint (trace.h). */
+SEC("tcx/ingress")
+int tc_stamped_at_tracepoint(struct __sk_buff *packet)
+{
+	return copy_and_continue(packet, take_traced(packet));
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -132,7 +132,7 @@ impl Capture {
         let context = PipelineContext {
             clock,
             domain: self.pair.domain,
-            card_fallback: self.pair.card_fallback(),
+            fallback: self.pair.fallback(),
             stamped: self.source.is_stamped(self.pair),
             lanes: &self.config.lanes,
             wait: self.config.wait,

@@ -54,7 +54,7 @@ impl Facts {
     /// Records which clock stamps in an XDP program, and notes where the program runs later than in the driver.
     pub(crate) fn note_xdp_program(&mut self, place: Place, stamped_by: StampedBy) {
         match stamped_by {
-            StampedBy::Kernel | StampedBy::Card => {}
+            StampedBy::Kernel | StampedBy::Card | StampedBy::CounterEvent { .. } => {}
             StampedBy::Counter { .. } => self.taken = IN_THE_SOFTIRQ_BY_FUNCTION,
             StampedBy::Reader { reason, .. } => {
                 self.taken = capabilities::THREAD_WITHOUT_FUNCTION;

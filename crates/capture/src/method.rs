@@ -24,6 +24,9 @@ pub enum Method {
     /// A tc program that does the same later in the receive path, on the kernel's packets (`sk_buff`). For interfaces
     /// where the kernel copies packets for XDP.
     TcPass,
+    /// As [`Method::TcPass`], but a program at the tracepoint `netif_receive_skb`, shortly before, stamps. It can read
+    /// the CPU's counter without a kernel module.
+    TracePass,
 }
 
 /// Timestamp source: which clock stamps a packet, and where it is read.
@@ -33,19 +36,23 @@ pub enum StampSource {
     /// The kernel's real-time clock, read where the packet enters the network stack.
     Kernel,
     /// The CPU's counter. The acquisition thread reads it when it finds the packet. An XDP or tc program reads it
-    /// in the softIRQ, where the kernel has a function for that ([`crate::capabilities::CounterFunction`]).
+    /// in the softIRQ, where the kernel has a function for that ([`crate::capabilities::CounterFunction`]); a tracing
+    /// program, where the kernel has a perf event of the counter.
     Raw,
     /// The kernel's monotonic clock, read in the driver's softIRQ by an XDP program.
     Xdp,
     /// The kernel's monotonic clock, read in the softIRQ by a tc program, where the packet enters
     /// the network stack.
     Tc,
+    /// The kernel's monotonic clock, read in the softIRQ by a program at the tracepoint `netif_receive_skb`, where
+    /// the packet enters the network stack.
+    Trace,
     /// The network card's clock, read by the card. Packets that the card did not stamp have the stamp of
     /// [`StampSource::Kernel`], or with an XDP program that of [`StampSource::Xdp`], and are counted
     /// ([`crate::Ledger::stamped_late`]).
     ///
-    /// Not with `libpcap`, which does not distinguish the two stamps. Not with `tc-pass`: some drivers store a
-    /// pointer in the stamp's place until a socket requests stamps (`SKBTX_HW_TSTAMP_NETDEV` of linux/skbuff.h),
+    /// Not with `libpcap`, which does not distinguish the two stamps. Not with `tc-pass` and `trace-pass`: some
+    /// drivers store a pointer in the stamp's place until a socket requests stamps (`SKBTX_HW_TSTAMP_NETDEV` of linux/skbuff.h),
     /// and a program cannot distinguish it from a time.
     Hardware,
 }
@@ -64,7 +71,7 @@ impl Method {
 
     /// Whether a BPF program receives the packets, XDP or tc.
     pub(crate) fn runs_program(self) -> bool {
-        self.runs_xdp() || self == Self::TcPass
+        self.runs_xdp() || matches!(self, Self::TcPass | Self::TracePass)
     }
 
     /// Whether the method captures outgoing packets. XDP programs and tc programs at the ingress see only incoming

@@ -66,6 +66,11 @@ const HEADS: &str = "incoming packets only; max 2048 bytes of each; without a VL
 const HEADS_OF_PACKETS: &str = "incoming packets only; max 2048 bytes of each; packets that are \
                                 merged (GRO) or not yet segmented (GSO) are one, as in the \
                                 network stack";
+const TRACED: &str = "incoming packets only; max 2048 bytes of each; packets that are merged (GRO) or not yet \
+                      segmented (GSO) are one, as in the network stack; packets that the kernel does not \
+                      pass to tracing programs are stamped later, at tc ingress, with the monotonic clock, and \
+                      counted: all packets of VLAN, macvlan and bond interfaces, and those that interrupt \
+                      certain tasks";
 
 /// All supported pairs; the first pair of a method has its default source.
 pub const PAIRS: &[Pair] = &[
@@ -225,6 +230,24 @@ pub const PAIRS: &[Pair] = &[
         limits: HEADS_OF_PACKETS,
         receiver: ReceiverKind::Pass(Hook::Tc),
     },
+    Pair {
+        method: Method::TracePass,
+        stamp: StampSource::Trace,
+        domain: Domain::Monotonic,
+        taken: "in the softIRQ, at the tracepoint netif_receive_skb, where the packet enters the \
+                network stack",
+        limits: TRACED,
+        receiver: ReceiverKind::Pass(Hook::Trace),
+    },
+    Pair {
+        method: Method::TracePass,
+        stamp: StampSource::Raw,
+        domain: Domain::Counter,
+        taken: "in the softIRQ, at the tracepoint netif_receive_skb, where the packet enters the \
+                network stack, by a perf event",
+        limits: TRACED,
+        receiver: ReceiverKind::Pass(Hook::Trace),
+    },
 ];
 
 impl Pair {
@@ -241,9 +264,15 @@ impl Pair {
         }
     }
 
-    /// Clock domain of the kernel's stamp that replaces a missing network card stamp.
-    pub(crate) fn card_fallback(&self) -> Domain {
-        if self.method.runs_xdp() { Domain::Monotonic } else { Domain::Realtime }
+    /// Clock domain of the kernel's stamp that replaces a missing stamp, if the pair can lack stamps: of the network
+    /// card, or of the counter in a tracing program.
+    pub(crate) fn fallback(&self) -> Option<Domain> {
+        match (self.method, self.stamp) {
+            (Method::TracePass, StampSource::Raw) => Some(Domain::Monotonic),
+            (method, StampSource::Hardware) if method.runs_xdp() => Some(Domain::Monotonic),
+            (_, StampSource::Hardware) => Some(Domain::Realtime),
+            _ => None,
+        }
     }
 }
 
@@ -323,6 +352,7 @@ mod tests {
         assert_eq!(Method::Xdp.default_stamp(), StampSource::Xdp);
         assert_eq!(Method::XdpPass.default_stamp(), StampSource::Xdp);
         assert_eq!(Method::TcPass.default_stamp(), StampSource::Tc);
+        assert_eq!(Method::TracePass.default_stamp(), StampSource::Trace);
     }
 
     #[test]
@@ -341,13 +371,13 @@ mod tests {
         let error = "rong".parse::<Method>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "no method is called rong; choose one of libpcap, recvmmsg, recvmsg, ring, tc-pass, xdp, \
-             xdp-pass"
+            "no method is called rong; choose one of libpcap, recvmmsg, recvmsg, ring, tc-pass, \
+             trace-pass, xdp, xdp-pass"
         );
         let error = "Raw".parse::<StampSource>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "no timestamp source is called Raw; choose one of hardware, kernel, raw, tc, xdp"
+            "no timestamp source is called Raw; choose one of hardware, kernel, raw, tc, trace, xdp"
         );
     }
 

@@ -19,10 +19,10 @@ use wirestamp_sys::mmap::Mapping;
 #[derive(Debug)]
 pub(crate) struct Frame {
     /// Raw stamp, in ticks of the receiver's clock domain; [`crate::card_stamps::NONE`] where the network card
-    /// should have stamped and did not.
+    /// or a tracing program should have stamped and did not.
     pub(crate) raw: u64,
     /// The kernel's stamp on arrival, in nanoseconds of `CLOCK_REALTIME`, if `raw` is another stamp. Where it
-    /// replaces a missing network card stamp, its clock is [`crate::pairs::Pair::card_fallback`].
+    /// replaces a missing stamp, its clock is [`crate::pairs::Pair::fallback`].
     pub(crate) kernel: Option<u64>,
     /// First captured byte.
     data: NonNull<u8>,

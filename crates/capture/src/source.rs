@@ -4,7 +4,7 @@ use wirestamp_clock::{ClockService, Counter, Domain};
 
 use crate::af_xdp::AfXdp;
 use crate::bpf_program::{Hook, StampedBy};
-use crate::capabilities::{counter_function, xdp_slows_transfers};
+use crate::capabilities::{Obstacle, counter_event, counter_function, xdp_slows_transfers};
 use crate::config::LARGEST_PACKET;
 use crate::facts::Facts;
 use crate::filter::Filter;
@@ -168,18 +168,25 @@ impl OpenRequest<'_> {
     /// The component that stamps the frames of a program at `hook`. If the program passes frames on, only it can stamp.
     fn stamped_by(&self, pair: &Pair, hook: Hook) -> Result<StampedBy, Error> {
         let counter = self.clock.counter();
+        let refused = |reason: Obstacle| {
+            let (what, interface) = (hook.program(), self.interface.name.clone());
+            Error::Program { what, interface, reason: reason.to_string() }
+        };
         match pair.stamp {
-            StampSource::Kernel | StampSource::Xdp | StampSource::Tc => Ok(StampedBy::Kernel),
+            StampSource::Kernel | StampSource::Xdp | StampSource::Tc | StampSource::Trace => {
+                Ok(StampedBy::Kernel)
+            }
             StampSource::Hardware => Ok(StampedBy::Card),
+            StampSource::Raw if hook == Hook::Trace => match counter_event(counter) {
+                Ok(()) => Ok(StampedBy::CounterEvent { counter }),
+                Err(reason) => Err(refused(reason)),
+            },
             StampSource::Raw => match counter_function(counter) {
                 Ok(function) => Ok(StampedBy::Counter { counter, function }),
                 Err(reason) if pair.method == Method::Xdp => {
                     Ok(StampedBy::Reader { counter, reason })
                 }
-                Err(reason) => {
-                    let (what, interface) = (hook.program(), self.interface.name.clone());
-                    Err(Error::Program { what, interface, reason: reason.to_string() })
-                }
+                Err(reason) => Err(refused(reason)),
             },
         }
     }

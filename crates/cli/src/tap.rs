@@ -41,7 +41,7 @@ pub(crate) fn problems(ledger: &Ledger) -> String {
         let _ = writeln!(
             text,
             "{} taken later than requested: when the packet was copied to the ring, or by the kernel \
-             instead of the network card",
+             instead of the network card or a tracing program",
             things(ledger.stamped_late, "stamp")
         );
     }

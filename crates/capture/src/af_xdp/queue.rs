@@ -127,7 +127,7 @@ impl Queue {
         let umem = self.socket.umem();
         let chunk = umem.chunk(head.address)?;
         // The chunk was read from the ring just now and has not been passed on.
-        let Stamped { raw, kernel } = stamper.stamp(umem, head.address);
+        let Stamped { raw, kernel, .. } = stamper.stamp(umem, head.address);
         let ticket = self.first_ticket + chunk as usize;
         let (mut last, mut length) = (head, head.length);
         let mut previous = ticket;

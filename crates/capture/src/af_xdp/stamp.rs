@@ -41,7 +41,7 @@ impl FrameStamper {
     /// The stamp of the frame at `address`, whose chunk is ours.
     pub(super) fn stamp(&mut self, umem: &Umem, address: u64) -> Stamped {
         if let StampedBy::Reader { counter, .. } = self.by {
-            return Stamped { raw: counter.read(), kernel: None };
+            return Stamped { raw: counter.read(), kernel: None, late: false };
         }
         let mark = take(umem, address);
         let (value, clock) = mark.unwrap_or_else(|| match self.by {
@@ -49,7 +49,7 @@ impl FrameStamper {
             _ => (now(), clock::MONOTONIC),
         });
         let stamped = self.by.stamped(value, clock);
-        self.late += u64::from(mark.is_none() || stamped.kernel.is_some());
+        self.late += u64::from(mark.is_none() || stamped.late);
         stamped
     }
 }
@@ -112,8 +112,8 @@ mod tests {
             put(&umem, at, (7, clock, MAGIC));
             (by_card.stamp(&umem, at), by_card.late())
         };
-        assert_eq!(stamp(clock::CARD), (Stamped { raw: 7, kernel: None }, 0));
-        let instead = Stamped { raw: card_stamps::NONE, kernel: Some(7) };
+        assert_eq!(stamp(clock::CARD), (Stamped { raw: 7, kernel: None, late: false }, 0));
+        let instead = Stamped { raw: card_stamps::NONE, kernel: Some(7), late: true };
         assert_eq!(stamp(clock::MONOTONIC), (instead, 1));
         let unmarked = by_card.stamp(&umem, at);
         assert!(unmarked.raw == card_stamps::NONE && unmarked.kernel > Some(7), "{unmarked:?}");
@@ -129,7 +129,7 @@ mod tests {
         let mut stamper = FrameStamper::new(by);
         put(&umem, at, (7, clock::COUNTER, MAGIC));
         let stamped = stamper.stamp(&umem, at);
-        assert_eq!((stamped, stamper.late()), (Stamped { raw: 7, kernel: None }, 0));
+        assert_eq!((stamped, stamper.late()), (Stamped { raw: 7, kernel: None, late: false }, 0));
         let before = counter.read_ordered();
         let late = stamper.stamp(&umem, at);
         assert!((before..=counter.read_ordered()).contains(&late.raw), "{late:?}");

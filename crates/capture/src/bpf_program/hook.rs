@@ -17,6 +17,8 @@ pub(crate) enum Hook {
     Xdp,
     /// tc ingress, where a packet enters the network stack.
     Tc,
+    /// The tracepoint `netif_receive_skb`, before tc ingress, and a program there (`bpf/trace.h`).
+    Trace,
 }
 
 /// Place in the receive path where a program runs.
@@ -28,14 +30,18 @@ pub(crate) enum Place {
     Stack,
 }
 
-/// An attached program; it is detached on drop, or when the process ends.
-pub(crate) struct Attached(Link);
+/// The attached programs of a hook; they are detached on drop, or when the process ends.
+pub(crate) struct Attached {
+    link: Link,
+    /// The tracing program, detached after the tc program, which needs its stamps.
+    _tracing: Option<Link>,
+}
 
 impl Drop for Attached {
     /// Closing the descriptor also detaches, but not before a child process that is being created closes its copy.
     fn drop(&mut self) {
         // If this fails, closing the descriptor detaches the program.
-        let _ = self.0.detach();
+        let _ = self.link.detach();
     }
 }
 
@@ -45,6 +51,7 @@ impl Hook {
         match self {
             Self::Xdp => "the XDP program",
             Self::Tc => "the tc program",
+            Self::Trace => "the tracing program",
         }
     }
 
@@ -53,6 +60,7 @@ impl Hook {
         match self {
             Self::Xdp => "run the XDP program",
             Self::Tc => "run the tc program",
+            Self::Trace => "run the tracing program",
         }
     }
 
@@ -60,26 +68,30 @@ impl Hook {
     pub(super) fn passes(self, filter: &Filter) -> Result<Vec<bpf_insn>, Error> {
         match self {
             Self::Xdp => filter.for_xdp(),
-            Self::Tc => filter.for_tc(),
+            Self::Tc | Self::Trace => filter.for_tc(),
         }
     }
 
-    /// Attaches a loaded program to `interface`; returns where the kernel runs it.
+    /// Attaches a loaded program to `interface`, with the `tracing` program of [`Self::Trace`]; returns where the
+    /// kernel runs it.
     pub(super) fn attach(
         self,
         program: &ProgramMut<'_>,
+        tracing: Option<&ProgramMut<'_>>,
         interface: &Interface,
     ) -> libbpf_rs::Result<(Attached, Place)> {
+        // First, so that the tc program finds the stamp of its first packet.
+        let _tracing = tracing.map(ProgramMut::attach_trace).transpose()?;
         match self {
             Self::Xdp => {
-                let link = Attached(program.attach_xdp(interface.index)?);
-                Ok((link, place(interface, program)?))
+                let link = program.attach_xdp(interface.index)?;
+                Ok((Attached { link, _tracing }, place(interface, program)?))
             }
             // Before all other tc programs: packets that they drop or redirect must be captured too, and they must
             // not delay the stamp.
-            Self::Tc => {
-                let link = Attached(attach_tcx(program, interface, BPF_F_BEFORE)?);
-                Ok((link, Place::Stack))
+            Self::Tc | Self::Trace => {
+                let link = attach_tcx(program, interface, BPF_F_BEFORE)?;
+                Ok((Attached { link, _tracing }, Place::Stack))
             }
         }
     }

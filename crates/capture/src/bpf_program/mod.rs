@@ -1,13 +1,16 @@
 //! Shared by the methods that run a program in the kernel: loading, attaching, and the program's counts
 //! (`bpf/counts.h`).
 
+pub(crate) mod counter_events;
 mod hook;
 mod libbpf;
 mod load;
 mod stamped_by;
 pub(crate) mod with_filter;
 
+use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use libbpf_rs::{MapHandle, MapMut};
@@ -45,6 +48,12 @@ fn missing_btf_hint() -> &'static str {
     } else {
         "; this requires a kernel with type information (CONFIG_DEBUG_INFO_BTF)"
     }
+}
+
+/// The inode number of the calling thread's network namespace, which identifies it in the kernel (`bpf/here.h`).
+pub(crate) fn namespace() -> io::Result<u32> {
+    let inode = fs::metadata("/proc/thread-self/ns/net")?.ino();
+    u32::try_from(inode).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
 /// Keys of a program's `counts` map.

@@ -12,6 +12,7 @@ use rustix::system::uname;
 use wirestamp_clock::{Counter, Domain};
 
 use crate::Error;
+use crate::bpf_program::counter_events;
 use crate::interface::Interface;
 use crate::method::{Method, StampSource};
 use crate::pairs::Pair;
@@ -43,6 +44,8 @@ pub struct Capabilities {
     pub xdp_program: Option<u32>,
     /// The function that reads the CPU's counter for an XDP or tc program.
     pub counter_function: Option<CounterFunction>,
+    /// Whether the kernel has a perf event of the CPU's counter, for a tracing program.
+    pub counter_event: bool,
     /// Privileges of this process.
     pub privileges: Privileges,
     /// Major and minor version of the kernel.
@@ -68,6 +71,7 @@ impl Capabilities {
             xdp: xdp::features(interface),
             xdp_program: xdp::program(interface),
             counter_function: CounterFunction::find(),
+            counter_event: counter_events::exist(),
             privileges: Privileges::of_this_thread(),
             kernel: running_kernel(),
         }
@@ -91,11 +95,15 @@ pub fn card_clock(pair: &Pair, interface: &str) -> Result<Option<u32>, Error> {
 /// Whether this kernel supports `pair` on a link without a network card, such as a veth.
 #[must_use]
 pub fn works_without_card(pair: &Pair) -> bool {
-    let by_program = matches!(pair.method, Method::XdpPass | Method::TcPass);
-    match pair.stamp {
-        StampSource::Hardware => false,
-        StampSource::Raw if by_program && CounterFunction::find().is_none() => false,
-        _ => pair.method != Method::TcPass || running_kernel() >= verdict::TCX_LINKS,
+    let has_links = running_kernel() >= verdict::TCX_LINKS;
+    let reads_counter = || CounterFunction::find().is_some();
+    match (pair.method, pair.stamp) {
+        (_, StampSource::Hardware) => false,
+        (Method::XdpPass, StampSource::Raw) => reads_counter(),
+        (Method::TcPass, StampSource::Raw) => has_links && reads_counter(),
+        (Method::TracePass, StampSource::Raw) => has_links && counter_events::exist(),
+        (Method::TcPass | Method::TracePass, _) => has_links,
+        _ => true,
     }
 }
 
@@ -120,6 +128,17 @@ pub(crate) fn counter_function(counter: Counter) -> Result<CounterFunction, Obst
         Counter::Hpet(_) | Counter::Os => Err(Obstacle::OtherCounter(counter.name())),
         _ => verdict::counter_function(CounterFunction::find(), Privileges::of_this_thread()),
     }
+}
+
+/// Whether a tracing program can read the CPU's counter, with raw stamps of `counter`.
+///
+/// # Errors
+/// The obstacle.
+pub(crate) fn counter_event(counter: Counter) -> Result<(), Obstacle> {
+    if !counter_events::count(counter) {
+        return Err(Obstacle::OtherCounter(counter.name()));
+    }
+    if counter_events::exist() { Ok(()) } else { Err(Obstacle::NoCounterEvent) }
 }
 
 /// Refuses a pair that `interface` does not support, if it supports another. Otherwise, and where only privileges

@@ -38,7 +38,10 @@ pub enum Obstacle {
          wirestamp (kmod/README.md)"
     )]
     NoCounterFunction,
-    /// Raw stamps use the counter of this name, which XDP and tc programs cannot read.
+    /// Tracing programs cannot read the CPU's counter.
+    #[error("this kernel has no perf event of the counter (PMU msr, event tsc)")]
+    NoCounterEvent,
+    /// Raw stamps use the counter of this name, which BPF programs cannot read.
     #[error(
         "raw stamps are of the counter {0}, which BPF programs cannot read; `wirestamp clock` \
          reports why it was chosen"

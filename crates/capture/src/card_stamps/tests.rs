@@ -157,7 +157,7 @@ fn captured<R: Receiver>(
     let context = PipelineContext {
         clock: &clock,
         domain: Domain::Nic,
-        card_fallback: instead,
+        fallback: Some(instead),
         stamped: true,
         lanes: &[Cores::default()],
         wait: Wait::Block { realtime: false },

@@ -1,10 +1,8 @@
 //! Loads the programs of `bpf/layers.bpf.c`, and reads their results.
 
-use std::fs;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::MetadataExt;
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::skel::{OpenSkel, Skel};
@@ -13,7 +11,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, OpenObject, RingBufferBuilder};
 use super::hooks::{self, Attached, Hook};
 use super::{Direction, Journey, LayersLedger, Reasons};
 use crate::Error;
-use crate::bpf_program::{Counts, lacks_privileges, opened, with_filter};
+use crate::bpf_program::{Counts, lacks_privileges, namespace, opened, with_filter};
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::skeletons::layers::LayersSkelBuilder;
@@ -121,12 +119,6 @@ fn insert_filter(object: &mut OpenObject, filter: &Filter) -> Result<(), Error> 
         with_filter::insert(&mut program, &passes).map_err(|error| refused(&error))?;
     }
     Ok(())
-}
-
-/// The inode number of the calling thread's network namespace, which identifies it in the kernel.
-fn namespace() -> io::Result<u32> {
-    let inode = fs::metadata("/proc/thread-self/ns/net")?.ino();
-    u32::try_from(inode).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
 /// The error for an action that libbpf or the kernel refused.

@@ -1,6 +1,6 @@
-//! `xdp-pass` and `tc-pass`: an XDP or tc program stamps each frame in the softIRQ, copies its head to a BPF ring
-//! buffer and passes the frame, so that an endpoint keeps its traffic (`bpf/stamp.bpf.c`;
-//! `Documentation/bpf/ringbuf.rst` in the kernel's source).
+//! `xdp-pass`, `tc-pass` and `trace-pass`: an XDP, tc or tracing program stamps each frame in the softIRQ; the XDP or a
+//! tc program copies its head to a BPF ring buffer and passes the frame, so that an endpoint keeps its traffic
+//! (`bpf/stamp.bpf.c`; `Documentation/bpf/ringbuf.rst` in the kernel's source).
 
 mod ring_buffer;
 
@@ -14,7 +14,7 @@ use libbpf_rs::skel::{OpenSkel, Skel};
 use self::ring_buffer::{Record, RingBuffer};
 use crate::Error;
 use crate::bpf_program::{
-    Attached, Counts, Hook, Place, Stamped, StampedBy, loaded, opened, refused,
+    Attached, Counts, Hook, Place, Stamped, StampedBy, loaded, namespace, opened, refused,
 };
 use crate::filter::Filter;
 use crate::interface::Interface;
@@ -45,7 +45,7 @@ pub(crate) struct Pass {
     counts: Counts,
     buffer: Arc<RingBuffer>,
     stamped_by: StampedBy,
-    /// Frames not stamped by the network card, although requested.
+    /// Frames with another stamp than requested.
     stamped_late: u64,
 }
 
@@ -65,6 +65,12 @@ impl Pass {
         let mut open = opened(StampSkelBuilder::default(), &mut object).map_err(refused)?;
         if let Some(constants) = open.maps.rodata_data.as_mut() {
             constants.head_bytes = snaplen.clamp(MIN_HEAD, MAX_HEAD);
+            constants.interface = interface.index;
+            constants.namespace = namespace().map_err(|cause| Error::System {
+                what: "find the network namespace",
+                interface: interface.name.clone(),
+                cause,
+            })?;
         }
         let size = 1_u32 << bytes.clamp(1 << 16, 1 << 30).ilog2();
         open.maps.frames.set_max_entries(size).map_err(refused)?;
@@ -75,6 +81,10 @@ impl Pass {
         let buffer = RingBuffer::map(skeleton.maps.frames.as_fd(), size as usize, variables)
             .map_err(|e| Error::system("map the ring buffer", &interface.name, "cap_bpf", e))?;
         let counts = Counts::of(&skeleton.maps.counts).map_err(refused)?;
+        stamped_by.prepare(skeleton.object()).map_err(|error| {
+            let (what, interface) = (hook.program(), interface.name.clone());
+            Error::Program { what, interface, reason: format!("cannot read the counter: {error}") }
+        })?;
         let (link, place) =
             stamped_by.attach(hook, skeleton.object(), interface).map_err(refused)?;
         let (link, buffer) = (Some(link), Arc::new(buffer));
@@ -82,18 +92,18 @@ impl Pass {
     }
 }
 
-/// The frame of a record, stamped as in `stamped_by`. The program wrote the record's head before it submitted the
-/// record.
+/// The frame of a record, stamped as in `stamped_by`, and whether it is stamped late. The program wrote the record's
+/// head before it submitted the record.
 #[inline]
-fn frame(record: Record<'_>, stamped_by: StampedBy) -> Frame {
+fn frame(record: Record<'_>, stamped_by: StampedBy) -> (Frame, bool) {
     let Record { memory, offset, ticket } = record;
     let value: u64 = memory.load(offset);
     let length: u32 = memory.load(offset + record::LENGTH);
     let captured: u16 = memory.load(offset + record::CAPTURED);
     let clock: u16 = memory.load(offset + record::CLOCK);
-    let Stamped { raw, kernel } = stamped_by.stamped(value, clock.into());
+    let Stamped { raw, kernel, late } = stamped_by.stamped(value, clock.into());
     let place = FramePlace { memory, offset: offset + record::HEAD, captured: captured.into() };
-    Frame::new(raw, kernel, place, length, ticket)
+    (Frame::new(raw, kernel, place, length, ticket), late)
 }
 
 impl Receiver for Pass {
@@ -105,8 +115,8 @@ impl Receiver for Pass {
         let mut taken = 0;
         while taken < room {
             let Some(record) = self.buffer.next(record::HEAD) else { break };
-            let frame = frame(record, self.stamped_by);
-            self.stamped_late += u64::from(frame.kernel.is_some());
+            let (frame, late) = frame(record, self.stamped_by);
+            self.stamped_late += u64::from(late);
             take(frame);
             taken += 1;
         }

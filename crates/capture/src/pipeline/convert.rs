@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Thread};
 
 use rtrb::{Consumer, Producer};
-use wirestamp_clock::{Domain, Stamp, Timeline};
+use wirestamp_clock::{Stamp, Timeline};
 
 use super::{PipelineContext, StopOnDrop};
 use crate::card_stamps;
@@ -43,12 +43,8 @@ impl Batch {
         self.raw.extend(frames.clone().map(|frame| frame.raw));
         self.stamps.clear();
         context.clock.timeline(context.domain).convert_batch(&self.raw, &mut self.stamps);
-        if context.domain == Domain::Nic {
-            replace_missing(
-                &mut self.stamps,
-                frames,
-                &context.clock.timeline(context.card_fallback),
-            );
+        if let Some(fallback) = context.fallback {
+            replace_missing(&mut self.stamps, frames, &context.clock.timeline(fallback));
         } else {
             context.clock.to_counter(&mut self.stamps);
         }
@@ -56,7 +52,7 @@ impl Batch {
     }
 }
 
-/// Replaces missing stamps of the network card by the kernel's. The stamp's domain identifies its clock.
+/// Replaces missing stamps by the kernel's. The stamp's domain identifies its clock.
 fn replace_missing<'a>(
     stamps: &mut [Stamp],
     frames: impl Iterator<Item = &'a Frame>,
@@ -130,7 +126,7 @@ pub(super) fn convert(
 mod tests {
     use std::sync::Arc;
 
-    use wirestamp_clock::{Calibrator, Clocks, MonotonicRaw, RawStamp, Time, Utc};
+    use wirestamp_clock::{Calibrator, Clocks, Domain, MonotonicRaw, RawStamp, Time, Utc};
 
     use super::*;
 

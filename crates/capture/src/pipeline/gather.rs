@@ -129,7 +129,7 @@ mod tests {
         let context = PipelineContext {
             clock: &clock,
             domain: Domain::Counter,
-            card_fallback: Domain::Realtime,
+            fallback: None,
             stamped: false,
             lanes: &[Cores::default()],
             wait: Wait::Spin,

@@ -73,8 +73,8 @@ pub struct Limit {
 pub(crate) struct PipelineContext<'a> {
     pub(crate) clock: &'a ClockService,
     pub(crate) domain: Domain,
-    /// Clock domain of the kernel's stamps that replace missing network card stamps.
-    pub(crate) card_fallback: Domain,
+    /// Clock domain of the kernel's stamps that replace missing stamps, if stamps can be missing.
+    pub(crate) fallback: Option<Domain>,
     /// Whether packets arrive already stamped, so that no thread of this process stamps.
     pub(crate) stamped: bool,
     /// Cores of each lane; the first also sets the consumer's.

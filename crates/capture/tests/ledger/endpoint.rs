@@ -1,4 +1,4 @@
-//! An endpoint that is captured with `xdp-pass` or `tc-pass` keeps its traffic.
+//! An endpoint that is captured with `xdp-pass`, `tc-pass` or `trace-pass` keeps its traffic.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -41,7 +41,7 @@ fn captured_transfer_arrives_complete() {
     }
     let lab = PathLab::new(&Impairments::bottleneck(10_000_000_000, 10_000_000)).unwrap();
     let clock = ClockService::start(Counter::select()).unwrap();
-    for method in [Method::XdpPass, Method::TcPass] {
+    for method in [Method::XdpPass, Method::TcPass, Method::TracePass] {
         transfer(&lab, &clock, method);
     }
 }

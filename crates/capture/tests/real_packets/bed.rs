@@ -29,7 +29,7 @@ pub(crate) fn pairs() -> impl Iterator<Item = &'static Pair> {
 
 /// The pairs of these whose packets can be distributed over several threads.
 pub(crate) fn shareable_pairs() -> impl Iterator<Item = &'static Pair> {
-    let alone = [Method::Xdp, Method::XdpPass, Method::TcPass];
+    let alone = [Method::Xdp, Method::XdpPass, Method::TcPass, Method::TracePass];
     pairs().filter(move |pair| !alone.contains(&pair.method))
 }
 

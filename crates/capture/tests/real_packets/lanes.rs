@@ -49,7 +49,7 @@ fn packets_of_all_lanes_arrive_in_stamp_order() {
 fn method_without_lanes_lists_those_with_lanes() {
     let clock = ClockService::start(Counter::select()).unwrap();
     let lanes = vec![Cores::default(); 2];
-    for method in [Method::Xdp, Method::XdpPass, Method::TcPass] {
+    for method in [Method::Xdp, Method::XdpPass, Method::TcPass, Method::TracePass] {
         let lanes = lanes.clone();
         let config = Config { lanes, ..Config::new("lo", method, method.default_stamp()) };
         let error = Capture::open(config, &clock).err().unwrap();

@@ -335,7 +335,7 @@ fn every_pair_captures_the_same_packets() {
             _ => true,
         });
     // It can have any number of tc programs.
-    shared.extend(pairs().filter(|pair| pair.method == Method::TcPass));
+    shared.extend(pairs().filter(|pair| matches!(pair.method, Method::TcPass | Method::TracePass)));
     let mut all = with_each_of(&lab, &shared, 60, &mut traffic);
     for pair in &alone {
         all.extend(with_each_of(&lab, &[*pair], 60, &mut traffic));

@@ -122,7 +122,7 @@ impl Destination {
         if domain == Domain::Realtime {
             return Err(usage(
                 "--anchors: kernel stamps are already system time and cannot be converted again; use \
-                 --stamp raw, --method xdp-pass or tc-pass, or leave --anchors out",
+                 --stamp raw, --method xdp-pass, tc-pass or trace-pass, or leave --anchors out",
             ));
         }
         if path == Path::new("-") { Err(shared()) } else { self.check_apart() }

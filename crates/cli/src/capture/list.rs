@@ -15,7 +15,7 @@ pub(super) fn list(target: Option<&Target>, output: Output) -> anyhow::Result<Ex
         None => {
             let documents: Vec<_> = PAIRS.iter().map(document).collect();
             output.result(&documents, |_| {
-                "method    stamp\n".to_owned() + &PAIRS.iter().map(line).collect::<String>()
+                "method     stamp\n".to_owned() + &PAIRS.iter().map(line).collect::<String>()
             })?;
         }
         Some(target) => {
@@ -25,7 +25,7 @@ pub(super) fn list(target: Option<&Target>, output: Output) -> anyhow::Result<Ex
             output.result(&documents, |_| {
                 let lines: String = verdicts.iter().map(verdict_line).collect();
                 format!(
-                    "{}: {}\nmethod    stamp    supported\n{lines}",
+                    "{}: {}\nmethod     stamp    supported\n{lines}",
                     target.interface,
                     facts(&of)
                 )
@@ -60,14 +60,14 @@ fn verdict_document((pair, verdict): &PairVerdict) -> Value {
 fn line(pair: &Pair) -> String {
     let limits = if pair.limits.is_empty() { String::new() } else { format!(" ({})", pair.limits) };
     let (method, stamp) = (pair.method.name(), pair.stamp.name());
-    format!("{method:<9} {stamp:<8} stamped {}{limits}\n", pair.taken)
+    format!("{method:<10} {stamp:<8} stamped {}{limits}\n", pair.taken)
 }
 
 fn verdict_line((pair, verdict): &PairVerdict) -> String {
     let (method, stamp) = (pair.method.name(), pair.stamp.name());
     match verdict {
-        Ok(taken) => format!("{method:<9} {stamp:<8} yes  stamped {taken}\n"),
-        Err(obstacle) => format!("{method:<9} {stamp:<8} no   {obstacle}\n"),
+        Ok(taken) => format!("{method:<10} {stamp:<8} yes  stamped {taken}\n"),
+        Err(obstacle) => format!("{method:<10} {stamp:<8} no   {obstacle}\n"),
     }
 }
 

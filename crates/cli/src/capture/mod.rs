@@ -41,11 +41,12 @@ pub(crate) struct Arguments {
     /// The interface, or interface@namespace
     #[arg(short, long, value_name = "IF", required_unless_present = "list")]
     interface: Option<Target>,
-    /// Capture method: ring, recvmsg, recvmmsg, libpcap, xdp, xdp-pass or tc-pass; see --list
+    /// Capture method: ring, recvmsg, recvmmsg, libpcap, xdp, xdp-pass, tc-pass or trace-pass; see
+    /// --list
     #[arg(long, value_name = "METHOD", default_value = "ring")]
     method: Method,
-    /// Stamp source: kernel, raw, xdp, tc or hardware (the network card's clock)
-    /// [default: kernel, but xdp for xdp and xdp-pass, and tc for tc-pass]
+    /// Stamp source: kernel, raw, xdp, tc, trace or hardware (the network card's clock)
+    /// [default: kernel, but xdp for xdp and xdp-pass, tc for tc-pass, and trace for trace-pass]
     #[arg(long, value_name = "STAMP")]
     stamp: Option<StampSource>,
     /// List the pairs of method and stamp; with -i, whether the interface supports each, or why not
@@ -64,7 +65,7 @@ pub(crate) struct Arguments {
           value_parser = clap::value_parser!(u32).range(1..=262_144))]
     snaplen: u32,
     /// in: only received packets; inout: also packets sent by this machine
-    /// [default: inout, but in for xdp, xdp-pass and tc-pass, which support nothing else]
+    /// [default: inout, but in for xdp, xdp-pass, tc-pass and trace-pass, which support nothing else]
     #[arg(short = 'Q', long, value_enum)]
     direction: Option<Direction>,
     /// Size of the ring between kernel and capture, in KiB

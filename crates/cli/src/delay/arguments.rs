@@ -76,11 +76,12 @@ pub(super) struct LiveArguments {
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<f64>,
     /// Capture method: ring, recvmsg, recvmmsg, libpcap, xdp (which redirects the packets, so that
-    /// they do not reach the network stack), xdp-pass or tc-pass [default: ring]
+    /// they do not reach the network stack), xdp-pass, tc-pass or trace-pass [default:
+    /// ring]
     #[arg(long, value_name = "METHOD")]
     method: Option<Method>,
-    /// Stamp source: kernel, raw, xdp or tc [default: kernel, but xdp for xdp and
-    /// xdp-pass, and tc for tc-pass]
+    /// Stamp source: kernel, raw, xdp, tc or trace [default: kernel, but xdp for xdp and
+    /// xdp-pass, tc for tc-pass, and trace for trace-pass]
     #[arg(long, value_name = "STAMP")]
     stamp: Option<StampSource>,
     /// in: only received packets; inout: also sent packets, as on the sender's own interface

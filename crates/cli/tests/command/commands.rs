@@ -152,6 +152,7 @@ fn invalid_arguments_are_rejected_with_a_next_step() {
         (&["capture", "-i", "lo", "--method", "xdp", "-Q", "inout"], 2, "use -Q in"),
         (&["capture", "-i", "lo", "--method", "xdp-pass", "-Q", "inout"], 2, "use -Q in"),
         (&["capture", "-i", "lo", "--method", "tc-pass", "-Q", "inout"], 2, "use -Q in"),
+        (&["capture", "-i", "lo", "--method", "trace-pass", "-Q", "inout"], 2, "use -Q in"),
         (&["send", "-i", "lo", "--to", "::1", "--pattern", "voip", "-d", "-1"], 2, "above 0"),
         (&["delay", "no-such-a", "no-such-b"], 1, "neither a file nor an interface"),
         (&["send", "-i", "lo", "--to", "::1", "--pattern", "fax"], 2, "voip"),

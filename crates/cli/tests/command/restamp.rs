@@ -69,7 +69,7 @@ fn new_times_keep_the_error_bounds() {
         return;
     }
     let before = Leftovers::now();
-    for source in ["--stamp=raw", "--method=xdp-pass", "--method=tc-pass"] {
+    for source in ["--stamp=raw", "--method=xdp-pass", "--method=tc-pass", "--method=trace-pass"] {
         let folder = tempfile::tempdir().unwrap();
         let summary = capture(folder.path(), source);
         let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();

@@ -133,7 +133,7 @@ fn captured(path: &Path, packets: usize) -> Vec<bool> {
 }
 
 /// Every capture method, with separate threads and with one thread for all stages.
-const PAIRS: [(Method, StampSource); 8] = [
+const PAIRS: [(Method, StampSource); 9] = [
     (Method::Ring, StampSource::Kernel),
     (Method::Ring, StampSource::Raw),
     (Method::Recvmsg, StampSource::Kernel),
@@ -142,6 +142,7 @@ const PAIRS: [(Method, StampSource); 8] = [
     (Method::Xdp, StampSource::Xdp),
     (Method::XdpPass, StampSource::Xdp),
     (Method::TcPass, StampSource::Tc),
+    (Method::TracePass, StampSource::Trace),
 ];
 
 fn check(memory: [usize; 2], loss: usize) {

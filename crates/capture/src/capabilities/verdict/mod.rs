@@ -56,10 +56,19 @@ pub fn verdict(pair: &Pair, of: &Capabilities) -> Result<&'static str, Obstacle>
             }
             pair.taken
         }
+        Method::TracePass => {
+            tc_program(of)?;
+            // The network stack would run it between the two programs of this method, and may drop packets there.
+            let between = of.xdp_program.filter(|_| without_xdp);
+            between.map_or(Ok(()), |id| Err(Obstacle::XdpProgram(id)))?;
+            let readable = pair.stamp != StampSource::Raw || of.counter_event;
+            require(readable, || Obstacle::NoCounterEvent)?;
+            pair.taken
+        }
     };
     match pair.stamp {
-        StampSource::Kernel | StampSource::Raw | StampSource::Xdp | StampSource::Tc => Ok(taken),
         StampSource::Hardware => card_stamps(pair.method, of).map(|()| taken),
+        _ => Ok(taken),
     }
 }
 

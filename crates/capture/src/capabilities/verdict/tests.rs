@@ -24,6 +24,7 @@ fn card() -> Capabilities {
         xdp: Some(Xdp { in_driver: true, zero_copy: true, zero_copy_pieces: 8, card_stamps: true }),
         xdp_program: None,
         counter_function: Some(CounterFunction::Module),
+        counter_event: true,
         privileges: ALL,
         kernel: (6, 18),
     }
@@ -124,7 +125,8 @@ fn counter_function_decides_where_raw_stamps_are() {
     let stock = Capabilities { counter_function: None, ..card() };
     assert_eq!(verdicts(&stock), [by_thread, Err(Obstacle::NoCounterFunction)]);
     assert_eq!(tc_verdict(&stock), Err(Obstacle::NoCounterFunction));
-    let words = "xdp (xdp, raw, hardware), xdp-pass (xdp, hardware), tc-pass (tc)";
+    let words = "xdp (xdp, raw, hardware), xdp-pass (xdp, hardware), tc-pass (tc), trace-pass (trace, \
+                 raw)";
     assert!(alternatives(&stock).ends_with(words));
 
     let privileges = Privileges { sys_admin: false, ..ALL };
@@ -204,6 +206,22 @@ fn tc_program_requires_links_and_allows_others() {
     for interface in [loopback(), wifi()] {
         assert_eq!(verdict(tc_pass(), &interface), Ok(tc_pass().taken));
     }
+}
+
+#[test]
+fn tracing_program_requires_event_only_for_raw_stamps() {
+    let verdicts = |of: &Capabilities| {
+        [StampSource::Trace, StampSource::Raw]
+            .map(|stamp| verdict(pair(Method::TracePass, stamp).unwrap(), of).map(|_| ()))
+    };
+    assert_eq!(verdicts(&wifi()), [Ok(()); 2]);
+    let eventless = Capabilities { counter_event: false, ..wifi() };
+    assert_eq!(verdicts(&eventless), [Ok(()), Err(Obstacle::NoCounterEvent)]);
+    let too_old = Obstacle::Kernel { has: (6, 5), needs: (6, 6) };
+    assert_eq!(verdicts(&Capabilities { kernel: (6, 5), ..wifi() }), [Err(too_old); 2]);
+    // Only in the stack does an XDP program run after the tracing program.
+    let xdp = |of| verdicts(&Capabilities { xdp_program: Some(12), ..of });
+    assert_eq!([xdp(veth()), xdp(wifi())], [[Ok(()); 2], [Err(Obstacle::XdpProgram(12)); 2]]);
 }
 
 #[test]

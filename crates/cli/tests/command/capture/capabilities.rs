@@ -33,6 +33,10 @@ fn list_shows_the_interfaces_capabilities() {
     } else {
         assert!(raw["taken"].as_str().unwrap().contains("network stack"), "{raw:#}");
     }
+    let traced = row(&list, "trace-pass", "trace");
+    assert_eq!((&traced["possible"], &traced["reason"]), (&true.into(), &Value::Null));
+    assert!(traced["taken"].as_str().unwrap().contains("tracepoint"), "{traced:#}");
+    assert!(traced["limits"].as_str().unwrap().contains("counted"), "{traced:#}");
     let text = tool(BINARY, &["capture", "--list", "-i", "lo"]);
     assert!(text.starts_with("lo: up, no driver, no XDP in the driver"), "{text}");
     let rows = list.as_array().unwrap();
