@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use wirestamp_capture::Stop;
-use wirestamp_capture::softirq_cost::{Cost, measure};
+use wirestamp_capture::softirq_cost::{Cost, Kind, measure};
 
 use crate::experiment::{Cell, Design, Estimate, Runs, Study};
 
@@ -49,11 +49,12 @@ impl Study for Programs {
 
     fn run(&mut self, _: &Cell, _: &Stop) -> anyhow::Result<Vec<Program>> {
         let costs = measure(1, FRAMES).context("cannot measure in the softIRQ")?;
-        Ok(costs.into_iter().map(program).collect())
+        // Only XDP programs stamp in the driver, as the kernel of the paper does.
+        Ok(costs.into_iter().filter(|cost| cost.kind == Kind::Xdp).map(program).collect())
     }
 }
 
-fn program(Cost { stamp, nanos }: Cost) -> Program {
+fn program(Cost { stamp, nanos, .. }: Cost) -> Program {
     let (frame_ns, reason) = match nanos {
         Ok(nanos) => (nanos.first().copied(), None),
         Err(obstacle) => (None, Some(obstacle.to_string())),
