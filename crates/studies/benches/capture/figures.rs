@@ -20,8 +20,8 @@ const IDLE: RGBColor = RGBColor(0x00, 0x72, 0xb2);
 const BUSY: RGBColor = RGBColor(0xd5, 0x3e, 0x00);
 
 /// Each tool's and each method's colour: the peers in grey and earth, ours after Okabe and Ito
-/// ("Color universal design", 2008), darkened to stand out as lines on white, and a violet.
-const COLOURS: [(&str, RGBColor); 11] = [
+/// ("Color universal design", 2008), darkened to stand out as lines on white, and two violets.
+const COLOURS: [(&str, RGBColor); 12] = [
     ("tcpdump", RGBColor(0x77, 0x77, 0x77)),
     ("dumpcap", RGBColor(0x00, 0x00, 0x00)),
     ("netsniff-ng", RGBColor(0x8c, 0x56, 0x4b)),
@@ -33,9 +33,10 @@ const COLOURS: [(&str, RGBColor); 11] = [
     ("xdp", RGBColor(0x00, 0x8a, 0x66)),
     ("xdp-pass", RGBColor(0x56, 0xb4, 0xe9)),
     ("tc-pass", RGBColor(0x6a, 0x3d, 0x9a)),
+    ("trace-pass", RGBColor(0xb0, 0x5f, 0xd0)),
 ];
 /// The default pairs of methods without kernel stamps.
-const BY_PROGRAM: [&str; 3] = ["xdp/xdp", "xdp-pass/xdp", "tc-pass/tc"];
+const BY_PROGRAM: [&str; 4] = ["xdp/xdp", "xdp-pass/xdp", "tc-pass/tc", "trace-pass/trace"];
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;

@@ -9,6 +9,7 @@ mod report;
 mod verdicts;
 
 use serde::Serialize;
+use wirestamp_capture::capabilities::works_without_card;
 use wirestamp_capture::{Method, StampSource};
 use wirestamp_clock::Span;
 use wirestamp_studies::tester::{CAPTURE_CORE, Spinner};
@@ -27,6 +28,7 @@ const TOGETHER: [&[(Method, StampSource)]; 2] = [
         (Method::Ring, StampSource::Raw),
         (Method::Recvmsg, StampSource::Raw),
         (Method::XdpPass, StampSource::Xdp),
+        (Method::TracePass, StampSource::Raw),
     ],
     &[(Method::Xdp, StampSource::Xdp)],
 ];
@@ -111,7 +113,12 @@ fn measure(
     let more = ["--cores", &cores, "--snaplen", "128"];
     let mut captures = Vec::new();
     for &(method, stamp) in together {
-        let contender = Contender::ours(method, stamp)?;
+        let pair = wirestamp_capture::pair(method, stamp)?;
+        // Not every kernel reads the counter in a tracing program.
+        if !works_without_card(pair) {
+            continue;
+        }
+        let contender = Contender::Wirestamp(pair);
         let running = Running::start(contender, &more, &bench.programs, &bench.bed)?;
         captures.push((contender, running));
     }

@@ -7,6 +7,8 @@ use crate::statistics::{Spread, micros};
 
 /// Max ratio of the spread of errors with a busy core to that with an idle core.
 const WIDER: f64 = 1.5;
+/// Max ratio of the spread of errors at the tracepoint to that of kernel stamps.
+const TRACED: f64 = 1.2;
 
 pub(super) fn give(rows: &[Row], results: &mut Results) {
     for flow in flows(rows) {
@@ -17,6 +19,7 @@ pub(super) fn give(rows: &[Row], results: &mut Results) {
         for busy in [false, true] {
             of_flow.narrow(busy, results);
             of_flow.even(busy, results);
+            of_flow.traced(busy, results);
         }
     }
 }
@@ -84,6 +87,22 @@ impl Flow<'_> {
             condition(busy)
         );
         results.verdict(ours <= kernels, text);
+    }
+
+    /// Target: raw stamps at the tracepoint spread at most [`TRACED`] times as much as kernel stamps.
+    fn traced(&self, busy: bool, results: &mut Results) {
+        let (Some(ours), Some(kernels)) =
+            (self.spread("trace-pass/raw", busy), self.spread("ring/kernel", busy))
+        else {
+            return;
+        };
+        let text = format!(
+            "{}, {}: p99-p50 of trace-pass/raw is at most {TRACED} of that of ring/kernel of the same \
+             packets: {ours:.2} us to {kernels:.2} us",
+            self.flow,
+            condition(busy)
+        );
+        results.verdict(ours <= TRACED * kernels, text);
     }
 }
 
