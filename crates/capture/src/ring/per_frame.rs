@@ -19,9 +19,12 @@ use crate::receiver::{Frame, FrameMemory, FramePlace, KernelCounts, Receiver, Ti
 /// Max bytes that the kernel writes to a slot before the packet: header, address, room for a VLAN tag, and
 /// alignment gaps. For an Ethernet frame they add up to 70 bytes.
 const HEAD_BYTES: usize = 128;
-/// Size of one kernel allocation, unless a single slot is larger: 32 pages, which are available in fragmented
-/// memory too.
+/// Slots begin at a multiple of a cache line. The kernel requires a multiple of 16 (`TPACKET_ALIGNMENT`).
+const CACHE_LINE: usize = 64;
+/// Min size of one kernel allocation: 32 pages, which are available in fragmented memory too.
 const BLOCK_BYTES: usize = 128 * 1024;
+/// Min number of slots in a block, so that what is left over at its end is small.
+const BLOCK_SLOTS: usize = 8;
 
 /// A ring of frames and the counter that stamps them.
 #[derive(Debug)]
@@ -38,6 +41,9 @@ pub(crate) struct PerFrameRing {
 struct Slots {
     memory: Mapping,
     slot_bytes: usize,
+    block_bytes: usize,
+    /// Slots in each block.
+    in_block: usize,
     count: usize,
     snaplen: u32,
     released: AtomicUsize,
@@ -69,9 +75,10 @@ impl PerFrameRing {
 impl Slots {
     fn allocate(socket: &PacketSocket, snaplen: u32, ring_bytes: usize) -> io::Result<Self> {
         let slot_bytes = slot_bytes(snaplen);
-        let block_bytes = BLOCK_BYTES.max(slot_bytes);
+        let block_bytes = block_bytes(slot_bytes);
+        let in_block = block_bytes / slot_bytes;
         let blocks = (ring_bytes / block_bytes).max(1);
-        let count = blocks * (block_bytes / slot_bytes);
+        let count = blocks * in_block;
         let to_u32 = |n: usize| u32::try_from(n).map_err(|_| io::ErrorKind::OutOfMemory);
         let request = libc::tpacket_req {
             tp_block_size: to_u32(block_bytes)?,
@@ -81,12 +88,14 @@ impl Slots {
         };
         socket.set(libc::PACKET_RX_RING, &request)?;
         let memory = Mapping::shared(socket.as_fd(), 0, blocks * block_bytes, Access::ReadWrite)?;
-        Ok(Self { memory, slot_bytes, count, snaplen, released: AtomicUsize::new(0) })
+        let released = AtomicUsize::new(0);
+        Ok(Self { memory, slot_bytes, block_bytes, in_block, count, snaplen, released })
     }
 
     /// Start of the slot of the `nth` frame.
     fn offset(&self, nth: usize) -> usize {
-        nth % self.count * self.slot_bytes
+        let slot = nth % self.count;
+        slot / self.in_block * self.block_bytes + slot % self.in_block * self.slot_bytes
     }
 
     /// The frame in the slot at `offset`, which the status word has released to this process.
@@ -105,10 +114,14 @@ impl Slots {
     }
 }
 
-/// Size of a slot for `snaplen` bytes of a packet: a power of two, so that slots fill their blocks. A full frame of
-/// 1500 bytes takes 2 KiB.
+/// Size of a slot for `snaplen` bytes of a packet. A full frame of an interface with an MTU of 1500 takes 1664 bytes.
 fn slot_bytes(snaplen: u32) -> usize {
-    (HEAD_BYTES + snaplen as usize).next_power_of_two()
+    (HEAD_BYTES + snaplen as usize).next_multiple_of(CACHE_LINE)
+}
+
+/// Size of a block of such slots: a power of two, because the kernel allocates powers of two.
+fn block_bytes(slot_bytes: usize) -> usize {
+    (BLOCK_SLOTS * slot_bytes).next_power_of_two().max(BLOCK_BYTES)
 }
 
 impl FrameMemory for Slots {
@@ -124,6 +137,10 @@ impl FrameMemory for Slots {
 impl Receiver for PerFrameRing {
     fn frame_memory(&self) -> Arc<dyn FrameMemory> {
         Arc::clone(&self.slots) as _
+    }
+
+    fn capacity(&self) -> usize {
+        self.slots.count
     }
 
     fn acquire(&mut self, room: usize, mut take: impl FnMut(Frame)) -> usize {
@@ -166,8 +183,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slot_is_smallest_power_of_two_that_fits() {
-        let sizes = [1, 128, 129, 1518, 9018, 65_554].map(slot_bytes);
-        assert_eq!(sizes, [256, 256, 512, 2048, 16 * 1024, 128 * 1024]);
+    fn slots_hold_the_snap_length_and_fill_their_blocks() {
+        let sizes = [1, 64, 128, 129, 1518, 9018, 65_554].map(slot_bytes);
+        assert_eq!(sizes, [192, 192, 256, 320, 1664, 9152, 65_728]);
+        let blocks = sizes.map(block_bytes).map(|bytes| bytes >> 10);
+        assert_eq!(blocks, [128, 128, 128, 128, 128, 128, 1024]);
+        for slot in sizes {
+            let rest = block_bytes(slot) % slot;
+            assert!(rest * BLOCK_SLOTS < block_bytes(slot), "{slot}: {rest} bytes of a block");
+        }
     }
 }

@@ -69,9 +69,10 @@ pub(crate) struct Arguments {
     #[arg(short = 'Q', long, value_enum)]
     direction: Option<Direction>,
     /// Size of the ring between kernel and capture, in KiB
-    #[arg(short = 'B', long, value_name = "KIB", default_value_t = 32_768, allow_negative_numbers = true,
+    /// [default: 32768, but 65536 for raw stamps of ring, whose packets each take the memory of a full frame]
+    #[arg(short = 'B', long, value_name = "KIB", allow_negative_numbers = true,
           value_parser = clap::value_parser!(u32).range(64..=4_194_304))]
-    buffer_size: u32,
+    buffer_size: Option<u32>,
     /// Poll for packets without pause: raw stamps without wake-up latency, at the cost of one core
     #[arg(long)]
     spin: bool,
@@ -200,7 +201,7 @@ impl Arguments {
             snaplen: self.snaplen,
             filter: (!filter.trim().is_empty()).then_some(filter),
             outgoing: self.direction != Some(Direction::In),
-            ring_bytes: self.buffer_size as usize * 1024,
+            ring_bytes: self.buffer_size.map_or(defaults.ring_bytes, |kib| kib as usize * 1024),
             lanes: self.lanes(),
             wait: if self.spin { Wait::Spin } else { Wait::Block { realtime: self.realtime } },
             limit: Limit { packets: self.count, duration },
