@@ -1,6 +1,7 @@
 //! CPU cores for the threads of the pipeline.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use serde::Serialize;
 
 use crate::Error;
 
@@ -17,8 +18,20 @@ pub struct Cores {
     /// Converts raw stamps to time.
     pub convert: Option<usize>,
     /// Filters, correlates, writes. Where the kernel stamps, one thread runs all stages here, unless real-time
-    /// priority or spinning is requested.
+    /// priority or spinning is requested. If it is `None` while acquisition threads are pinned, the consumer runs on
+    /// the other cores: it would delay their stamps.
     pub consume: Option<usize>,
+}
+
+/// Cores on which the threads of a lane run, for the output. An empty list means all cores of the process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ThreadCores {
+    /// Cores of the thread that acquires.
+    pub acquire: Vec<usize>,
+    /// Cores of the thread that converts.
+    pub convert: Vec<usize>,
+    /// Cores of the thread that consumes, which all lanes share.
+    pub consume: Vec<usize>,
 }
 
 impl Cores {
@@ -26,7 +39,8 @@ impl Cores {
     ///
     /// Each acquisition thread gets one of the last cores (device interrupts and most daemons run on the first), as
     /// long as one remains for converting; otherwise all share the last core. Converters share the remaining cores,
-    /// nearest first. The scheduler places consumers. On a single core nothing is pinned.
+    /// nearest first. Consumers run on all cores without an acquisition thread but the first, or on the first if no
+    /// other remains. On a single core nothing is pinned.
     #[must_use]
     pub fn choose(captures: usize) -> Vec<Self> {
         assign(&allowed(), captures)
@@ -51,6 +65,39 @@ impl Cores {
             None => Ok(()),
         }
     }
+}
+
+impl ThreadCores {
+    /// Cores of the threads of `lanes`. With `one_thread`, the consumer's thread runs all stages.
+    pub(crate) fn of(lanes: &[Cores], one_thread: bool) -> Vec<Self> {
+        let list = |core: Option<usize>| core.into_iter().collect::<Vec<_>>();
+        if one_thread {
+            let all = list(lanes.first().and_then(|lane| lane.consume));
+            return vec![Self { acquire: all.clone(), convert: all.clone(), consume: all }];
+        }
+        let consume = consumer(&allowed(), lanes);
+        let of_lane = |lane: &Cores| Self {
+            acquire: list(lane.acquire),
+            convert: list(lane.convert),
+            consume: consume.clone(),
+        };
+        lanes.iter().map(of_lane).collect()
+    }
+}
+
+/// Cores of the consumer of `lanes`: the requested one, or those without an acquisition thread. The first core is left
+/// to device interrupts where others remain. Empty if the consumer may run everywhere.
+fn consumer(allowed: &[usize], lanes: &[Cores]) -> Vec<usize> {
+    if let Some(core) = lanes.first().and_then(|lane| lane.consume) {
+        return vec![core];
+    }
+    let acquires = |core| lanes.iter().any(|lane| lane.acquire == Some(core));
+    if !allowed.iter().any(|&core| acquires(core)) {
+        return Vec::new();
+    }
+    let other = |core: &&usize| !acquires(**core);
+    let quiet: Vec<_> = allowed.iter().skip(1).filter(other).copied().collect();
+    if quiet.is_empty() { allowed.iter().filter(other).copied().collect() } else { quiet }
 }
 
 fn assign(allowed: &[usize], captures: usize) -> Vec<Cores> {
@@ -93,6 +140,31 @@ pub(crate) fn pin(core: Option<usize>) {
     }
 }
 
+/// Keeps the calling thread on the consumer's cores until it is dropped.
+pub(crate) struct ConsumerPlace(Option<CpuSet>);
+
+impl ConsumerPlace {
+    /// Moves the calling thread, the consumer of `lanes`. [`Cores::check`] has accepted them.
+    pub(crate) fn take(lanes: &[Cores]) -> Self {
+        let cores = consumer(&allowed(), lanes);
+        let before = sched_getaffinity(None).ok().filter(|_| !cores.is_empty());
+        if before.is_some() {
+            let mut set = CpuSet::new();
+            cores.into_iter().for_each(|core| set.set(core));
+            let _ = sched_setaffinity(None, &set); // see `pin`
+        }
+        Self(before)
+    }
+}
+
+impl Drop for ConsumerPlace {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            let _ = sched_setaffinity(None, before);
+        }
+    }
+}
+
 /// Parses a core list such as `0-3,8` (cpuset(7), "List format"). Invalid parts are skipped.
 pub(crate) fn parse_cores(list: &str) -> Vec<usize> {
     let range = |part: &str| {
@@ -124,6 +196,43 @@ mod tests {
         assert_eq!(assigned(4, 2), [(3, 1), (2, 0)]);
         assert_eq!(assigned(8, 1), [(7, 6)]);
         assert_eq!(assigned(8, 2), [(7, 5), (6, 4)]);
+    }
+
+    #[test]
+    fn consumer_avoids_acquisition_threads_and_the_first_core() {
+        let cores = |cores: usize, captures| {
+            let allowed: Vec<_> = (0..cores).collect();
+            consumer(&allowed, &assign(&allowed, captures))
+        };
+        assert!(cores(1, 1).is_empty());
+        assert_eq!(cores(2, 1), [0]);
+        assert_eq!(cores(2, 2), [0]);
+        assert_eq!(cores(3, 1), [1]);
+        assert_eq!(cores(4, 1), [1, 2]);
+        assert_eq!(cores(4, 3), [0]);
+        let requested = Cores { acquire: Some(1), consume: Some(1), ..Cores::default() };
+        assert_eq!(consumer(&[0, 1], &[requested]), [1]);
+        assert!(consumer(&[0, 1], &[Cores::default()]).is_empty());
+    }
+
+    #[test]
+    fn consumer_gets_its_cores_back() {
+        let before = allowed();
+        let Some(&last) = before.last().filter(|_| before.len() > 1) else { return };
+        let place = ConsumerPlace::take(&[Cores { acquire: Some(last), ..Cores::default() }]);
+        assert!(!allowed().contains(&last));
+        drop(place);
+        assert_eq!(allowed(), before);
+    }
+
+    #[test]
+    fn one_thread_runs_on_the_consumers_core() {
+        let lane = Cores { acquire: Some(1), convert: Some(0), consume: None };
+        assert_eq!(ThreadCores::of(&[lane], true), [ThreadCores::default()]);
+        let pinned = Cores { consume: Some(0), ..lane };
+        let (acquire, convert, consume) = (vec![0], vec![0], vec![0]);
+        assert_eq!(ThreadCores::of(&[pinned], true), [ThreadCores { acquire, convert, consume }]);
+        assert_eq!(ThreadCores::of(&[pinned], false)[0].acquire, [1]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use wirestamp_clock::{ClockService, Domain, Time, Utc};
 use wirestamp_sys::scheduling;
 
-use crate::affinity::Cores;
+use crate::affinity::{Cores, ThreadCores};
 use crate::capabilities;
 use crate::card_stamps::CardStamping;
 use crate::config::Config;
@@ -80,6 +80,9 @@ impl Capture {
         let request = OpenRequest { interface: &interface, setup, lanes, clock };
         let opened = pipeline::now();
         let (source, filter) = Source::open_filtered(pair, &request, filter, &mut facts)?;
+        let stamped = source.is_stamped(pair);
+        let one_thread = pipeline::suits_one_thread(stamped, lanes, config.wait);
+        facts.cores = ThreadCores::of(&config.lanes, one_thread);
         if lanes > 1 {
             facts.notes.push(format!(
                 "packets of {lanes} threads are merged by their stamps; a packet that arrives more \

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use wirestamp_clock::{ClockService, Domain, Phc};
 
+use crate::affinity::ThreadCores;
 use crate::bpf_program::{Place, StampedBy};
 use crate::capabilities;
 use crate::config::Config;
@@ -25,6 +26,8 @@ pub struct Facts {
     pub granularity_ns: i64,
     /// Snap length: max bytes kept of each packet.
     pub snaplen: u32,
+    /// Cores of the threads of each lane; one lane if one thread runs all stages.
+    pub cores: Vec<ThreadCores>,
     /// Filter in pcap syntax, if any.
     pub filter: Option<String>,
     /// Notes for the user where the capture has less than was requested.
@@ -46,6 +49,7 @@ impl Facts {
             },
             granularity_ns: clock.timeline(pair.domain).difference().granularity().as_nanos(),
             snaplen: config.snaplen,
+            cores: Vec::new(),
             filter: config.filter.clone(),
             notes: Vec::new(),
         }

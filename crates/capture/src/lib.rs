@@ -49,7 +49,7 @@ pub mod tune;
 mod waiter;
 pub mod xsk;
 
-pub use affinity::Cores;
+pub use affinity::{Cores, ThreadCores};
 pub use capture::Capture;
 pub use config::Config;
 pub use error::Error;

@@ -36,6 +36,11 @@ impl Pool {
         self.snaplen
     }
 
+    /// Number of buffers.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
     /// Number of free buffers, if `taken` buffers were used since the pool was created.
     pub(crate) fn free(&self, taken: usize) -> usize {
         self.count - (taken - self.released.load(Ordering::Acquire))

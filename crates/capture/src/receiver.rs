@@ -160,6 +160,9 @@ pub(crate) struct KernelCounts {
     pub(crate) fill_ring_empty: u64,
 }
 
+/// Bytes of a full Ethernet frame in memory, about.
+pub(crate) const FULL_FRAME_BYTES: usize = 2048;
+
 /// How long packets collect before they are read, where reading each at once has no benefit: waiting costs a
 /// wake-up for each packet, sleeping costs none. At a million packets a second, a thousand collect, which fits
 /// every buffer.
@@ -173,6 +176,11 @@ pub(crate) trait Receiver: Send {
 
     /// The memory of its frames.
     fn frame_memory(&self) -> Arc<dyn FrameMemory>;
+
+    /// Number of full Ethernet frames that fit into its memory, about. The default is that of 2 MiB.
+    fn capacity(&self) -> usize {
+        (2 << 20) / FULL_FRAME_BYTES
+    }
 
     /// Stamps and passes on up to `room` frames that have arrived; returns their number.
     fn acquire(&mut self, room: usize, take: impl FnMut(Frame)) -> usize;

@@ -210,6 +210,7 @@ fn facts(stamp: &'static str, clock: &str) -> Facts {
         clock: clock.into(),
         granularity_ns: 10,
         snaplen: 262_144,
+        cores: Vec::new(),
         filter: None,
         notes: Vec::new(),
     }

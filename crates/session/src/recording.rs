@@ -161,6 +161,7 @@ mod tests {
             clock: "tsc".into(),
             granularity_ns: 10,
             snaplen: 262_144,
+            cores: Vec::new(),
             filter: None,
             notes: Vec::new(),
         }

@@ -39,6 +39,11 @@ impl ChunkMemory {
         Self { queues, chunks, next }
     }
 
+    /// Chunks per queue.
+    pub(super) fn per_queue(&self) -> usize {
+        self.chunks
+    }
+
     /// Releases the chunk `next` together with `chunk`: both hold pieces of one frame.
     pub(super) fn chain(&self, chunk: usize, next: usize) {
         // Relaxed: passing the frame to the releasing thread orders this store.

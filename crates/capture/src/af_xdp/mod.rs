@@ -161,6 +161,10 @@ impl Receiver for AfXdp {
         Arc::clone(&self.chunks) as _
     }
 
+    fn capacity(&self) -> usize {
+        self.chunks.per_queue()
+    }
+
     fn acquire(&mut self, room: usize, mut take: impl FnMut(Frame)) -> usize {
         let mut taken = 0;
         for _ in 0..self.queues.len() {

@@ -150,6 +150,10 @@ impl Receiver for LibPcap {
         Arc::clone(&self.pool) as _
     }
 
+    fn capacity(&self) -> usize {
+        self.pool.count()
+    }
+
     fn acquire(&mut self, room: usize, mut take: impl FnMut(Frame)) -> usize {
         let room = room.min(BATCH).min(self.pool.free(self.acquired));
         let before = self.acquired;

@@ -18,7 +18,7 @@ use crate::bpf_program::{
 };
 use crate::filter::Filter;
 use crate::interface::Interface;
-use crate::receiver::{Frame, FrameMemory, FramePlace, KernelCounts, Receiver};
+use crate::receiver::{FULL_FRAME_BYTES, Frame, FrameMemory, FramePlace, KernelCounts, Receiver};
 use crate::skeletons::stamp::StampSkelBuilder;
 
 /// Max bytes copied of a frame. Every record has room for all of them.
@@ -109,6 +109,10 @@ fn frame(record: Record<'_>, stamped_by: StampedBy) -> (Frame, bool) {
 impl Receiver for Pass {
     fn frame_memory(&self) -> Arc<dyn FrameMemory> {
         Arc::clone(&self.buffer) as _
+    }
+
+    fn capacity(&self) -> usize {
+        self.buffer.bytes() / FULL_FRAME_BYTES
     }
 
     fn acquire(&mut self, room: usize, mut take: impl FnMut(Frame)) -> usize {

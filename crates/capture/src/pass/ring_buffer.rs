@@ -53,6 +53,11 @@ impl RingBuffer {
         Ok(Self { fd, consumer, producer, waiting, page, size, read })
     }
 
+    /// Size in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.size
+    }
+
     /// Requests a wake-up at the descriptor for the next record. False if there is a record already, or one that is
     /// being written.
     pub(super) fn enable_wakeup(&self) -> bool {

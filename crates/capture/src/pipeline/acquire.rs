@@ -2,7 +2,7 @@
 
 use std::hint;
 use std::io;
-use std::thread::{self, Thread};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rtrb::{Producer, PushError};
@@ -10,6 +10,7 @@ use wirestamp_clock::{Time, Utc};
 use wirestamp_sys::scheduling::set_realtime;
 
 use super::drops::{DropMonitor, STAMPED_BEFORE};
+use super::wakeup::Wakeup;
 use super::{PipelineContext, Wait};
 use crate::receiver::{Frame, KernelCounts, Receiver};
 use crate::waiter::Waiter;
@@ -75,7 +76,7 @@ pub(super) struct FrameSender {
     pub(super) frames: Producer<Frame>,
     /// Bypasses the converter: there are no stamps to convert.
     pub(super) missed: Producer<CaptureLoss>,
-    pub(super) converter: Thread,
+    pub(super) converter: Wakeup,
 }
 
 impl Downstream for FrameSender {
@@ -92,9 +93,9 @@ impl Downstream for FrameSender {
         self.missed.push(missed).map_err(|PushError::Full(missed)| missed)
     }
 
-    /// After the last frame is stamped, so that the wake-up delays no stamp of this batch.
+    /// After the last frame is stamped, so that a wake-up delays no stamp of this batch.
     fn batch_done(&mut self) {
-        self.converter.unpark();
+        self.converter.notify(self.frames.buffer().capacity() - self.frames.slots());
     }
 
     /// Frames that were taken are still in the queue: nothing to report.

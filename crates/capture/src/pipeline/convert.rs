@@ -1,11 +1,14 @@
 //! Stage two: converts raw stamps to time, in batches.
 
+use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, Thread};
+use std::thread;
+use std::time::Duration;
 
 use rtrb::{Consumer, Producer};
 use wirestamp_clock::{Stamp, Timeline};
 
+use super::wakeup::{Queued, Waiting, Wakeup};
 use super::{PipelineContext, StopOnDrop};
 use crate::card_stamps;
 use crate::receiver::Frame;
@@ -88,23 +91,46 @@ impl Converter {
         }
         count
     }
+
+    /// The queue of frames, in which `many` frames end a nap.
+    fn queued(&self, many: usize) -> Queued {
+        let ended = self.frames.is_abandoned();
+        match self.frames.slots() {
+            0 if !ended => Queued::Nothing,
+            frames if frames >= many => Queued::Many,
+            _ => Queued::Some,
+        }
+    }
 }
 
-/// Converts until the queue of frames has ended. `stalled` requests a wake-up from the consumer when there is room.
+/// The converter's connections to the other stages.
+pub(super) struct Connections<'a> {
+    /// Its end of the acquisition's wake-ups.
+    pub(super) waiting: Waiting,
+    /// Number of waiting frames that ends its nap.
+    pub(super) many: usize,
+    /// Requests a wake-up from the consumer when there is room.
+    pub(super) stalled: &'a AtomicBool,
+    pub(super) consumer: Wakeup,
+}
+
+/// Converts until the queue of frames has ended.
 pub(super) fn convert(
     converter: Converter,
     context: &PipelineContext<'_>,
-    stalled: &AtomicBool,
-    consumer: &Thread,
+    connections: Connections<'_>,
 ) {
+    let Connections { mut waiting, many, stalled, consumer } = connections;
     // Declared first, so that it is dropped last: the consumer then sees the end of the queue.
-    let _end = StopOnDrop::new(context.stop, consumer);
+    let _end = StopOnDrop::new(context.stop, consumer.thread());
     let mut converter = converter;
+    let mut has_worked = false;
     loop {
         // Checked before the step, so that frames pushed just before the end are not missed.
         let ended = converter.frames.is_abandoned();
         if converter.step(context) > 0 {
-            consumer.unpark();
+            has_worked = true;
+            consumer.notify(converter.stamped.buffer().capacity() - converter.stamped.slots());
         } else if !converter.frames.is_empty() {
             stalled.store(true, Ordering::SeqCst);
             // The consumer may have made room and checked the flag just before.
@@ -117,7 +143,8 @@ pub(super) fn convert(
         } else if ended {
             break;
         } else {
-            thread::park();
+            let has_worked = mem::take(&mut has_worked);
+            waiting.wait(has_worked, Duration::MAX, || converter.queued(many));
         }
     }
 }

@@ -1,13 +1,15 @@
 //! Collects packets from the lanes at the consumer.
 
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, Thread};
+use std::thread::Thread;
 
 use super::consume::Consumer;
 use super::convert::Stamped;
 use super::merge::{Head, Merge, Next};
 use super::now;
+use super::wakeup::{Queued, Waiting};
 use crate::CaptureLoss;
 use crate::receiver::FrameMemory;
 
@@ -20,6 +22,8 @@ pub(super) struct LaneOutput<'a> {
     pub(super) missed: rtrb::Consumer<CaptureLoss>,
     pub(super) stalled: &'a AtomicBool,
     pub(super) converter: Thread,
+    /// Number of waiting packets that ends a nap of the consumer.
+    pub(super) many: usize,
     pub(super) frame_memory: Arc<dyn FrameMemory>,
 }
 
@@ -50,48 +54,75 @@ impl LaneOutput<'_> {
 }
 
 /// Passes packets to the consumer on this thread, in the order of their stamps, until the lanes have ended.
-pub(super) fn gather(mut outputs: Vec<LaneOutput<'_>>, consumer: &mut Consumer<'_>) {
+/// `waiting` is its end of the converters' wake-ups.
+pub(super) fn gather(
+    mut outputs: Vec<LaneOutput<'_>>,
+    mut waiting: Waiting,
+    consumer: &mut Consumer<'_>,
+) {
     let mut merge = Merge::default();
+    let mut has_worked = false;
     loop {
         outputs.iter_mut().for_each(|output| output.report_missed(consumer));
-        let next = take_some(&mut outputs, &mut merge, consumer);
+        let (taken, next) = take_some(&mut outputs, &mut merge, consumer);
+        has_worked |= taken > 0;
         outputs.iter().for_each(LaneOutput::wake_if_stalled);
         if matches!(next, Next::Take(_)) {
             consumer.check_limits();
             continue;
         }
         let pause = consumer.pause();
-        // Checked after the sink's last call: a sink that parks, as channels do, consumes the converters' wake-ups.
-        match merge.next(outputs.iter().map(LaneOutput::head), now) {
-            Next::Take(_) => {}
-            Next::Wait(wait) => thread::park_timeout(wait.min(pause)),
-            Next::Nothing if outputs.iter().all(|output| output.head() == Head::Ended) => break,
-            Next::Nothing => thread::park_timeout(pause),
-        }
+        let limit = match next {
+            Next::Wait(wait) => wait.min(pause),
+            Next::Nothing if have_ended(&outputs) => break,
+            Next::Nothing | Next::Take(_) => pause,
+        };
+        // It looks into the queues after the sink's last call: a sink that parks, as channels do, consumes the
+        // converters' wake-ups.
+        waiting.wait(mem::take(&mut has_worked), limit, || queued(&outputs, &mut merge));
     }
     outputs.iter_mut().for_each(|output| output.report_missed(consumer));
 }
 
-/// Takes packets that are ready. Returns the merge's last decision.
+fn have_ended(outputs: &[LaneOutput<'_>]) -> bool {
+    outputs.iter().all(|output| output.head() == Head::Ended)
+}
+
+/// The queues of all lanes, as the merge sees them.
+fn queued(outputs: &[LaneOutput<'_>], merge: &mut Merge) -> Queued {
+    if outputs.iter().any(|output| output.stamped.slots() >= output.many) {
+        return Queued::Many;
+    }
+    match merge.next(outputs.iter().map(LaneOutput::head), now) {
+        Next::Take(_) => Queued::Some,
+        Next::Nothing if have_ended(outputs) => Queued::Some,
+        Next::Nothing | Next::Wait(_) => Queued::Nothing,
+    }
+}
+
+/// Takes packets that are ready. Returns their number and the merge's last decision.
 fn take_some(
     outputs: &mut [LaneOutput<'_>],
     merge: &mut Merge,
     consumer: &mut Consumer<'_>,
-) -> Next {
-    let mut next = Next::Nothing;
-    for _ in 0..ROUND {
+) -> (usize, Next) {
+    let (mut taken, mut next) = (0, Next::Nothing);
+    while taken < ROUND {
         next = merge.next(outputs.iter().map(LaneOutput::head), now);
         let Next::Take(lane) = next else { break };
         let output = &mut outputs[lane];
         output.report_missed(consumer);
         let Ok(Stamped { frame, stamp }) = output.stamped.pop() else { break };
         consumer.take(frame, &*output.frame_memory, stamp);
+        taken += 1;
     }
-    next
+    (taken, next)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use rtrb::{Producer, RingBuffer};
     use wirestamp_clock::{ClockService, Counter, Domain, RawStamp, Span, Stamp, Time};
 
@@ -148,10 +179,11 @@ mod tests {
         let (stalled, converter) = (AtomicBool::new(false), thread::current());
         let frame_memory = Arc::new(NoMemory);
         let (_, missed) = RingBuffer::new(1);
-        let output = LaneOutput { stamped, missed, stalled: &stalled, converter, frame_memory };
+        let (stalled, many) = (&stalled, 1);
+        let output = LaneOutput { stamped, missed, stalled, converter, many, frame_memory };
         let mut sink = ParkingSink(Some(stamped_in));
         let mut consumer = Consumer::new(&context, None, &mut sink);
-        gather(vec![output], &mut consumer);
+        gather(vec![output], Waiting::new(), &mut consumer);
         assert_eq!(consumer.finish().ledger.delivered, 1);
     }
 }

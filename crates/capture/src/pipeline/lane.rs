@@ -7,8 +7,9 @@ use std::thread::{self, Scope, ScopedJoinHandle, Thread};
 use rtrb::RingBuffer;
 
 use super::acquire::{self, AcquisitionResult, FrameSender};
-use super::convert::{self, Converter};
+use super::convert::{self, Connections, Converter};
 use super::gather::LaneOutput;
+use super::wakeup::Waiting;
 use super::{PipelineContext, StopOnDrop};
 use crate::Error;
 use crate::affinity::{self, Cores};
@@ -34,36 +35,48 @@ impl Lane<'_> {
     }
 }
 
+/// Number of waiting frames that ends a nap of the next stage: an eighth of the receiver's memory, so that the naps of
+/// both stages leave most of it to the kernel.
+fn many(receiver: &impl Receiver) -> usize {
+    (receiver.capacity() / 8).clamp(1, QUEUE / 8)
+}
+
 /// Starts the lane of `receiver`; its packets come out of the output. `stalled` belongs to the lane and its output.
+/// `consumer` runs on the thread `here`.
 pub(super) fn start<'scope, R: Receiver + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     receiver: R,
     cores: Cores,
     context: &'scope PipelineContext<'scope>,
     stalled: &'scope AtomicBool,
-    consumer: &Thread,
+    (consumer, here): (&Waiting, &Thread),
 ) -> Result<(Lane<'scope>, LaneOutput<'scope>), Error> {
     let frame_memory = receiver.frame_memory();
     let (frames_in, frames_out) = RingBuffer::new(QUEUE);
     let (stamped_in, stamped_out) = RingBuffer::new(QUEUE);
     let (missed_in, missed) = RingBuffer::new(MISSED_QUEUE);
-    let consumer = consumer.clone();
+    let many = many(&receiver);
+    let consumer = consumer.wakeup(here.clone(), many);
+    let waiting = Waiting::new();
+    let state = waiting.clone();
     let converting = spawn(scope, "ws-convert", context, move || {
         affinity::pin(cores.convert);
-        convert::convert(Converter::new(frames_out, stamped_in), context, stalled, &consumer);
+        let connections = Connections { waiting, many, stalled, consumer };
+        convert::convert(Converter::new(frames_out, stamped_in), context, connections);
     })?;
     let converter = converting.thread().clone();
-    let waker = converter.clone();
+    let wakeup = state.wakeup(converter.clone(), many);
     let acquiring = spawn(scope, "ws-acquire", context, move || {
         // Declared first, so that it is dropped last: the converter then sees the end of the queue.
-        let _end = StopOnDrop::new(context.stop, &waker);
+        let _end = StopOnDrop::new(context.stop, wakeup.thread());
         affinity::pin(cores.acquire);
-        let converter = waker.clone();
+        let converter = wakeup.clone();
         let mut sender = FrameSender { frames: frames_in, missed: missed_in, converter };
         acquire::acquire(receiver, &mut sender, context)
     })
     .inspect_err(|_| converter.unpark())?; // so that it sees the end of the queue
-    let output = LaneOutput { stamped: stamped_out, missed, stalled, converter, frame_memory };
+    let stamped = stamped_out;
+    let output = LaneOutput { stamped, missed, stalled, converter, many, frame_memory };
     Ok((Lane { acquiring, converting }, output))
 }
 

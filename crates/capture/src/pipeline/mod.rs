@@ -4,9 +4,10 @@
 //! - [`convert`] converts raw stamps to time, in batches;
 //! - [`consume`] filters where the kernel cannot, and passes packets to the caller's [`Sink`].
 //!
-//! With raw stamps, each stage has a thread, connected by two bounded queues. The first two stages are a [`lane`];
-//! a capture that the kernel distributes over several receivers has a lane for each. The consumer [`gather`]s
-//! packets from the lanes, merges them in the order of their stamps ([`merge`]), and releases the memory.
+//! With raw stamps, each stage has a thread, connected by two bounded queues. The converter and the consumer are not
+//! woken for each packet ([`wakeup`]), and the consumer avoids the acquisition's cores. The first two stages are a
+//! [`lane`]; a capture that the kernel distributes over several receivers has a lane for each. The consumer
+//! [`gather`]s packets from the lanes, merges them in the order of their stamps ([`merge`]), and releases the memory.
 //!
 //! Where the kernel stamps, separate threads do not improve stamps: [`inline`] runs all stages on one thread, which
 //! saves wake-ups and transfers between cores.
@@ -23,6 +24,7 @@ mod gather;
 mod inline;
 mod lane;
 mod merge;
+mod wakeup;
 
 use std::sync::atomic::AtomicBool;
 use std::thread::{self, Thread};
@@ -35,8 +37,9 @@ pub use consume::{CapturedPacket, Sink};
 use consume::{Consumer, ConsumerResult};
 use lane::Lane;
 pub use merge::MERGE_TIMEOUT;
+use wakeup::Waiting;
 
-use crate::affinity::{self, Cores};
+use crate::affinity::{ConsumerPlace, Cores};
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::live_ledger::LiveLedger;
@@ -95,8 +98,13 @@ impl PipelineContext<'_> {
     /// Whether one thread is enough: packets arrive stamped, and neither spinning nor real-time priority is
     /// requested.
     fn suits_one_thread(&self, receivers: usize) -> bool {
-        self.stamped && receivers == 1 && self.wait == Wait::Block { realtime: false }
+        suits_one_thread(self.stamped, receivers, self.wait)
     }
+}
+
+/// Whether one thread is enough for `receivers` of packets that are `stamped` on arrival, or not.
+pub(crate) fn suits_one_thread(stamped: bool, receivers: usize, wait: Wait) -> bool {
+    stamped && receivers == 1 && wait == Wait::Block { realtime: false }
 }
 
 /// Runs the three stages until the stop is requested or the limit is reached. Each receiver has a lane. The
@@ -120,6 +128,7 @@ pub(crate) fn run<R: Receiver>(
     }
     let stalled: Vec<_> = receivers.iter().map(|_| AtomicBool::new(false)).collect();
     let here = thread::current();
+    let waiting = Waiting::new();
     thread::scope(|scope| {
         // The acquisition must end with this thread, also after an error or a panic.
         let _end = StopOnDrop::new(context.stop, &here);
@@ -127,7 +136,7 @@ pub(crate) fn run<R: Receiver>(
         let mut outputs = Vec::with_capacity(receivers.len());
         for ((receiver, stalled), &cores) in receivers.into_iter().zip(&stalled).zip(context.lanes)
         {
-            match lane::start(scope, receiver, cores, context, stalled, &here) {
+            match lane::start(scope, receiver, cores, context, stalled, (&waiting, &here)) {
                 Ok((lane, output)) => {
                     started.push(lane);
                     outputs.push(output);
@@ -135,8 +144,8 @@ pub(crate) fn run<R: Receiver>(
                 Err(error) => return (Ledger::default(), Err(error)),
             }
         }
-        affinity::pin(context.lanes.first().and_then(|cores| cores.consume));
-        gather::gather(outputs, &mut consumer);
+        let _place = ConsumerPlace::take(context.lanes);
+        gather::gather(outputs, waiting, &mut consumer);
         complete_ledger(consumer, context, started.into_iter().map(Lane::join).collect())
     })
 }

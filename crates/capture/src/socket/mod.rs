@@ -162,6 +162,10 @@ impl<C: Call> Receiver for Socket<C> {
         Arc::clone(&self.pool) as _
     }
 
+    fn capacity(&self) -> usize {
+        self.pool.count()
+    }
+
     fn acquire(&mut self, room: usize, mut take: impl FnMut(Frame)) -> usize {
         let room = room.min(BATCH).min(self.pool.free(self.acquired));
         let mut taken = 0;

@@ -17,6 +17,7 @@ pub(crate) fn facts() -> Facts {
         clock: "tsc".into(),
         granularity_ns: 10,
         snaplen: 262_144,
+        cores: Vec::new(),
         filter: Some("udp or vlan".into()),
         notes: Vec::new(),
     }

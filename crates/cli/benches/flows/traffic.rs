@@ -33,6 +33,7 @@ pub(crate) fn write(path: &Path, bytes: u64) -> anyhow::Result<u64> {
         clock: "none".into(),
         granularity_ns: 1,
         snaplen: 262_144,
+        cores: Vec::new(),
         filter: None,
         notes: Vec::new(),
     };

@@ -13,7 +13,9 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use wirestamp_capture::capabilities::card_clock;
 use wirestamp_capture::tune::Tuned;
-use wirestamp_capture::{Capture, Config, Cores, Facts, Limit, Method, StampSource, Wait, pair};
+use wirestamp_capture::{
+    Capture, Config, Cores, Facts, Limit, Method, StampSource, ThreadCores, Wait, pair,
+};
 use wirestamp_clock::ClockService;
 
 use self::destination::Destination;
@@ -154,7 +156,19 @@ fn announce(facts: &Facts, clock: &ClockService, output: Output) {
         "capturing on {} by {}, stamped with {} {}; Ctrl-C ends it",
         facts.interface, facts.method, facts.clock, facts.taken
     ));
+    for lane in &facts.cores {
+        let ThreadCores { acquire, convert, consume } = lane;
+        let [acquire, convert, consume] = [acquire, convert, consume].map(|list| cores_text(list));
+        output
+            .detail(format_args!("cores: acquire {acquire}, convert {convert}, consume {consume}"));
+    }
     show_calibration(output, clock);
+}
+
+/// A list of cores, such as `1,2`; an empty list means all.
+fn cores_text(cores: &[usize]) -> String {
+    let text: Vec<_> = cores.iter().map(ToString::to_string).collect();
+    if text.is_empty() { "any".to_owned() } else { text.join(",") }
 }
 
 /// Prints the clock's calibration with `--verbose`.

@@ -183,6 +183,7 @@ fn small_capture(folder: &Path, boot_id: &str) {
         clock: "tsc".into(),
         granularity_ns: 10,
         snaplen: 262_144,
+        cores: Vec::new(),
         filter: None,
         notes: Vec::new(),
     };
