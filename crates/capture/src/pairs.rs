@@ -52,6 +52,9 @@ const BY_THE_CARD: &str = "by the network card, on arrival; packets that it does
                            by the kernel";
 const WHOLE_FRAMES: &str = "packets that the network card or the kernel merged (GRO) are cut to \
                             the interface's MTU";
+const WHOLE_FRAMES_BY_THREAD: &str = "worth it with --spin and a core of its own: otherwise each stamp includes the wake-up latency \
+     of a thread, and the wake-ups cost several times the CPU time of kernel stamps; packets that \
+     the network card or the kernel merged (GRO) are cut to the interface's MTU";
 const IN_THE_SOFTIRQ: &str = "in the driver's softIRQ, before the network stack";
 /// Where a BPF program takes raw stamps.
 pub(crate) const IN_THE_SOFTIRQ_BY_FUNCTION: &str =
@@ -87,7 +90,7 @@ pub const PAIRS: &[Pair] = &[
         stamp: StampSource::Raw,
         domain: Domain::Counter,
         taken: "by the acquisition thread, when it finds the packet in the ring",
-        limits: WHOLE_FRAMES,
+        limits: WHOLE_FRAMES_BY_THREAD,
         receiver: ReceiverKind::PerFrame,
     },
     Pair {
@@ -111,7 +114,7 @@ pub const PAIRS: &[Pair] = &[
         stamp: StampSource::Raw,
         domain: Domain::Counter,
         taken: "by the acquisition thread, when the call that received the packet has returned",
-        limits: WHOLE_FRAMES,
+        limits: WHOLE_FRAMES_BY_THREAD,
         receiver: ReceiverKind::Recvmsg,
     },
     Pair {
@@ -136,7 +139,7 @@ pub const PAIRS: &[Pair] = &[
         domain: Domain::Counter,
         taken: "by the acquisition thread, once for all packets that a call received, when it \
                 has returned",
-        limits: WHOLE_FRAMES,
+        limits: WHOLE_FRAMES_BY_THREAD,
         receiver: ReceiverKind::Recvmmsg,
     },
     Pair {
@@ -160,7 +163,7 @@ pub const PAIRS: &[Pair] = &[
         stamp: StampSource::Raw,
         domain: Domain::Counter,
         taken: "by the acquisition thread, when libpcap returns the packet",
-        limits: WHOLE_FRAMES,
+        limits: WHOLE_FRAMES_BY_THREAD,
         receiver: ReceiverKind::LibPcap,
     },
     Pair {
