@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=60))]
     seconds: Option<u32>,
     /// Loss and CPU time of these tools only: tcpdump, dumpcap, netsniff-ng, netring, or ours as
-    /// METHOD/STAMP
+    /// METHOD/STAMP, or METHOD/raw+spin
     #[arg(long, value_delimiter = ',', value_parser = Contender::named)]
     tool: Vec<Contender>,
     /// Keep the core that is left to the tools busy while loss is measured

@@ -23,18 +23,25 @@ pub(crate) enum Contender {
     NetsniffNg,
     Netring,
     Wirestamp(&'static Pair),
+    /// The same, whose acquisition thread polls without pause (`--spin`).
+    Spinning(&'static Pair),
 }
 
 impl Contender {
     pub(crate) const PEERS: [Self; 4] =
         [Self::Tcpdump, Self::Dumpcap, Self::NetsniffNg, Self::Netring];
 
-    /// The peers and all our pairs; `brief` keeps only the default stamp of each method.
+    /// The peers and all our pairs, those with raw stamps also spinning; `brief` keeps only the default stamp of each
+    /// method.
     pub(crate) fn all(brief: bool) -> Vec<Self> {
         let is_wanted = |pair: &&Pair| {
             works_without_card(pair) && (!brief || pair.stamp == pair.method.default_stamp())
         };
-        let ours = PAIRS.iter().filter(is_wanted).map(Self::Wirestamp);
+        let of_pair = |pair: &'static Pair| {
+            let spinning = (pair.stamp == StampSource::Raw).then_some(Self::Spinning(pair));
+            [Self::Wirestamp(pair)].into_iter().chain(spinning)
+        };
+        let ours = PAIRS.iter().filter(is_wanted).flat_map(of_pair);
         Self::PEERS.into_iter().chain(ours).collect()
     }
 
@@ -47,8 +54,14 @@ impl Contender {
     }
 
     /// Our method and stamp, which are one of [`PAIRS`].
-    pub(crate) fn ours(method: Method, stamp: StampSource) -> anyhow::Result<Self> {
-        Ok(Self::Wirestamp(wirestamp_capture::pair(method, stamp)?))
+    pub(crate) fn ours(method: Method, stamp: StampSource, spins: bool) -> anyhow::Result<Self> {
+        let pair = wirestamp_capture::pair(method, stamp)?;
+        Ok(if spins { Self::Spinning(pair) } else { Self::Wirestamp(pair) })
+    }
+
+    /// Whether its acquisition thread keeps a core busy.
+    pub(crate) const fn spins(self) -> bool {
+        matches!(self, Self::Spinning(_))
     }
 
     pub(crate) fn name(self) -> String {
@@ -58,6 +71,7 @@ impl Contender {
             Self::NetsniffNg => "netsniff-ng".into(),
             Self::Netring => "netring".into(),
             Self::Wirestamp(pair) => format!("{}/{}", pair.method, pair.stamp),
+            Self::Spinning(pair) => format!("{}/{}+spin", pair.method, pair.stamp),
         }
     }
 
@@ -74,8 +88,11 @@ impl Contender {
                  --no-sock-mem --out"
             ),
             Self::Netring => INTERFACE.into(),
-            Self::Wirestamp(Pair { method, stamp, .. }) => format!(
-                "capture --json -i {INTERFACE} -B {BUFFER_KIB} --method {method} --stamp {stamp} -w"
+            Self::Wirestamp(Pair { method, stamp, .. })
+            | Self::Spinning(Pair { method, stamp, .. }) => format!(
+                "capture --json -i {INTERFACE} -B {BUFFER_KIB} --method {method} --stamp {stamp} \
+                 {} -w",
+                if self.spins() { "--spin" } else { "" }
             ),
         };
         let mut command = bed.receiver().command(programs.path(self));
@@ -92,7 +109,7 @@ impl Contender {
             Self::Tcpdump => "listening on",
             Self::Dumpcap => "File:",
             Self::NetsniffNg => "Running!",
-            Self::Netring | Self::Wirestamp(_) => "capturing on",
+            Self::Netring | Self::Wirestamp(_) | Self::Spinning(_) => "capturing on",
         }
     }
 
@@ -103,7 +120,7 @@ impl Contender {
         Duration::from_millis(match self {
             Self::Tcpdump => 1000,
             Self::Dumpcap => 250,
-            Self::NetsniffNg | Self::Netring | Self::Wirestamp(_) => 60,
+            Self::NetsniffNg | Self::Netring | Self::Wirestamp(_) | Self::Spinning(_) => 60,
         })
     }
 }
@@ -138,7 +155,7 @@ impl Programs {
             Contender::Dumpcap => Path::new("dumpcap"),
             Contender::NetsniffNg => Path::new("netsniff-ng"),
             Contender::Netring => &self.netring,
-            Contender::Wirestamp(_) => &self.wirestamp,
+            Contender::Wirestamp(_) | Contender::Spinning(_) => &self.wirestamp,
         }
     }
 

@@ -143,7 +143,7 @@ fn transfers(bench: &Bench, arguments: &Arguments, seconds: u32) -> anyhow::Resu
 
 fn transfer(bench: &Bench, beside: Beside, seconds: u32) -> anyhow::Result<Row> {
     let start = |(method, filter): (Method, &[&str])| {
-        let contender = Contender::ours(method, method.default_stamp())?;
+        let contender = Contender::ours(method, method.default_stamp(), false)?;
         // Headers are enough to compute an endpoint's delays.
         let arguments = [&["--snaplen", "128"], filter].concat();
         Running::start(contender, &arguments, &bench.programs, &bench.bed)

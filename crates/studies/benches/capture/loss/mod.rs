@@ -95,7 +95,7 @@ fn measure(bench: &Bench, contender: Contender, load: Load) -> anyhow::Result<Ro
     let finished = capture.stop()?;
     let written = finished.written()?;
     let accounted = match contender {
-        Contender::Wirestamp(_) => {
+        Contender::Wirestamp(_) | Contender::Spinning(_) => {
             finished.json()?.pointer("/ledger/delivered").and_then(Value::as_u64)
         }
         _ => None,

@@ -11,6 +11,9 @@ const SAME: f64 = 0.95;
 /// Max CPU time of `ring` per packet, as a share of tcpdump's.
 const SHARE: f64 = 0.7;
 
+/// Max ratio of the CPU time of `ring` with raw stamps, without spinning, to that with kernel stamps.
+const RAW_RATIO: f64 = 3.0;
+
 pub(super) fn give(rows: &[Row], results: &mut Results) {
     let short: Vec<&Row> = rows.iter().filter(|row| row.frame_bytes == 64).collect();
     let mut rates: Vec<Rate> = short.iter().map(|row| row.rate).collect();
@@ -18,6 +21,8 @@ pub(super) fn give(rows: &[Row], results: &mut Results) {
     rates.dedup();
     loss(&short, &rates, results);
     cost(&short, &rates, results);
+    raw_loss(&short, &rates, results);
+    raw_cost(&short, &rates, results);
     account(rows, results);
 }
 
@@ -70,6 +75,38 @@ fn cost(rows: &[&Row], rates: &[Rate], results: &mut Results) {
         each.join(", ")
     );
     results.verdict(worst <= SHARE, text);
+}
+
+/// Loss of spinning raw stamps and of kernel stamps, at every paced rate.
+fn raw_loss(rows: &[&Row], rates: &[Rate], results: &mut Results) {
+    for &rate in rates.iter().filter(|rate| **rate != Rate::Max) {
+        let loss = |name| Some(100.0 * spread(rows.iter().copied(), name, rate, |r| r.loss)?.max);
+        let (Some(raw), Some(kernel)) = (loss("ring/raw+spin"), loss("ring/kernel")) else {
+            continue;
+        };
+        let text = format!(
+            "ring/raw+spin loses no more than ring/kernel at {rate} frames a second: at most {raw:.4} % \
+             to {kernel:.4} %"
+        );
+        results.verdict(raw <= kernel, text);
+    }
+}
+
+/// CPU time of raw stamps without spinning, at every paced rate.
+fn raw_cost(rows: &[&Row], rates: &[Rate], results: &mut Results) {
+    for &rate in rates.iter().filter(|rate| **rate != Rate::Max) {
+        let cpu = |name| {
+            let cpu = spread(rows.iter().copied(), name, rate, |row| row.cpu_seconds_per_million)?;
+            Some(cpu.median)
+        };
+        let (Some(raw), Some(kernel)) = (cpu("ring/raw"), cpu("ring/kernel")) else { continue };
+        let text = format!(
+            "ring/raw costs at most {RAW_RATIO} times the CPU time of ring/kernel at {rate} frames a \
+             second: {:.1} times",
+            raw / kernel
+        );
+        results.verdict(raw <= RAW_RATIO * kernel, text);
+    }
 }
 
 /// Our own account against what capinfos counts.

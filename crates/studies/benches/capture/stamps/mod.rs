@@ -1,7 +1,8 @@
 //! The error of stamps against the sender's own counter, idle and with a busy core.
 //!
 //! The stress is that of Grigorjew et al. 2023 (section III, table I): a core that computes all the
-//! time. The captures are pinned to this core. The sender runs on the other one, as does the veth's softIRQ.
+//! time. The captures are pinned to this core. The sender runs on the other one, as does the veth's softIRQ. A spinning
+//! capture has its acquisition thread there, and its other threads on the sender's core.
 
 mod errors;
 mod flow;
@@ -12,7 +13,7 @@ use serde::Serialize;
 use wirestamp_capture::capabilities::works_without_card;
 use wirestamp_capture::{Method, StampSource};
 use wirestamp_clock::Span;
-use wirestamp_studies::tester::{CAPTURE_CORE, Spinner};
+use wirestamp_studies::tester::{CAPTURE_CORE, SENDING_CORE, Spinner};
 
 use self::errors::Errors;
 use self::flow::{Departures, Flow};
@@ -21,16 +22,18 @@ use crate::bench::Bench;
 use crate::contenders::Contender;
 use crate::process::Running;
 
-/// Captures that run at the same time. AF_XDP runs alone, because it redirects the packets.
-const TOGETHER: [&[(Method, StampSource)]; 2] = [
+/// Captures that run at the same time, and whether they spin. AF_XDP runs alone, because it redirects the packets, and
+/// a spinning capture, because it needs a core of its own.
+const TOGETHER: [&[(Method, StampSource, bool)]; 3] = [
     &[
-        (Method::Ring, StampSource::Kernel),
-        (Method::Ring, StampSource::Raw),
-        (Method::Recvmsg, StampSource::Raw),
-        (Method::XdpPass, StampSource::Xdp),
-        (Method::TracePass, StampSource::Raw),
+        (Method::Ring, StampSource::Kernel, false),
+        (Method::Ring, StampSource::Raw, false),
+        (Method::Recvmsg, StampSource::Raw, false),
+        (Method::XdpPass, StampSource::Xdp, false),
+        (Method::TracePass, StampSource::Raw, false),
     ],
-    &[(Method::Xdp, StampSource::Xdp)],
+    &[(Method::Ring, StampSource::Raw, true)],
+    &[(Method::Xdp, StampSource::Xdp, false)],
 ];
 
 /// One capture of one run. Times are in nanoseconds.
@@ -105,20 +108,20 @@ fn measure(
     bench: &Bench,
     flow: &Flow,
     busy: bool,
-    together: &[(Method, StampSource)],
+    together: &[(Method, StampSource, bool)],
 ) -> anyhow::Result<Vec<Row>> {
-    let core = CAPTURE_CORE.to_string();
-    let cores = [core.as_str(); 3].join(",");
-    // Enough bytes for the payload; small files, so that many captures fit in the page cache.
-    let more = ["--cores", &cores, "--snaplen", "128"];
     let mut captures = Vec::new();
-    for &(method, stamp) in together {
-        let pair = wirestamp_capture::pair(method, stamp)?;
+    for &(method, stamp, spins) in together {
         // Not every kernel reads the counter in a tracing program.
-        if !works_without_card(pair) {
+        if !works_without_card(wirestamp_capture::pair(method, stamp)?) {
             continue;
         }
-        let contender = Contender::Wirestamp(pair);
+        let contender = Contender::ours(method, stamp, spins)?;
+        // Only the acquisition thread of a spinning capture has the core; the others would wait for it.
+        let others = if spins { SENDING_CORE } else { CAPTURE_CORE };
+        let cores = format!("{CAPTURE_CORE},{others},{others}");
+        // Enough bytes for the payload; small files, so that many captures fit in the page cache.
+        let more = ["--cores", &cores, "--snaplen", "128"];
         let running = Running::start(contender, &more, &bench.programs, &bench.bed)?;
         captures.push((contender, running));
     }

@@ -80,7 +80,8 @@ pub(super) fn draw(rows: &[Row], results: &mut Results) -> anyhow::Result<()> {
             title: format!("Error of stamps, a packet every {flow}"),
             rows: contenders(&of_flow).into_iter().map(spans).collect(),
         };
-        let caption = "Medians of the repetitions. xdp/xdp has packets of its own, the others have \
+        let caption = "Medians of the repetitions. xdp/xdp and ring/raw+spin have packets of their own, the \
+                       others have \
                        the same ones.";
         let file = format!("stamps-{}.svg", flow.replace(' ', "-"));
         results.figure(&file, figure.svg()?, caption)?;
