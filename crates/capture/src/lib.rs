@@ -21,6 +21,7 @@ mod capture;
 mod card_stamps;
 mod config;
 mod error;
+pub mod events;
 mod facts;
 pub mod file;
 mod filter;

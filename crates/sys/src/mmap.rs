@@ -221,6 +221,21 @@ impl Drop for Mapping {
     }
 }
 
+/// Makes the kernel offer the next records of a mapped trace ring, and update its first page
+/// (`TRACE_MMAP_IOCTL_GET_READER`, Documentation/trace/ring-buffer-map.rst).
+///
+/// # Errors
+/// The descriptor is no ring of tracefs, or the ring is not mapped.
+pub fn read_trace_ring(ring: BorrowedFd<'_>) -> io::Result<()> {
+    // `_IO('R', 0x20)` of linux/trace_mmap.h.
+    const GET_READER: libc::Ioctl = (b'R' as libc::Ioctl) << 8 | 0x20;
+    // SAFETY: the command has no argument.
+    match unsafe { libc::ioctl(ring.as_raw_fd(), GET_READER) } {
+        0.. => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// 64-bit registers of a device, or a page of the kernel, mapped for reading until the process ends.
 #[derive(Debug)]
 pub struct Registers {

@@ -1,0 +1,131 @@
+//! The file system tracefs, and a trace instance of this process in it.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+
+use super::Error;
+use super::guard::Guard;
+
+/// Where tracefs is usually mounted.
+const MOUNTED: &str = "/sys/kernel/tracing";
+
+/// Access to tracefs: where it is mounted, or by a mount of this process that has no place in the file tree and ends
+/// with the process.
+#[derive(Debug)]
+pub(super) struct Tracefs {
+    root: PathBuf,
+    /// Keeps the mount.
+    _mount: Option<OwnedFd>,
+}
+
+impl Tracefs {
+    pub(super) fn open() -> Result<Self, Error> {
+        if Path::new(MOUNTED).join("instances").is_dir() {
+            return Ok(Self { root: MOUNTED.into(), _mount: None });
+        }
+        let mount = || {
+            let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+            fsconfig_create(&context)?;
+            let none = MountAttrFlags::empty();
+            fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, none)
+        };
+        let mount = mount().map_err(|cause| Error::Tracefs { cause: cause.into() })?;
+        let root = format!("/proc/self/fd/{}", mount.as_raw_fd()).into();
+        Ok(Self { root, _mount: Some(mount) })
+    }
+}
+
+/// The text of a file in tracefs. Some of its files return their text to the first read(2) only, as far as it fits.
+fn read_at_once(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let (mut text, mut part) = (Vec::new(), vec![0; 1 << 16]);
+    loop {
+        match file.read(&mut part)? {
+            0 => return String::from_utf8(text).map_err(|_| io::ErrorKind::InvalidData.into()),
+            length => text.extend_from_slice(&part[..length]),
+        }
+    }
+}
+
+/// A trace instance: rings, clock and events of its own, apart from other users of the tracer.
+///
+/// It is removed on drop. If the process ends otherwise, also by SIGKILL, a guard process removes it.
+#[derive(Debug)]
+pub(super) struct Instance {
+    folder: PathBuf,
+    guard: Option<Guard>,
+    _tracefs: Tracefs,
+}
+
+impl Instance {
+    /// Creates an instance that does not record yet.
+    pub(super) fn create() -> Result<Self, Error> {
+        static CREATED: AtomicU32 = AtomicU32::new(0);
+        let tracefs = Tracefs::open()?;
+        let instances = tracefs.root.join("instances");
+        let failed = || Error::of("create a trace instance");
+        loop {
+            let number = CREATED.fetch_add(1, Ordering::Relaxed);
+            let name = format!("wirestamp-{}-{number}", process::id());
+            // Before the instance exists, so that it never exists without its guard.
+            let guard = Guard::start(&instances, &name)
+                .map_err(Error::of("start `sh`, which removes the trace instance after a crash"))?;
+            let folder = instances.join(&name);
+            match fs::create_dir(&folder) {
+                Ok(()) => {
+                    let instance = Self { folder, guard: Some(guard), _tracefs: tracefs };
+                    instance.write("tracing_on", "0")?;
+                    return Ok(instance);
+                }
+                // The instance of a process with the same number in another PID namespace.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => guard.dismiss(),
+                Err(error) => {
+                    guard.dismiss();
+                    return Err(failed()(error));
+                }
+            }
+        }
+    }
+
+    pub(super) fn path(&self, file: &str) -> PathBuf {
+        self.folder.join(file)
+    }
+
+    pub(super) fn read(&self, file: &str) -> Result<String, Error> {
+        let failed = Error::of(format!("read {file} of the trace instance"));
+        read_at_once(&self.path(file)).map_err(failed)
+    }
+
+    pub(super) fn write(&self, file: &str, value: &str) -> Result<(), Error> {
+        let failed = Error::of(format!("write '{value}' to {file} of the trace instance"));
+        fs::write(self.path(file), value).map_err(failed)
+    }
+
+    /// Removes the instance. Its rings must be closed and unmapped.
+    pub(super) fn remove(mut self) -> Result<(), Error> {
+        self.try_remove().map_err(Error::of("remove the trace instance"))
+    }
+
+    fn try_remove(&mut self) -> io::Result<()> {
+        let Some(guard) = self.guard.take() else { return Ok(()) };
+        let removed = fs::remove_dir(&self.folder);
+        match &removed {
+            Ok(()) => guard.dismiss(),
+            Err(_) => guard.remove(),
+        }
+        removed
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // The guard tries again if this fails.
+        let _ = self.try_remove();
+    }
+}
