@@ -1,5 +1,6 @@
 //! Comma-separated values (RFC 4180), with a header. Missing values are empty.
 
+use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -17,11 +18,20 @@ impl Table {
 
     fn try_write_csv(&self, path: &Path) -> io::Result<()> {
         let mut writer = csv::Writer::from_path(path)?;
-        writer.write_record(self.columns.iter().map(|column| column.name))?;
+        self.write_csv_header(&mut writer)?;
+        self.write_csv_rows(&mut writer)?;
+        writer.flush()
+    }
+
+    pub(crate) fn write_csv_header(&self, writer: &mut csv::Writer<File>) -> io::Result<()> {
+        Ok(writer.write_record(self.columns.iter().map(|column| column.name))?)
+    }
+
+    pub(crate) fn write_csv_rows(&self, writer: &mut csv::Writer<File>) -> io::Result<()> {
         for row in 0..self.rows {
             writer.write_record(self.columns.iter().map(|column| column.values.cell(row)))?;
         }
-        writer.flush()
+        Ok(())
     }
 }
 

@@ -22,7 +22,9 @@ mod families;
 mod flows;
 mod parquet;
 mod table;
+mod table_file;
 
 pub use error::Error;
 pub use families::{Families, Labels, TEXT, Value, help, seconds};
 pub use table::{Field, Table};
+pub use table_file::TableFile;

@@ -27,11 +27,21 @@ impl Table {
     }
 
     fn try_write_parquet(&self, file: File) -> Result<()> {
+        let mut writer = self.parquet_writer(file)?;
+        self.write_row_group(&mut writer)?;
+        writer.close().map(drop)
+    }
+
+    /// A writer for tables with the columns of this one.
+    pub(crate) fn parquet_writer(&self, file: File) -> Result<SerializedFileWriter<File>> {
         let fields: Result<Vec<_>> =
             self.columns.iter().map(|it| it.schema().map(Arc::new)).collect();
         let schema = Type::group_type_builder("schema").with_fields(fields?).build()?;
         let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
-        let mut writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))?;
+        SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))
+    }
+
+    pub(crate) fn write_row_group(&self, writer: &mut SerializedFileWriter<File>) -> Result<()> {
         let mut rows = writer.next_row_group()?;
         for column in &self.columns {
             if let Some(mut to) = rows.next_column()? {
@@ -39,13 +49,12 @@ impl Table {
                 to.close()?;
             }
         }
-        rows.close()?;
-        writer.close().map(drop)
+        rows.close().map(drop)
     }
 }
 
 /// The error of the system, if it is one.
-fn into_io(error: ParquetError) -> io::Error {
+pub(crate) fn into_io(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(cause) => match cause.downcast() {
             Ok(io) => *io,
