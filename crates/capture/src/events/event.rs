@@ -91,6 +91,12 @@ impl<'a> TraceEvent<'a> {
         self.field(name)?.number()
     }
 
+    /// The name of the network interface, in its own namespace; none if the event has none.
+    #[must_use]
+    pub fn interface(&self) -> Option<Value<'a>> {
+        self.format.interface()?.value(self.record)
+    }
+
     /// Names and values of the event's own fields, in the kernel's order.
     pub fn fields(&self) -> impl Iterator<Item = (&'a str, Value<'a>)> {
         let (format, record) = (self.format, self.record);

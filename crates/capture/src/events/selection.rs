@@ -6,6 +6,7 @@ use std::fs;
 use super::Error;
 use super::format::EventFormat;
 use super::tracefs::Instance;
+use crate::interface::Interface;
 
 /// Events of the receive path that are recorded by default, in the order in which a packet passes them.
 pub const DEFAULT_EVENTS: &[&str] = &[
@@ -36,22 +37,27 @@ pub struct InterfaceFilter {
     /// Its name.
     pub name: String,
     /// Its index.
-    pub index: u32,
+    pub index: i32,
 }
 
 impl InterfaceFilter {
+    /// The interface of this name in the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn find(name: &str) -> Result<Self, crate::Error> {
+        let Interface { name, index, .. } = Interface::find(name)?;
+        Ok(Self { name, index })
+    }
+
     /// The filter of an event, in the language of Documentation/trace/events.rst. None for events without interface, such
     /// as those of interrupts: these are all recorded.
     fn of(&self, event: &EventFormat) -> Option<String> {
         let has = |name: &&&str| event.field(name).is_some();
-        let is_text = |name: &&&str| event.field(name).is_some_and(|field| field.is_text());
-        let system = event.name().split(':').next()?;
-        // `name` of other systems has another meaning, for example in `irq:irq_handler_entry`.
-        let names: &[&str] =
-            if ["net", "napi"].contains(&system) { &["name", "dev_name"] } else { &[] };
         // The language has no way to write a quotation mark.
-        let by_name = names.iter().filter(|_| !self.name.contains('"')).filter(is_text);
-        let by_name = by_name.map(|field| format!("{field} == \"{}\"", self.name));
+        let field = event.interface().filter(|_| !self.name.contains('"'));
+        let by_name =
+            field.into_iter().map(|field| format!("{} == \"{}\"", field.name(), self.name));
         let indices = ["ifindex", "from_ifindex", "to_ifindex"];
         let by_index = indices.iter().filter(has).map(|it| format!("{it} == {}", self.index));
         let terms: Vec<_> = by_name.chain(by_index).collect();

@@ -15,6 +15,9 @@ use super::guard::Guard;
 /// Where tracefs is usually mounted.
 const MOUNTED: &str = "/sys/kernel/tracing";
 
+/// Begin of an instance's name; the process and a number follow.
+const PREFIX: &str = "wirestamp-";
+
 /// Access to tracefs: where it is mounted, or by a mount of this process that has no place in the file tree and ends
 /// with the process.
 #[derive(Debug)]
@@ -70,9 +73,10 @@ impl Instance {
         let tracefs = Tracefs::open()?;
         let instances = tracefs.root.join("instances");
         let failed = || Error::of("create a trace instance");
+        remove_orphans(&instances);
         loop {
             let number = CREATED.fetch_add(1, Ordering::Relaxed);
-            let name = format!("wirestamp-{}-{number}", process::id());
+            let name = format!("{PREFIX}{}-{number}", process::id());
             // Before the instance exists, so that it never exists without its guard.
             let guard = Guard::start(&instances, &name)
                 .map_err(Error::of("start `sh`, which removes the trace instance after a crash"))?;
@@ -120,6 +124,19 @@ impl Instance {
             Err(_) => guard.remove(),
         }
         removed
+    }
+}
+
+/// Removes instances whose process and guard were killed together, as with a container or a control group. The kernel
+/// does not remove an instance whose rings are open.
+fn remove_orphans(instances: &Path) {
+    for entry in fs::read_dir(instances).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next());
+        if owner.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
+            // Fails if a process of another PID namespace uses it.
+            let _ = fs::remove_dir(entry.path());
+        }
     }
 }
 

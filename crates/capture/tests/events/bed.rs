@@ -1,7 +1,10 @@
 //! A silent link, numbered frames on it, and a sink that keeps events.
 
+use std::os::fd::AsRawFd as _;
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use rustix::time::{ClockId, clock_gettime};
 use wirestamp_capture::events::{
     Context, Error, EventLedger, InterfaceFilter, Reading, Recorder, RecorderConfig, TraceClock,
@@ -9,6 +12,7 @@ use wirestamp_capture::events::{
 };
 use wirestamp_clock::Counter;
 use wirestamp_lab::Netns;
+use wirestamp_sys::scheduling::{allowed_cores, pin_to};
 
 /// Bytes of an Ethernet header, which the driver has removed when the events occur.
 pub(crate) const HEADER: u64 = 14;
@@ -53,7 +57,7 @@ pub(crate) fn config(
     RecorderConfig {
         events: Some(events.iter().map(|&name| name.to_owned()).collect()),
         // The index of no interface: only names select.
-        interface: Some(InterfaceFilter { name: link.far.clone(), index: u32::MAX >> 1 }),
+        interface: Some(InterfaceFilter { name: link.far.clone(), index: i32::MAX }),
         reading,
         ..RecorderConfig::new(clock)
     }
@@ -79,9 +83,10 @@ pub(crate) fn length(number: u64) -> u64 {
     60 + number * 7 % 1_000
 }
 
-/// Sends `frames` frames of [`length`] from `near`; calls `around` before and after each.
+/// Sends `frames` frames of [`length`] from `near`, on one CPU; calls `around` before and after each.
 pub(crate) fn send(link: &Link, frames: u64, mut around: impl FnMut() + Send) {
     let send = || {
+        pin_to(allowed_cores().unwrap()[0]).unwrap();
         let mut wire = pcap::Capture::from_device("near").unwrap().open().unwrap();
         for number in 0..frames {
             let payload = vec![0; usize::try_from(length(number) - HEADER).unwrap()];
@@ -115,7 +120,7 @@ pub(crate) fn finish(recorder: Recorder) -> (Vec<Kept>, EventLedger) {
             raw: event.raw,
             name: event.name().to_owned(),
             context: event.context().unwrap(),
-            interface: event.field("name").unwrap().to_string(),
+            interface: event.interface().unwrap().to_string(),
             skb: event.number("skbaddr").unwrap(),
             length: event.number("len").unwrap(),
             lost_before: event.lost_before.number(),
@@ -127,4 +132,13 @@ pub(crate) fn finish(recorder: Recorder) -> (Vec<Kept>, EventLedger) {
     assert!(ledger.balances(), "{ledger:?}");
     kept.sort_by_key(|event| event.raw);
     (kept, ledger)
+}
+
+/// Passes the folder of all trace instances to `work`.
+pub(crate) fn with_instances<T>(work: impl FnOnce(&Path) -> T) -> T {
+    let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC).unwrap();
+    fsconfig_create(&context).unwrap();
+    let flags = FsMountFlags::FSMOUNT_CLOEXEC;
+    let mount = fsmount(&context, flags, MountAttrFlags::empty()).unwrap();
+    work(Path::new(&format!("/proc/self/fd/{}/instances", mount.as_raw_fd())))
 }

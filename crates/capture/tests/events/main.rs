@@ -2,9 +2,11 @@
 
 mod bed;
 
+use std::fs;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use bed::{HEADER, config, finish, length, link, now, send};
+use bed::{HEADER, config, finish, length, link, now, send, with_instances};
 use wirestamp_capture::Stop;
 use wirestamp_capture::events::{
     Context, Error, Reading, Recorder, RecorderConfig, TraceClock, TraceEvent,
@@ -164,4 +166,24 @@ fn default_events_and_whole_systems_are_recorded() {
     };
     let recorder = Recorder::start(&whole).unwrap();
     assert!(recorder.facts().events.contains(&"napi:napi_poll".to_owned()));
+}
+
+#[test]
+fn instance_of_a_dead_process_is_removed() {
+    if link().is_none() {
+        return;
+    }
+    let mut ended = Command::new("true").spawn().unwrap();
+    let name = |process: u32| format!("wirestamp-{process}-0");
+    let [dead, alive] = [ended.id(), 1].map(name);
+    ended.wait().unwrap();
+    with_instances(|instances| {
+        fs::create_dir(instances.join(&dead)).unwrap();
+        fs::create_dir(instances.join(&alive)).unwrap();
+        let recorder = Recorder::start(&RecorderConfig::new(TraceClock::Mono)).unwrap();
+        let left = [&dead, &alive].map(|name| instances.join(name).exists());
+        fs::remove_dir(instances.join(&alive)).unwrap();
+        assert_eq!(left, [false, true]);
+        drop(recorder);
+    });
 }

@@ -95,6 +95,15 @@ impl EventFormat {
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().chain(&self.common).find(|field| field.name == name)
     }
+
+    /// The field with the name of the network interface, if there is one. In other systems than `net` and `napi`,
+    /// `name` has another meaning, for example in `irq:irq_handler_entry`.
+    #[must_use]
+    pub fn interface(&self) -> Option<&Field> {
+        let is_network = self.name.starts_with("net:") || self.name.starts_with("napi:");
+        let names: &[&str] = if is_network { &["name", "dev_name"] } else { &[] };
+        names.iter().find_map(|name| self.field(name).filter(|field| field.is_text()))
+    }
 }
 
 impl Field {
