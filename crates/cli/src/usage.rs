@@ -3,7 +3,7 @@
 use std::io;
 
 use anyhow::anyhow;
-use wirestamp_capture::Error;
+use wirestamp_capture::{Error, events};
 use wirestamp_clock::SourceError;
 use wirestamp_traffic::PatternError;
 use wirestamp_traffic::live::LiveError;
@@ -32,6 +32,7 @@ pub(crate) fn is_usage(error: &anyhow::Error) -> bool {
         || matches!(error.downcast_ref(), Some(SourceError::Unknown { .. }))
         || error.downcast_ref::<LiveError>().is_some_and(LiveError::is_usage)
         || error.downcast_ref::<Error>().is_some_and(Error::is_usage)
+        || error.downcast_ref::<events::Error>().is_some_and(events::Error::is_usage)
 }
 
 /// Suggests `--partial` when a file is damaged. With `--partial`, damage is not an error.

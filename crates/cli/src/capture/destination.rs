@@ -57,6 +57,11 @@ impl Destination {
         self.write.as_deref()
     }
 
+    /// The requested files, as pairs of option and file.
+    pub(super) fn files(&self) -> [(&'static str, Option<&Path>); 2] {
+        [("-w", self.path()), ("--anchors", self.anchors.as_deref())]
+    }
+
     /// Whether the packets go to standard output.
     pub(super) fn is_stdout(&self) -> bool {
         self.path() == Some(Path::new("-"))

@@ -1,6 +1,7 @@
 //! `wirestamp capture`.
 
 mod destination;
+mod events;
 mod list;
 mod present;
 mod tune;
@@ -19,6 +20,7 @@ use wirestamp_capture::{
 use wirestamp_clock::ClockService;
 
 use self::destination::Destination;
+use self::events::{Events, RecordedEvents};
 use crate::clock;
 use crate::interrupt::stop_on_signal;
 use crate::metrics::{self, Endpoint};
@@ -38,6 +40,7 @@ use tune::Tune;
     wirestamp capture -i eth0 -w - | tshark -r -\n  \
     wirestamp capture --list -i eth0\n  \
     wirestamp capture -i eth0 --metrics 127.0.0.1:9464\n  \
+    wirestamp capture -i eth0 --events events.csv -w calls.pcapng\n  \
     wirestamp capture -i eth0 --tune=apply -w calls.pcapng")]
 pub(crate) struct Arguments {
     /// The interface, or interface@namespace
@@ -101,6 +104,8 @@ pub(crate) struct Arguments {
     endpoint: Endpoint,
     #[command(flatten)]
     destination: Destination,
+    #[command(flatten)]
+    events: Events,
 }
 
 /// Direction of captured packets.
@@ -129,24 +134,35 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let stop = stop_on_signal()?;
     let domain = pair.domain;
     destination.check(domain, output.json)?;
+    arguments.events.check(&destination.files())?;
     let capture = target.query(|| Capture::open(config.clone(), &clock))?;
     let facts = capture.facts().clone();
     let figures = metrics::capture::serve(&arguments.endpoint, &capture, &clock, output)?;
     let tuned = tune::apply(arguments.tune, &target, &config, output)?;
     let mut recording = destination.recording(&facts, &clock, domain)?.show_in(figures);
     destination.remark().iter().for_each(|remark| output.remark(remark));
+    let events = arguments.events.start(&target, &clock)?;
+    let notes = events.as_ref().map_or(&[][..], |events| &events.facts().notes);
+    notes.iter().for_each(|note| output.remark(note));
     announce(&facts, &clock, output);
     let (ledger, outcome) = capture.run(&clock, &stop, &mut recording);
+    let (events, recorded) = events.map(RecordedEvents::finish).unzip();
     let (figures, written) = recording.finish(&ledger);
     let summary = present::Summary::new(facts, figures, ledger, destination.path())
-        .tuned(tuned.map(Tuned::restore));
+        .tuned(tuned.map(Tuned::restore))
+        .events(events);
     if destination.is_stdout() {
         output.remark(summary.text().trim_end());
     } else {
         output.result(&summary, present::Summary::text)?;
     }
     outcome.and(written)?;
-    Ok(if ledger.balances() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    recorded.unwrap_or(Ok(()))?;
+    Ok(if ledger.balances() && summary.events_balance() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 /// Prints the capture's method and stamps, and with `--verbose` the clock's calibration.

@@ -8,6 +8,7 @@ use wirestamp_capture::tune::Report;
 use wirestamp_capture::{Facts, Ledger};
 use wirestamp_session::Figures;
 
+use super::events::EventSummary;
 use super::tune;
 use crate::output::{mean, things, time};
 use crate::tap;
@@ -26,6 +27,9 @@ pub(super) struct Summary {
     /// Changed machine settings, with `--tune=apply`.
     #[serde(skip_serializing_if = "Option::is_none")]
     tuned: Option<Report>,
+    /// Recorded kernel events, with `--events`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    events: Option<EventSummary>,
 }
 
 #[derive(Serialize)]
@@ -43,12 +47,22 @@ impl Summary {
             consumer: ledger.consumer_dropped,
         };
         let (balanced, file) = (ledger.balances(), file.map(Path::to_owned));
-        Self { facts, figures, dropped, ledger, balanced, file, tuned: None }
+        Self { facts, figures, dropped, ledger, balanced, file, tuned: None, events: None }
     }
 
     /// Adds the changed machine settings.
     pub(super) fn tuned(self, tuned: Option<Report>) -> Self {
         Self { tuned, ..self }
+    }
+
+    /// Adds the recorded kernel events.
+    pub(super) fn events(self, events: Option<EventSummary>) -> Self {
+        Self { events, ..self }
+    }
+
+    /// Whether each kernel event has exactly one outcome.
+    pub(super) fn events_balance(&self) -> bool {
+        self.events.as_ref().is_none_or(EventSummary::balances)
     }
 
     pub(super) fn text(&self) -> String {
@@ -96,6 +110,7 @@ impl Summary {
             }
         }
         text.extend(self.tuned.as_ref().map(tune::text));
+        text.extend(self.events.as_ref().map(EventSummary::text));
         text + &tap::problems(ledger)
     }
 }

@@ -2,6 +2,7 @@
 
 mod capabilities;
 mod conversation;
+mod events;
 mod extcap;
 mod file_sets;
 mod files;

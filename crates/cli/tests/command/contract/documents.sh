@@ -22,7 +22,7 @@ else:
     socket.create_connection(("10.77.2.2", 5005)).sendall(bytes(200000))
 '
 await() { until grep -q "$1" "$2" 2> grepping; do sleep 0.05; done; }
-"$0" capture -i $a -w a.pcapng --json > capture-kernel.json 2> capture-a.log & captures=$!
+"$0" capture -i $a -w a.pcapng --events capture-events.csv --json > capture-kernel.json 2> capture-a.log & captures=$!
 "$0" capture -i $b -w b.pcapng --json --stamp raw --anchors anchors.csv > capture-raw.json 2> capture-b.log & captures="$captures $!"
 "$0" capture -i $b --method xdp-pass -w c.pcapng --json > capture-xdp-pass.json 2> capture-c.log & captures="$captures $!"
 "$0" delay $a $b --json --metrics 127.0.0.1:0 > delay-live.json 2> delay.log & captures="$captures $!"
