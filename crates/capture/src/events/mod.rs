@@ -14,15 +14,15 @@
 //! use wirestamp_capture::events::{Error, Recorder, RecorderConfig, TraceClock, TraceEvent};
 //!
 //! let recorder = Recorder::start(&RecorderConfig::new(TraceClock::Mono))?;
-//! let stop = Stop::new().unwrap();
+//! let stop = Stop::new()?;
 //! let mut print = |event: &TraceEvent<'_>| -> Result<(), Error> {
 //!     println!("{} {} on CPU {}", event.raw, event.name(), event.cpu);
 //!     Ok(())
 //! };
 //! let (ledger, outcome) = recorder.run(&stop, &mut print);
-//! # outcome
-//! # }
-//! # fn main() {
+//! outcome?;
+//! println!("{} of {} events were lost", ledger.lost, ledger.recorded);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! [`page`] and [`mod@format`] read the kernel's binary records; they have no input or output.

@@ -176,7 +176,8 @@ impl Recorder {
     fn drain_to_end(&mut self, sink: &mut dyn EventSink) -> Result<(), Error> {
         for _ in 0..LAST_READS {
             while !self.drain(sink)? {}
-            let unread: Result<Vec<_>, _> = self.rings.iter().map(|it| self.counts(it)).collect();
+            let unread: Result<Vec<_>, _> =
+                self.rings.iter().map(|it| self.counts(it.cpu())).collect();
             if unread?.iter().all(|counts| counts.unread() == 0) {
                 return Ok(());
             }
@@ -185,8 +186,8 @@ impl Recorder {
         Ok(())
     }
 
-    fn counts(&self, ring: &Ring) -> Result<RingStatistics, Error> {
-        let file = format!("per_cpu/cpu{}/stats", ring.cpu());
+    fn counts(&self, cpu: u32) -> Result<RingStatistics, Error> {
+        let file = format!("per_cpu/cpu{cpu}/stats");
         let counts = RingStatistics::parse(&self.instance.read(&file)?);
         counts.ok_or(Error::Layout(file))
     }
@@ -194,9 +195,13 @@ impl Recorder {
     /// Counts all events and removes the instance.
     fn end(self) -> (EventLedger, Result<(), Error>) {
         let stopped = self.instance.write("tracing_on", "0");
-        let counted =
-            |ring: &Ring| Ok(CpuLedger::of(ring.cpu(), &self.counts(ring)?, ring.delivered()));
-        let cpus: Result<Vec<_>, Error> = self.rings.iter().map(counted).collect();
+        let counted = |cpu| {
+            let ring = self.rings.iter().find(|ring| ring.cpu() == cpu);
+            Ok(CpuLedger::of(cpu, &self.counts(cpu)?, ring.map_or(0, Ring::delivered)))
+        };
+        // Includes CPUs that came online after the start; their events were not read.
+        let cpus = all_cpus(&self.instance);
+        let cpus: Result<Vec<_>, Error> = cpus.and_then(|it| it.into_iter().map(counted).collect());
         drop(self.rings);
         let removed = self.instance.remove();
         match cpus {
@@ -216,6 +221,19 @@ fn set_clock(instance: &Instance, clock: TraceClock) -> Result<(), Error> {
         return Err(Error::NoSuchClock { clock, known });
     }
     instance.write("trace_clock", clock.name())
+}
+
+/// The CPUs for which the instance can have a ring, sorted.
+fn all_cpus(instance: &Instance) -> Result<Vec<u32>, Error> {
+    let failed = || Error::of("list the trace rings");
+    let mut cpus = Vec::new();
+    for entry in std::fs::read_dir(instance.path("per_cpu")).map_err(failed())? {
+        let name = entry.map_err(failed())?.file_name();
+        let number = name.to_str().and_then(|name| name.strip_prefix("cpu")?.parse().ok());
+        cpus.push(number.ok_or_else(|| Error::Layout("per_cpu".into()))?);
+    }
+    cpus.sort_unstable();
+    Ok(cpus)
 }
 
 /// The CPUs that are online.
