@@ -33,8 +33,8 @@ pub(crate) enum Place {
 /// The attached programs of a hook; they are detached on drop, or when the process ends.
 pub(crate) struct Attached {
     link: Link,
-    /// The tracing program, detached after the tc program, which needs its stamps.
-    _tracing: Option<Link>,
+    /// The link of the tracing program, whose stamps the tc program needs.
+    tracing: Option<Link>,
 }
 
 impl Drop for Attached {
@@ -42,6 +42,8 @@ impl Drop for Attached {
     fn drop(&mut self) {
         // If this fails, closing the descriptor detaches the program.
         let _ = self.link.detach();
+        // A link of a tracepoint can only be closed.
+        drop(self.tracing.take());
     }
 }
 
@@ -81,17 +83,17 @@ impl Hook {
         interface: &Interface,
     ) -> libbpf_rs::Result<(Attached, Place)> {
         // First, so that the tc program finds the stamp of its first packet.
-        let _tracing = tracing.map(ProgramMut::attach_trace).transpose()?;
+        let tracing = tracing.map(ProgramMut::attach_trace).transpose()?;
         match self {
             Self::Xdp => {
                 let link = program.attach_xdp(interface.index)?;
-                Ok((Attached { link, _tracing }, place(interface, program)?))
+                Ok((Attached { link, tracing }, place(interface, program)?))
             }
             // Before all other tc programs: packets that they drop or redirect must be captured too, and they must
             // not delay the stamp.
             Self::Tc | Self::Trace => {
                 let link = attach_tcx(program, interface, BPF_F_BEFORE)?;
-                Ok((Attached { link, _tracing }, Place::Stack))
+                Ok((Attached { link, tracing }, Place::Stack))
             }
         }
     }
