@@ -1,7 +1,7 @@
 //! The file system tracefs, and a trace instance of this process in it.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process;
@@ -50,7 +50,7 @@ fn read_at_once(path: &Path) -> io::Result<String> {
     let (mut text, mut part) = (Vec::new(), vec![0; 1 << 16]);
     loop {
         match file.read(&mut part)? {
-            0 => return String::from_utf8(text).map_err(|_| io::ErrorKind::InvalidData.into()),
+            0 => return String::from_utf8(text).map_err(|_| ErrorKind::InvalidData.into()),
             length => text.extend_from_slice(&part[..length]),
         }
     }
@@ -63,6 +63,8 @@ fn read_at_once(path: &Path) -> io::Result<String> {
 pub(super) struct Instance {
     folder: PathBuf,
     guard: Option<Guard>,
+    /// An open file of the instance: the kernel refuses to remove it meanwhile ([`remove_orphans`]).
+    in_use: Option<File>,
     _tracefs: Tracefs,
 }
 
@@ -81,16 +83,24 @@ impl Instance {
             let guard = Guard::start(&instances, &name)
                 .map_err(Error::of("start `sh`, which removes the trace instance after a crash"))?;
             let folder = instances.join(&name);
-            match fs::create_dir(&folder) {
-                Ok(()) => {
-                    let instance = Self { folder, guard: Some(guard), _tracefs: tracefs };
+            let created =
+                fs::create_dir(&folder).and_then(|()| File::open(folder.join("tracing_on")));
+            match created {
+                Ok(file) => {
+                    let (guard, in_use) = (Some(guard), Some(file));
+                    let instance = Self { folder, guard, in_use, _tracefs: tracefs };
                     instance.write("tracing_on", "0")?;
                     return Ok(instance);
                 }
-                // The instance of a process with the same number in another PID namespace.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => guard.dismiss(),
-                Err(error) => {
+                // A process with the same number in another PID namespace has such an instance, or a recorder there
+                // has taken this one for an orphan.
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::NotFound) =>
+                {
                     guard.dismiss();
+                }
+                Err(error) => {
+                    guard.remove();
                     return Err(failed()(error));
                 }
             }
@@ -118,6 +128,7 @@ impl Instance {
 
     fn try_remove(&mut self) -> io::Result<()> {
         let Some(guard) = self.guard.take() else { return Ok(()) };
+        drop(self.in_use.take());
         let removed = fs::remove_dir(&self.folder);
         match &removed {
             Ok(()) => guard.dismiss(),
