@@ -13,6 +13,7 @@ use crate::contenders::{Contender, Programs};
 pub(crate) struct Running {
     tool: Tool,
     file: Captured,
+    spins: bool,
 }
 
 /// A capture that ended without an error.
@@ -37,7 +38,7 @@ impl Running {
         let mut command = contender.command(programs, bed, &file.0);
         let (announcement, retires) = (contender.announcement(), contender.retires_within());
         let tool = Tool::start(&contender.name(), command.args(more), announcement, retires)?;
-        Ok(Self { tool, file })
+        Ok(Self { tool, file, spins: contender.spins() })
     }
 
     /// Seconds of CPU time so far.
@@ -45,9 +46,9 @@ impl Running {
         self.tool.cpu_seconds()
     }
 
-    /// Waits until the capture is idle.
+    /// Waits until the capture is idle. A spinning capture never is; it passes on what has arrived when it is stopped.
     pub(crate) fn rest(&self) -> anyhow::Result<()> {
-        self.tool.rest()
+        if self.spins { Ok(()) } else { self.tool.rest() }
     }
 
     /// Ends the capture, and waits for its exit.
