@@ -166,13 +166,13 @@ pub(crate) const FULL_FRAME_BYTES: usize = 2048;
 /// How long packets collect before they are read, where reading each at once has no benefit: waiting costs a
 /// wake-up for each packet, sleeping costs none. At a million packets a second, a thousand collect, which fits
 /// every buffer.
-const NAP: Duration = Duration::from_millis(1);
+const COLLECT_TIME: Duration = Duration::from_millis(1);
 
 /// A reception method. One thread owns it; other threads may release its memory.
 pub(crate) trait Receiver: Send {
     /// How long already stamped packets may collect before they are read; `None` if the kernel already collects
     /// them in blocks.
-    const NAP: Option<Duration> = Some(NAP);
+    const COLLECT_TIME: Option<Duration> = Some(COLLECT_TIME);
 
     /// The memory of its frames.
     fn frame_memory(&self) -> Arc<dyn FrameMemory>;

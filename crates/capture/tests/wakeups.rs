@@ -104,7 +104,7 @@ impl Sink for Signal {
     }
 }
 
-/// Each packet is sent only after the one before was delivered, so that every stage is idle, or naps with an empty
+/// Each packet is sent only after the one before was delivered, so that every stage is idle, or polls an empty
 /// queue: a lost wake-up would hang the test.
 #[test]
 fn single_packets_are_delivered() {

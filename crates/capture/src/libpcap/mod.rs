@@ -144,7 +144,7 @@ fn copy(packet: &Packet<'_>, raw: Option<u64>, pool: &Pool, nth: usize) -> Frame
 }
 
 impl Receiver for LibPcap {
-    const NAP: Option<Duration> = None;
+    const COLLECT_TIME: Option<Duration> = None;
 
     fn frame_memory(&self) -> Arc<dyn FrameMemory> {
         Arc::clone(&self.pool) as _

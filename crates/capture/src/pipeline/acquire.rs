@@ -171,7 +171,7 @@ impl<R: Receiver, D: Downstream> Acquisition<'_, R, D> {
     ) -> Result<(), Error> {
         let failed =
             |cause| Error::system("capture", &context.interface.name, "cap_net_raw", cause);
-        let nap = R::NAP.filter(|_| self.downstream.may_batch());
+        let collect_time = R::COLLECT_TIME.filter(|_| self.downstream.may_batch());
         let spins = context.wait == Wait::Spin;
         let (mut found, mut collecting) = (true, false);
         while !context.stop.is_requested() {
@@ -189,10 +189,10 @@ impl<R: Receiver, D: Downstream> Acquisition<'_, R, D> {
             } else if full {
                 // Frames may be waiting, but there is no room for them, and no event reports free room.
                 waiter.wait(ROOM_LIMIT).map_err(failed)?;
-            } else if let Some(nap) = nap.filter(|_| collecting) {
+            } else if let Some(collect_time) = collect_time.filter(|_| collecting) {
                 // More frames are likely to arrive soon; otherwise the next check finds nothing.
                 collecting = false;
-                thread::sleep(nap);
+                thread::sleep(collect_time);
             } else {
                 let limit = self.downstream.idle().min(WAIT_LIMIT);
                 if self.receiver.may_sleep() {

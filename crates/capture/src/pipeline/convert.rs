@@ -92,7 +92,7 @@ impl Converter {
         count
     }
 
-    /// The queue of frames, in which `many` frames end a nap.
+    /// The queue of frames, in which `many` frames end the sleep between two polls.
     fn queued(&self, many: usize) -> Queued {
         let ended = self.frames.is_abandoned();
         match self.frames.slots() {
@@ -107,7 +107,7 @@ impl Converter {
 pub(super) struct Connections<'a> {
     /// Its end of the acquisition's wake-ups.
     pub(super) waiting: Waiting,
-    /// Number of waiting frames that ends its nap.
+    /// Number of waiting frames that ends its sleep between two polls.
     pub(super) many: usize,
     /// Requests a wake-up from the consumer when there is room.
     pub(super) stalled: &'a AtomicBool,

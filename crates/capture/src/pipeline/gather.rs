@@ -22,7 +22,7 @@ pub(super) struct LaneOutput<'a> {
     pub(super) missed: rtrb::Consumer<CaptureLoss>,
     pub(super) stalled: &'a AtomicBool,
     pub(super) converter: Thread,
-    /// Number of waiting packets that ends a nap of the consumer.
+    /// Number of waiting packets that ends the consumer's sleep between two polls.
     pub(super) many: usize,
     pub(super) frame_memory: Arc<dyn FrameMemory>,
 }

@@ -35,8 +35,8 @@ impl Lane<'_> {
     }
 }
 
-/// Number of waiting frames that ends a nap of the next stage: an eighth of the receiver's memory, so that the naps of
-/// both stages leave most of it to the kernel.
+/// Number of waiting frames that ends the next stage's sleep between two polls: an eighth of the receiver's memory, so that both
+/// stages leave most of it to the kernel.
 fn many(receiver: &impl Receiver) -> usize {
     (receiver.capacity() / 8).clamp(1, QUEUE / 8)
 }

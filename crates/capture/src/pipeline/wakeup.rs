@@ -1,24 +1,24 @@
 //! Wake-ups of a stage that waits for its queue.
 //!
 //! A wake-up takes some microseconds of the thread that requests it, and that delays its next stamp. So a stage with
-//! frequent work is not woken: it sleeps for [`NAP`] and looks into its queue. Only a stage without frequent work is
-//! woken, once for the first item of its queue. The delivery of a packet is delayed by up to one nap a stage.
+//! frequent work is not woken: it polls its queue every [`POLL_INTERVAL`]. Only a stage without frequent work is
+//! woken, once for the first item of its queue. The delivery of a packet is delayed by up to one interval a stage.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering, fence};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-/// How long a stage with frequent work sleeps. At 200,000 packets a second 200 collect, so that a wake-up costs some
+/// Time between two polls of a stage with frequent work. At 200,000 packets a second 200 collect, so that a wake-up costs some
 /// nanoseconds a packet.
-pub(super) const NAP: Duration = Duration::from_millis(5);
-/// Max interval between two rounds of work that counts as frequent. A nap after rarer work finds nothing.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// Max interval between two rounds of work that counts as frequent. A poll after rarer work finds nothing.
 const FREQUENT: Duration = Duration::from_millis(10);
 
 /// The stage works, or waits for something else than its queue.
 const RUNNING: u8 = 0;
-/// The stage sleeps for at most a nap.
-const NAPPING: u8 = 1;
+/// The stage sleeps until its next poll.
+const POLLING: u8 = 1;
 /// The stage sleeps until it is woken.
 const IDLE: u8 = 2;
 
@@ -29,7 +29,7 @@ pub(super) enum Queued {
     Nothing,
     /// There are items, or the queue has ended.
     Some,
-    /// The number of items ends a nap: the stage before would soon run out of room.
+    /// The number of items ends the sleep: the stage before would soon run out of room.
     Many,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Waiting {
 pub(super) struct Wakeup {
     state: Arc<AtomicU8>,
     thread: Thread,
-    /// Number of waiting items that ends a nap.
+    /// Number of waiting items that ends the sleep between two polls.
     many: usize,
 }
 
@@ -55,12 +55,12 @@ impl Waiting {
         Self { state: Arc::new(AtomicU8::new(RUNNING)), worked: None }
     }
 
-    /// The waking end for this stage, which runs on `thread`. A nap ends early when `many` items wait.
+    /// The waking end for this stage, which runs on `thread`. The sleep between two polls ends early when `many` items wait.
     pub(super) fn wakeup(&self, thread: Thread, many: usize) -> Wakeup {
         Wakeup { state: Arc::clone(&self.state), thread, many: many.max(1) }
     }
 
-    /// Waits on the stage's thread for at most `limit`: for a nap if the stage `has_worked` since the last wait and
+    /// Waits on the stage's thread for at most `limit`: until the next poll if the stage `has_worked` since the last wait and
     /// works frequently, otherwise until it is woken. `queued` is called after the waking end sees that this stage
     /// waits, so that no wake-up is lost. The wait may end without a reason.
     pub(super) fn wait(
@@ -69,12 +69,14 @@ impl Waiting {
         limit: Duration,
         queued: impl FnOnce() -> Queued,
     ) {
-        let state = if has_worked && self.is_frequent() { NAPPING } else { IDLE };
+        let state = if has_worked && self.is_frequent() { POLLING } else { IDLE };
         self.state.store(state, Ordering::SeqCst);
         // With the fence in `Wakeup::notify`: either that call sees the state, or `queued` sees its item.
         fence(Ordering::SeqCst);
         match (state, queued()) {
-            (NAPPING, Queued::Nothing | Queued::Some) => thread::park_timeout(NAP.min(limit)),
+            (POLLING, Queued::Nothing | Queued::Some) => {
+                thread::park_timeout(POLL_INTERVAL.min(limit))
+            }
             (IDLE, Queued::Nothing) => thread::park_timeout(limit),
             _ => {}
         }
@@ -98,7 +100,7 @@ impl Wakeup {
     pub(super) fn notify(&self, queued: usize) {
         fence(Ordering::SeqCst);
         let state = self.state.load(Ordering::Relaxed);
-        let wakes = state == IDLE || state == NAPPING && queued >= self.many;
+        let wakes = state == IDLE || state == POLLING && queued >= self.many;
         // Only the call that changes the state wakes.
         if wakes
             && self
@@ -135,18 +137,18 @@ mod tests {
     }
 
     #[test]
-    fn napping_stage_is_woken_only_for_many_items() {
+    fn polling_stage_is_woken_only_for_many_items() {
         let waiting = Waiting::new();
         let wakeup = waiting.wakeup(thread::current(), 8);
-        waiting.state.store(NAPPING, Ordering::SeqCst);
+        waiting.state.store(POLLING, Ordering::SeqCst);
         wakeup.notify(7);
-        assert_eq!(waiting.state.load(Ordering::SeqCst), NAPPING);
+        assert_eq!(waiting.state.load(Ordering::SeqCst), POLLING);
         wakeup.notify(8);
         assert_eq!(waiting.state.load(Ordering::SeqCst), RUNNING);
     }
 
     #[test]
-    fn frequent_work_leads_to_naps() {
+    fn frequent_work_leads_to_polls() {
         let mut waiting = Waiting::new();
         assert!(!waiting.is_frequent(), "the first work");
         waiting.worked = Instant::now().checked_sub(FREQUENT * 2);
@@ -163,7 +165,7 @@ mod tests {
         waiting.wait(true, LONG, || Queued::Many);
     }
 
-    /// A stage waits after each item, sometimes at once and sometimes after a nap, while another thread adds them at
+    /// A stage waits after each item, sometimes at once and sometimes after a poll interval, while another thread adds them at
     /// random times. A lost wake-up would hang the test.
     #[test]
     fn no_wakeup_is_lost() {
@@ -178,7 +180,7 @@ mod tests {
                 while taken < ITEMS {
                     let before = taken;
                     taken = added.load(Ordering::Acquire);
-                    waiting.worked = None; // never naps, so that each wait needs a wake-up
+                    waiting.worked = None; // never polls, so that each wait needs a wake-up
                     waiting.wait(taken > before, LONG, || {
                         if taken < ITEMS && added.load(Ordering::Acquire) == taken {
                             Queued::Nothing

@@ -202,7 +202,7 @@ impl FrameMemory for Blocks {
 }
 
 impl Receiver for BlockRing {
-    const NAP: Option<Duration> = None;
+    const COLLECT_TIME: Option<Duration> = None;
 
     fn frame_memory(&self) -> Arc<dyn FrameMemory> {
         Arc::clone(&self.blocks) as _

@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::{IpAddr, UdpSocket};
 use std::thread;
+use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 use wirestamp_capture::layers::{Config, Direction, Journey, Layers, LayersLedger, Point, Reasons};
@@ -11,6 +12,10 @@ use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::{Impairments, Netns, PathLab, SINK_V4, SOURCE_INTERFACE, TAP_B};
 
 pub(crate) const PORT: u16 = 5000;
+
+/// Max time to follow. Packets may be missing: this kernel runs no program at tracepoints while the softIRQ interrupts
+/// process 1.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(crate) fn lab() -> Option<PathLab> {
     if !rustix::process::geteuid().is_root() {
@@ -27,7 +32,8 @@ pub(crate) struct Followed {
     pub(crate) reasons: Reasons,
 }
 
-/// Follows packets that arrive at the sink while `traffic` runs, until `packets` have ended if that is given.
+/// Follows packets that arrive at the sink while `traffic` runs, until `packets` have ended if that is given, or the
+/// timeout passes.
 pub(crate) fn follow(
     lab: &PathLab,
     filter: &str,
@@ -50,7 +56,7 @@ pub(crate) fn follow_at(
         interface: interface.to_owned(),
         direction,
         filter: (!filter.is_empty()).then(|| filter.to_owned()),
-        limit: Limit { packets, duration: None },
+        limit: Limit { packets, duration: Some(TIMEOUT) },
     };
     let layers = netns.run(|| Layers::open(config, &clock)).unwrap().unwrap();
     run(layers, packets, traffic)

@@ -126,13 +126,19 @@ fn full_qdisc_drops_end_at_the_queue() {
         eprintln!("skipped: needs root");
         return;
     }
-    let lab = PathLab::new(&Impairments::bottleneck(1_000_000, 2_000)).unwrap();
-    let socket = receiver(&lab, Ipv4Addr::UNSPECIFIED, PORT);
-    let followed = follow_at(lab.router(), BOTTLENECK, Direction::Out, UDP, Some(200), || {
-        send(&lab, PORT, 0..200);
-    });
-    drop(socket);
-    let lost = lab.bottleneck().unwrap().dropped_packets;
+    let attempt = |_| {
+        let lab = PathLab::new(&Impairments::bottleneck(1_000_000, 2_000)).unwrap();
+        let _socket = receiver(&lab, Ipv4Addr::UNSPECIFIED, PORT);
+        let followed = follow_at(lab.router(), BOTTLENECK, Direction::Out, UDP, Some(200), || {
+            send(&lab, PORT, 0..200);
+        });
+        (followed, lab.bottleneck().unwrap().dropped_packets)
+    };
+    // The timer of the bottleneck may interrupt process 1, for which this kernel runs no tracing programs.
+    let mut attempts = (0..5).map(attempt);
+    let complete = attempts.find(|(followed, _)| followed.journeys.len() == 200);
+    let (followed, lost) =
+        complete.expect("five attempts, each with packets that were not followed");
     assert!(lost > 0 && lost < 200, "{lost}");
     assert_eq!(ends(&followed, End::Dropped).count() as u64, lost);
     assert_eq!(ends(&followed, End::Sent).count() as u64, 200 - lost);

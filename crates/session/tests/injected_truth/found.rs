@@ -28,7 +28,7 @@ pub(crate) struct Matched {
 pub(crate) struct Found {
     pub(crate) quality: Quality,
     /// Packets by their stamp at tap A. Stamps are unique: the kernel needs more than a nanosecond for each packet.
-    packets: HashMap<u64, Packet>,
+    packets: HashMap<i64, Packet>,
     /// Packets that were matched more than once.
     matched_again: u64,
 }
@@ -45,11 +45,11 @@ impl Found {
                     in_utc_error: received.stamp.error + sent.stamp.error,
                     reordered: *reordered,
                 };
-                let before = self.packet(sent.stamp.raw.value).matched.replace(matched);
+                let before = self.packet(sent.stamp.utc).matched.replace(matched);
                 self.matched_again += u64::from(before.is_some());
             }
-            Outcome::Lost { sent, .. } => self.packet(sent.stamp.raw.value).lost += 1,
-            Outcome::Duplicated { sent, .. } => self.packet(sent.stamp.raw.value).copies += 1,
+            Outcome::Lost { sent, .. } => self.packet(sent.stamp.utc).lost += 1,
+            Outcome::Duplicated { sent, .. } => self.packet(sent.stamp.utc).copies += 1,
             // Only counted, in `quality`.
             Outcome::Unexpected { .. }
             | Outcome::Undetermined { .. }
@@ -57,8 +57,8 @@ impl Found {
         }
     }
 
-    fn packet(&mut self, stamp: u64) -> &mut Packet {
-        self.packets.entry(stamp).or_default()
+    fn packet(&mut self, stamp: Time<Utc>) -> &mut Packet {
+        self.packets.entry(stamp.as_nanos()).or_default()
     }
 
     /// Number of different packets, and of packets that were matched more than once.
@@ -68,6 +68,6 @@ impl Found {
 
     /// Outcome of the packet with this stamp at tap A.
     pub(crate) fn at(&self, stamp: Time<Utc>) -> Option<&Packet> {
-        self.packets.get(&u64::try_from(stamp.as_nanos()).ok()?)
+        self.packets.get(&stamp.as_nanos())
     }
 }
