@@ -61,6 +61,8 @@ pub struct DifferenceClock {
     /// Bound of the rate's error, as a fraction of the rate.
     rate_error: f64,
     granularity: Span,
+    /// Error of each stamp beyond the granularity.
+    stamp_error: Span,
 }
 
 impl DifferenceClock {
@@ -78,6 +80,7 @@ impl DifferenceClock {
             ticks_per_nano: Ratio::of(ticks.get(), nanos),
             rate_error,
             granularity,
+            stamp_error: Span::ZERO,
         }
     }
 
@@ -107,13 +110,15 @@ impl DifferenceClock {
         Some(if to.value >= from.value { span } else { -span })
     }
 
-    /// Error bound of [`Self::span`]: the rate's error over the span plus the granularity of both stamps, rounded up.
+    /// Error bound of [`Self::span`]: the rate's error over the span plus the granularity of both stamps, rounded up, and
+    /// the errors of stamps of the kernel as counter values.
     /// In [`Domain::Realtime`] it holds only without a step ([`crate::Timeline::steps`]) and without a slew of more
     /// than 500 ppm between the stamps.
     #[must_use]
     pub fn error(&self, span: Span) -> Span {
         let nanos = approx(span.as_nanos().unsigned_abs());
-        Span::from_nanos(ceil_nanos(nanos * self.rate_error)) + self.granularity + self.granularity
+        let of_stamp = self.granularity + self.stamp_error;
+        Span::from_nanos(ceil_nanos(nanos * self.rate_error)) + of_stamp + of_stamp
     }
 
     /// Time from one stamp to another, and its error bound: by this clock if it covers both, otherwise the difference
@@ -130,7 +135,7 @@ impl DifferenceClock {
 
     /// This clock, for stamps of the kernel whose counter values are known within `error`.
     pub(crate) fn with_stamp_error(self, error: Span) -> Self {
-        Self { granularity: self.granularity + error, ..self }
+        Self { stamp_error: error, ..self }
     }
 
     /// Ticks in `span`, to the nearest; zero for a span that is not positive.
@@ -163,6 +168,7 @@ impl DifferenceClock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Time;
 
     fn counter_at_2_6_ghz() -> DifferenceClock {
         let ticks = NonZeroU64::new(2_600_000_000).unwrap();
@@ -194,6 +200,26 @@ mod tests {
         assert_eq!(clock.error(Span::ZERO), Span::from_nanos(20));
         assert_eq!(clock.error(Span::from_millis(20)), Span::from_nanos(40));
         assert_eq!(clock.error(Span::from_millis(-20)), Span::from_nanos(40));
+    }
+
+    #[test]
+    fn errors_of_kernel_stamps_are_in_the_error_of_a_span() {
+        let clock = counter_at_2_6_ghz().with_stamp_error(Span::from_nanos(5));
+        assert_eq!(clock.error(Span::ZERO), Span::from_nanos(30));
+        assert_eq!(clock.granularity(), Span::from_nanos(10));
+    }
+
+    #[test]
+    fn stamps_of_two_clocks_are_compared_in_utc_with_its_slewing() {
+        let stamp =
+            |raw, utc| Stamp { raw, utc: Time::from_nanos(utc), error: Span::from_nanos(2) };
+        let (from, to) = (stamp(at(100), 0), stamp(at(2_700), 2_000_000));
+        let clock = counter_at_2_6_ghz();
+        assert_eq!(clock.elapsed(&from, &to).0, Span::from_nanos(1_000));
+        let other = RawStamp { domain: Domain::Realtime, value: 0 };
+        let slewed = Span::from_nanos(4 + 1_000);
+        let expected = (Span::from_nanos(2_000_000), slewed);
+        assert_eq!(clock.elapsed(&from, &Stamp { raw: other, ..to }), expected);
     }
 
     #[test]
