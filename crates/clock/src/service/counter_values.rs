@@ -2,16 +2,36 @@
 
 use super::ClockService;
 use crate::vdso::KernelClock;
-use crate::vdso::history::{CounterAt, Lines};
+use crate::vdso::history::{CounterAt, LineInverse, Lines};
 use crate::{Domain, RawStamp, Stamp};
 
-/// Lines to a clock of the kernel, read when the first stamp of that clock is found.
-#[derive(Default)]
-struct LazyLines(Option<Option<Lines>>);
+/// Lines to a clock of the kernel, with the inverse of the newest one.
+struct Inverse {
+    newest: LineInverse,
+    lines: Lines,
+}
 
-impl LazyLines {
-    fn get(&mut self, read: impl FnOnce() -> Option<Lines>) -> Option<&Lines> {
-        self.0.get_or_insert_with(read).as_ref()
+impl Inverse {
+    fn counter_at(&self, nanos: i64) -> CounterAt {
+        // Stamps that are converted soon after they were taken are on the newest line.
+        match self.newest.counter(nanos) {
+            Some(value) => CounterAt::Value(value),
+            None => self.lines.counter_at(nanos),
+        }
+    }
+}
+
+/// An inverse that is read when the first stamp of its clock is found.
+#[derive(Default)]
+struct LazyInverse(Option<Option<Inverse>>);
+
+impl LazyInverse {
+    fn get(&mut self, read: impl FnOnce() -> Option<Lines>) -> Option<&Inverse> {
+        let inverse = || {
+            let lines = read()?;
+            Some(Inverse { newest: lines.newest_inverse(), lines })
+        };
+        self.0.get_or_insert_with(inverse).as_ref()
     }
 }
 
@@ -27,14 +47,14 @@ impl ClockService {
         if !self.is_exact() {
             return;
         }
-        let (mut realtime, mut monotonic) = (LazyLines::default(), LazyLines::default());
+        let (mut realtime, mut monotonic) = (LazyInverse::default(), LazyInverse::default());
         for stamp in stamps {
-            let lines = match stamp.raw.domain {
+            let inverse = match stamp.raw.domain {
                 Domain::Realtime => realtime.get(|| self.newest.lines_to(KernelClock::Realtime)),
                 Domain::Monotonic => monotonic.get(|| self.newest.lines_to(KernelClock::Monotonic)),
                 Domain::Counter | Domain::Nic => None,
             };
-            match lines.map(|lines| lines.counter_at(stamp.raw.value.cast_signed())) {
+            match inverse.map(|inverse| inverse.counter_at(stamp.raw.value.cast_signed())) {
                 Some(CounterAt::Value(value)) => {
                     stamp.raw = RawStamp { domain: Domain::Counter, value };
                 }

@@ -92,7 +92,7 @@ impl KernelLine {
     }
 
     /// Time at a counter value since the whole seconds, times 2^`shift`.
-    fn shifted(&self, counter: u64) -> i128 {
+    pub(super) fn shifted(&self, counter: u64) -> i128 {
         let ticks = i128::from(counter) - i128::from(self.cycle_last);
         ticks * i128::from(self.mult) + i128::from(self.shifted_nanos)
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{KernelLine, Segment};
+use super::{KernelLine, LineInverse, Segment};
 use crate::Span;
 
 /// Max error of a counter value in a gap with which a stamp still counts as exactly inverted: the factors that the
@@ -69,6 +69,12 @@ impl Lines {
     /// The gap before the newest segment, if the line changed after the last observation.
     pub(crate) fn new_gap(&self) -> Option<&Segment> {
         self.changed.as_ref().map(|[_, gap]| gap)
+    }
+
+    /// The inverse of the newest line, for most of the stamps since the last update by the kernel.
+    pub(crate) fn newest_inverse(&self) -> LineInverse {
+        let Segment { start, line, .. } = &self.newest;
+        LineInverse::new(line, (*start).max(line.cycle_last).min(self.until), self.until)
     }
 
     /// All segments but the newest, oldest first.

@@ -12,6 +12,7 @@
 //! It then alternates between two neighbouring factors, whose mean is the rate that a time daemon asked for
 //! (`timekeeping_adjust` of kernel/time/timekeeping.c). So the error includes one unit of the factor over the gap.
 
+mod inverse;
 mod lines;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ use super::line::KernelLine;
 use crate::piece::Piece;
 use crate::ratio::Ratio;
 use crate::{Span, Time};
+pub(crate) use inverse::LineInverse;
 pub(crate) use lines::{CounterAt, INVERSE_ERROR, Lines};
 
 /// Error within a segment: the time at its beginning and the product with its slope are rounded to a nanosecond each.
