@@ -29,7 +29,7 @@
 //!
 //! Where the kernel's own conversion is readable ([`crate::vdso`]), the rate is its factor for `CLOCK_MONOTONIC_RAW`. It
 //! has no error against that clock, because it defines it. Stamps of the kernel are then converted to the counter too
-//! ([`crate::ClockService::to_counter`]) and measured by this clock.
+//! ([`crate::CounterValues`]) and measured by this clock.
 //!
 //! # The system clock's own readings
 //!

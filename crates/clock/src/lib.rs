@@ -9,7 +9,7 @@
 //! | the current time | [`WallClock::now`], or [`WallClock::now_with_error`] |
 //! | the time of an event, cheap now and exact later | [`Counter::read`], then [`ClockService::convert`], or for many at once [`Timeline::convert_batch`] |
 //! | a duration | [`Counter::read`] twice, then [`ClockService::span`] |
-//! | the counter's value at the time of a kernel stamp | [`ClockService::counter_value`], or for many [`ClockService::to_counter`] |
+//! | the counter's value at the time of a kernel stamp | [`ClockService::counter_value`], or for many [`CounterValues`] |
 //! | waking up at a time | [`TickTime`], [`Sleeper`] |
 //! | the kernel's own conversion, and its inverse | [`vdso::ExactConversion`] |
 //!
@@ -161,7 +161,7 @@ pub use convert::OutOfRange;
 pub use counter::Counter;
 pub use difference::DifferenceClock;
 pub use phc::{Phc, PhcError};
-pub use service::{ClockService, ClockStatus, StartError};
+pub use service::{ClockService, ClockStatus, CounterValues, StartError};
 pub use sleep::{CounterSleep, Interrupter, Margin, SleepClock, Sleeper, Wake};
 pub use source::{hpet::Hpet, selection::SourceError};
 pub use stamp::{Domain, RawStamp, Stamp};

@@ -12,6 +12,8 @@ use wirestamp_sys::clock::{self, ClockId};
 const SAMPLES: u64 = 1_000_000;
 /// Samples of a timeline.
 const BATCH: u64 = 16;
+/// Readings of a clock until one has a counter value.
+const READINGS: usize = 1_000;
 const LATER: Duration = Duration::from_secs(1);
 const SECOND: i64 = 1_000_000_000;
 
@@ -165,16 +167,20 @@ fn stamps_are_exact_while_the_clock_is_slewed_and_stepped() {
 }
 
 /// Reading of `CLOCK_REALTIME` as a stamp of the kernel, with its counter value, and the time by `CLOCK_MONOTONIC_RAW`
-/// before and after it.
+/// before and after it. Around a change of the kernel's line a stamp gets no counter value: then the clock is read again.
 fn kernel_stamp(service: &ClockService) -> (Stamp, [i64; 2]) {
-    let before = clock::now(ClockId::MonotonicRaw);
-    let value = clock::now(ClockId::Realtime).unsigned_abs();
-    let after = clock::now(ClockId::MonotonicRaw);
-    let mut stamps = [service.timeline(Domain::Realtime).convert(value)];
-    service.to_counter(&mut stamps);
-    let [stamp] = stamps;
-    assert_eq!(stamp.raw.domain, Domain::Counter);
-    (stamp, [before, after])
+    for _ in 0..READINGS {
+        let before = clock::now(ClockId::MonotonicRaw);
+        let value = clock::now(ClockId::Realtime).unsigned_abs();
+        let after = clock::now(ClockId::MonotonicRaw);
+        let mut stamps = [service.timeline(Domain::Realtime).convert(value)];
+        service.counter_values().replace(&mut stamps);
+        let [stamp] = stamps;
+        if stamp.raw.domain == Domain::Counter {
+            return (stamp, [before, after]);
+        }
+    }
+    panic!("no counter value for {READINGS} readings");
 }
 
 #[test]

@@ -92,18 +92,24 @@ impl Pass {
     }
 }
 
-/// The frame of a record, stamped as in `stamped_by`, and whether it is stamped late. The program wrote the record's
-/// head before it submitted the record.
-#[inline]
-fn frame(record: Record<'_>, stamped_by: StampedBy) -> (Frame, bool) {
+/// The stamp of a record. The program wrote the record's head before it submitted the record.
+#[expect(clippy::inline_always, reason = "a frame returned through memory takes 10 ns longer")]
+#[inline(always)]
+fn stamped(record: &Record<'_>, stamped_by: StampedBy) -> Stamped {
+    let value: u64 = record.memory.load(record.offset);
+    let clock: u16 = record.memory.load(record.offset + record::CLOCK);
+    stamped_by.stamped(value, clock.into())
+}
+
+/// The frame of a record with this stamp.
+#[expect(clippy::inline_always, reason = "a frame returned through memory takes 10 ns longer")]
+#[inline(always)]
+fn frame(record: Record<'_>, stamped: Stamped) -> Frame {
     let Record { memory, offset, ticket } = record;
-    let value: u64 = memory.load(offset);
     let length: u32 = memory.load(offset + record::LENGTH);
     let captured: u16 = memory.load(offset + record::CAPTURED);
-    let clock: u16 = memory.load(offset + record::CLOCK);
-    let Stamped { raw, kernel, late } = stamped_by.stamped(value, clock.into());
     let place = FramePlace { memory, offset: offset + record::HEAD, captured: captured.into() };
-    (Frame::new(raw, kernel, place, length, ticket), late)
+    Frame::new(stamped.raw, stamped.kernel, place, length, ticket)
 }
 
 impl Receiver for Pass {
@@ -119,9 +125,9 @@ impl Receiver for Pass {
         let mut taken = 0;
         while taken < room {
             let Some(record) = self.buffer.next(record::HEAD) else { break };
-            let (frame, late) = frame(record, self.stamped_by);
-            self.stamped_late += u64::from(late);
-            take(frame);
+            let stamped = stamped(&record, self.stamped_by);
+            self.stamped_late += u64::from(stamped.late);
+            take(frame(record, stamped));
             taken += 1;
         }
         taken

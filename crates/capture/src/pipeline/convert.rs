@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use rtrb::{Consumer, Producer};
-use wirestamp_clock::{Stamp, Timeline};
+use wirestamp_clock::{ClockService, CounterValues, Stamp, Timeline};
 
 use super::wakeup::{Queued, Waiting, Wakeup};
 use super::{PipelineContext, StopOnDrop};
@@ -28,11 +28,13 @@ pub(super) struct Stamped {
 pub(super) struct Batch {
     raw: Vec<u64>,
     stamps: Vec<Stamp>,
+    counter_values: CounterValues,
 }
 
 impl Batch {
-    pub(super) fn new(frames: usize) -> Self {
-        Self { raw: Vec::with_capacity(frames), stamps: Vec::with_capacity(frames) }
+    pub(super) fn new(frames: usize, clock: &ClockService) -> Self {
+        let (raw, stamps) = (Vec::with_capacity(frames), Vec::with_capacity(frames));
+        Self { raw, stamps, counter_values: clock.counter_values() }
     }
 
     /// The stamps of `frames`, in their order. Stamps of the kernel get the counter's values at the same time, where
@@ -45,11 +47,11 @@ impl Batch {
         self.raw.clear();
         self.raw.extend(frames.clone().map(|frame| frame.raw));
         self.stamps.clear();
-        context.clock.timeline(context.domain).convert_batch(&self.raw, &mut self.stamps);
+        context.clock.convert_batch(context.domain, &self.raw, &mut self.stamps);
         if let Some(fallback) = context.fallback {
             replace_missing(&mut self.stamps, frames, &context.clock.timeline(fallback));
         } else {
-            context.clock.to_counter(&mut self.stamps);
+            self.counter_values.replace(&mut self.stamps);
         }
         &self.stamps
     }
@@ -76,8 +78,12 @@ pub(super) struct Converter {
 }
 
 impl Converter {
-    pub(super) fn new(frames: Consumer<Frame>, stamped: Producer<Stamped>) -> Self {
-        Self { frames, stamped, batch: Batch::new(BATCH) }
+    pub(super) fn new(
+        frames: Consumer<Frame>,
+        stamped: Producer<Stamped>,
+        clock: &ClockService,
+    ) -> Self {
+        Self { frames, stamped, batch: Batch::new(BATCH, clock) }
     }
 
     /// Converts one batch of waiting frames, as far as there is room; returns its size.

@@ -82,7 +82,7 @@ pub(super) fn run<'a, R: Receiver>(
 ) -> (Consumer<'a>, AcquisitionResult) {
     affinity::pin(context.lanes.first().and_then(|cores| cores.consume));
     let (frames, batch, frame_memory) =
-        (Vec::with_capacity(BATCH), Batch::new(BATCH), receiver.frame_memory());
+        (Vec::with_capacity(BATCH), Batch::new(BATCH, context.clock), receiver.frame_memory());
     let mut stages =
         InlineStages { frames, batch, consumer, frame_memory, context, paused: Instant::now() };
     let acquired = acquire::acquire(receiver, &mut stages, context);

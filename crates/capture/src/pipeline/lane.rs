@@ -61,8 +61,9 @@ pub(super) fn start<'scope, R: Receiver + 'scope>(
     let state = waiting.clone();
     let converting = spawn(scope, "ws-convert", context, move || {
         affinity::pin(cores.convert);
+        let converter = Converter::new(frames_out, stamped_in, context.clock);
         let connections = Connections { waiting, many, stalled, consumer };
-        convert::convert(Converter::new(frames_out, stamped_in), context, connections);
+        convert::convert(converter, context, connections);
     })?;
     let converter = converting.thread().clone();
     let wakeup = state.wakeup(converter.clone(), many);

@@ -141,7 +141,8 @@ impl Blocks {
     }
 
     /// The packet at the cursor, the offset of the next one, and whether this one was stamped later than requested.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "a frame returned through memory takes 10 ns longer")]
+    #[inline(always)]
     fn frame(&self, cursor: Cursor) -> (Frame, usize, bool) {
         let header: libc::tpacket3_hdr = self.memory.load(cursor.offset);
         let captured = header.tp_snaplen;

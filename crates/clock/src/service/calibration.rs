@@ -235,6 +235,15 @@ impl LatestTimelines {
         }
     }
 
+    /// Converts raw values of a domain, in their order.
+    pub(super) fn convert_batch(&self, domain: Domain, raw: &[u64], out: &mut Vec<Stamp>) {
+        let newest = self.published(domain).load();
+        match self.extended(domain, &newest) {
+            Some(extended) => extended.convert_batch(raw, out),
+            None => newest.convert_batch(raw, out),
+        }
+    }
+
     fn extended(&self, domain: Domain, newest: &Timeline) -> Option<Timeline> {
         let conversion = self.conversion.as_ref().filter(|_| newest.is_exact())?;
         let (line, now) = conversion.line_of_domain(domain)?;

@@ -17,6 +17,7 @@ use crate::wall::WallClock;
 use crate::{Counter, Domain, Phc, RawStamp, Span, Stamp, Timeline};
 pub use calibration::StartError;
 use calibration::{Calibration, LatestTimelines, StopSignal};
+pub use counter_values::CounterValues;
 
 /// Calibrates the machine's clocks on its own thread, `ws-clock`, until dropped.
 ///
@@ -139,8 +140,27 @@ impl ClockService {
         self.newest.of(domain)
     }
 
-    /// Domain of the raw values that [`Self::to_counter`] makes of those of `domain`: the counter's for stamps of the
-    /// kernel if [`Self::is_exact`].
+    /// Converts raw values of `domain` by the newest timeline, as [`Timeline::convert_batch`]. Call it after the stamps
+    /// were taken. This allocates no memory but for `out`.
+    pub fn convert_batch(&self, domain: Domain, raw: &[u64], out: &mut Vec<Stamp>) {
+        self.newest.convert_batch(domain, raw, out);
+    }
+
+    /// A conversion of kernel stamps to counter values, for the batches of one thread.
+    #[must_use]
+    pub fn counter_values(&self) -> CounterValues {
+        CounterValues::new(Arc::clone(&self.newest))
+    }
+
+    /// The counter's value at the time of one stamp of the kernel, as [`CounterValues::replace`]; none if it is not
+    /// known, as for times after this call.
+    #[must_use]
+    pub fn counter_value(&self, stamp: RawStamp) -> Option<u64> {
+        self.newest.counter_value(stamp)
+    }
+
+    /// Domain of the raw values that [`CounterValues`] makes of those of `domain`: the counter's for stamps of the kernel
+    /// if [`Self::is_exact`].
     #[must_use]
     pub fn raw_domain(&self, domain: Domain) -> Domain {
         match domain {

@@ -2,6 +2,8 @@
 
 use wirestamp_sys::clock::now_by_number;
 
+use crate::Domain;
+
 /// A clock of the kernel that the counter is converted to (clock_gettime(2)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KernelClock {
@@ -21,6 +23,15 @@ impl KernelClock {
     /// All of them.
     pub const ALL: [Self; 5] =
         [Self::Realtime, Self::Monotonic, Self::MonotonicRaw, Self::Boottime, Self::Tai];
+
+    /// The clock of a domain of kernel stamps.
+    pub(crate) const fn of_domain(domain: Domain) -> Option<Self> {
+        match domain {
+            Domain::Realtime => Some(Self::Realtime),
+            Domain::Monotonic => Some(Self::Monotonic),
+            Domain::Counter | Domain::Nic => None,
+        }
+    }
 
     /// Its number (linux/time.h), also the index in arrays of the vDSO's page.
     pub(super) const fn number(self) -> u8 {

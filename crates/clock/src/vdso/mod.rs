@@ -4,7 +4,7 @@
 //! clock_gettime(2) needs no system call. With the same line, a counter value becomes the same nanosecond that the
 //! kernel would return, and a stamp of the kernel becomes a counter value.
 //!
-//! The page is not an ABI. Its layout comes from the kernel's type information, or from a table of known layouts. A
+//! The page is not an ABI. Its layout comes from a table of known layouts, or from the kernel's type information. A
 //! layout is used only if it converts [`PROOF_READS`] readings of each clock correctly.
 
 mod btf;
@@ -16,6 +16,7 @@ mod proof;
 
 use std::hint;
 use std::io;
+use std::iter;
 use std::sync::atomic::{Ordering, fence};
 
 use thiserror::Error;
@@ -84,12 +85,13 @@ impl ExactConversion {
         }
         let no_page = |error: io::Error| NoExactConversion::NoPage(error.to_string());
         let page = Registers::of_vdso().map_err(no_page)?;
-        let btf = std::fs::read(TYPE_INFORMATION).ok();
-        let candidates = Layout::candidates(btf.as_deref());
-        let mut conversion = Self { page, layout: candidates[0], counter };
+        let mut conversion = Self { page, layout: Layout::KNOWN[0], counter };
         // If no layout is correct, the error of the most likely one is returned.
         let Err(why) = conversion.check() else { return Ok(conversion) };
-        for layout in candidates {
+        // Read only if no known layout is correct: it has several megabytes.
+        let btf = iter::once_with(|| std::fs::read(TYPE_INFORMATION).ok()).flatten();
+        let described = btf.flat_map(|btf| Layout::described(&btf));
+        for layout in Layout::KNOWN.into_iter().skip(1).chain(described) {
             conversion.layout = layout;
             if conversion.check().is_ok() {
                 return Ok(conversion);
@@ -148,6 +150,13 @@ impl ExactConversion {
     #[must_use]
     pub fn updates(&self) -> u32 {
         self.layout.sequence(&self.words()).unwrap_or(0) / 2
+    }
+
+    /// The page's sequence number: odd during an update, and different after it. None if the page is unreadable.
+    pub(crate) fn sequence(&self) -> Option<u32> {
+        let sequence = self.layout.sequence(&self.words());
+        fence(Ordering::Acquire);
+        sequence
     }
 
     /// Whether the kernel's type information describes the layout; otherwise it is in a table of known ones.
@@ -232,7 +241,7 @@ impl Readings for &ExactConversion {
 /// Parses type information, for fuzzing.
 #[cfg(fuzzing)]
 pub fn parse_type_information(btf: &[u8]) {
-    let _ = Layout::candidates(Some(btf));
+    let _ = Layout::described(btf);
 }
 
 #[cfg(test)]

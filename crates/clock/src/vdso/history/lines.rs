@@ -9,6 +9,9 @@ use crate::Span;
 /// kernel alternates between, over the 4 ms between two observations.
 pub(crate) const INVERSE_ERROR: Span = Span::from_nanos(5);
 
+/// Ticks before the newest line's beginning that its inverse covers: the last second or so.
+const INVERTED_BEFORE: u64 = 1 << 32;
+
 /// An immutable snapshot of the kernel's lines, up to one counter value. A clone allocates no memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Lines {
@@ -71,10 +74,11 @@ impl Lines {
         self.changed.as_ref().map(|[_, gap]| gap)
     }
 
-    /// The inverse of the newest line, for most of the stamps since the last update by the kernel.
+    /// The inverse of the newest line, from its observation or the last second on. It is correct until the kernel
+    /// replaces the line.
     pub(crate) fn newest_inverse(&self) -> LineInverse {
         let Segment { start, line, .. } = &self.newest;
-        LineInverse::new(line, (*start).max(line.cycle_last).min(self.until), self.until)
+        LineInverse::new(line, (*start).max(line.cycle_last.saturating_sub(INVERTED_BEFORE)))
     }
 
     /// All segments but the newest, oldest first.
