@@ -6,7 +6,9 @@ use etherparse::{
     IpDscp, IpHeaders, Ipv4Header, Ipv6FlowLabel, Ipv6Header, PacketBuilder, ip_number,
 };
 
-use crate::{MacAddress, Payload};
+use wirestamp_clock::Span;
+
+use crate::{MacAddress, Payload, rtp};
 
 /// TTL and hop limit: the value of RFC 1700, and the default of Linux.
 const HOP_LIMIT: u8 = 64;
@@ -28,33 +30,49 @@ pub(crate) struct Datagram {
     payload_at: usize,
     /// For a frame: the ones' complement sum of the constant data that the UDP checksum covers.
     fixed_sum: Option<u16>,
+    rtp: Option<rtp::Encoding>,
+}
+
+/// Constant contents of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Contents {
+    pub(crate) stream: u16,
+    /// Length of the UDP payload.
+    pub(crate) payload_bytes: usize,
+    /// Encoding of the RTP header, if there is one.
+    pub(crate) rtp: Option<rtp::Encoding>,
 }
 
 impl Datagram {
-    /// A payload of this size, for a socket that adds the headers.
-    pub(crate) fn without_headers(payload_bytes: usize) -> Self {
-        Self { bytes: blank(payload_bytes), payload_at: 0, fixed_sum: None }
+    /// A UDP payload, for a socket that adds the headers.
+    pub(crate) fn without_headers(contents: Contents) -> Self {
+        Self { bytes: contents.blank(), payload_at: 0, fixed_sum: None, rtp: contents.rtp }
     }
 
-    /// A frame with a payload of this size: Ethernet, IP without fragmentation, UDP.
+    /// A frame: Ethernet, IP without fragmentation, UDP.
     /// None if the addresses differ in IP version or the packet is too long for IP.
     pub(crate) fn with_headers(
         addresses: &FrameAddresses,
         dscp: u8,
-        payload_bytes: usize,
+        contents: Contents,
     ) -> Option<Self> {
-        let payload = blank(payload_bytes);
+        let payload = contents.blank();
         let (bytes, fixed_sum) = frame(addresses, dscp, &payload)?;
         let payload_at = bytes.len() - payload.len();
-        Some(Self { bytes, payload_at, fixed_sum: Some(fixed_sum) })
+        Some(Self { bytes, payload_at, fixed_sum: Some(fixed_sum), rtp: contents.rtp })
     }
 
-    /// Writes the fields and the checksum, and returns the packet.
-    pub(crate) fn write(&mut self, payload: &Payload) -> &[u8] {
+    /// Writes the fields and the checksum of the packet that is due `offset` after the start of sending; returns it.
+    pub(crate) fn write(&mut self, payload: &Payload, offset: Span) -> &[u8] {
         let (headers, body) = self.bytes.split_at_mut(self.payload_at);
+        let (rtp_header, body) = body.split_at_mut(rtp_bytes(self.rtp));
         payload.write(body);
+        if let Some(encoding) = self.rtp {
+            encoding.write(payload.sequence, offset, rtp_header);
+        }
         if let Some(fixed_sum) = self.fixed_sum {
-            let checksum = checksum(fixed_sum, &body[Payload::CHANGING]);
+            let of_rtp = rtp_header.get(rtp::CHANGING).unwrap_or_default();
+            let checksum = checksum(fixed_sum, [of_rtp, &body[Payload::CHANGING]]);
             headers[self.payload_at - CHECKSUM_BEFORE_PAYLOAD..]
                 .copy_from_slice(&checksum.to_be_bytes());
         }
@@ -81,12 +99,22 @@ pub(crate) fn frame(
     Some((bytes, sum))
 }
 
-/// A payload whose changing fields are zero and add nothing to a checksum.
-fn blank(payload_bytes: usize) -> Vec<u8> {
-    let mut payload = vec![0; payload_bytes];
-    Payload::fill(&mut payload);
-    payload[Payload::CHANGING].fill(0);
-    payload
+impl Contents {
+    /// A UDP payload whose changing fields are zero and add nothing to a checksum.
+    fn blank(self) -> Vec<u8> {
+        let mut bytes = vec![0; self.payload_bytes];
+        let (rtp_header, payload) = bytes.split_at_mut(rtp_bytes(self.rtp));
+        if let Some(encoding) = self.rtp {
+            encoding.fill(self.stream, rtp_header);
+        }
+        Payload::fill(payload);
+        payload[Payload::CHANGING].fill(0);
+        bytes
+    }
+}
+
+const fn rtp_bytes(encoding: Option<rtp::Encoding>) -> usize {
+    if encoding.is_some() { rtp::HEADER_BYTES } else { 0 }
 }
 
 fn ip_header(from: IpAddr, to: IpAddr, dscp: u8) -> Option<IpHeaders> {
@@ -113,11 +141,11 @@ fn ip_header(from: IpAddr, to: IpAddr, dscp: u8) -> Option<IpHeaders> {
     }
 }
 
-/// The UDP checksum (RFC 768): the complement of `fixed_sum` plus the words of `changing`
-/// (RFC 1071). A result of 0 is sent as 0xffff, because 0 means "no checksum".
-fn checksum(fixed_sum: u16, changing: &[u8]) -> u16 {
-    let words =
-        changing.chunks_exact(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
+/// The UDP checksum (RFC 768): the complement of `fixed_sum` plus the words of `changing`, whose parts have even offsets
+/// and lengths (RFC 1071). A result of 0 is sent as 0xffff, because 0 means "no checksum".
+fn checksum(fixed_sum: u16, changing: [&[u8]; 2]) -> u16 {
+    let words = changing.into_iter().flat_map(|part| part.chunks_exact(2));
+    let words = words.map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
     let sum = u32::from(fixed_sum) + words.sum::<u32>();
     // Fewer than 65536 words were added, so two folds leave no carry.
     let folded = (sum & 0xffff) + (sum >> 16);
@@ -148,17 +176,25 @@ mod tests {
         #[test]
         fn frame_has_requested_fields_and_valid_checksums(
             address in address(), mac: [[u8; 6]; 2], dscp in 0_u8..64, length in 32_usize..1473,
-            fields: [(u16, u64, i64, i64); 3],
+            fields: [(u64, i64, i64); 3], stream: u16, is_rtp: bool, offset in 0_i64..,
         ) {
             let addresses = FrameAddresses { mac: mac.map(MacAddress), address };
-            let mut datagram = Datagram::with_headers(&addresses, dscp, length).unwrap();
-            for (stream, sequence, intended, actual) in fields {
+            let rtp = is_rtp.then_some(rtp::Encoding::MP2T);
+            let length = length + rtp_bytes(rtp);
+            let contents = Contents { stream, payload_bytes: length, rtp };
+            let mut datagram = Datagram::with_headers(&addresses, dscp, contents).unwrap();
+            let offset = Span::from_nanos(offset);
+            for (sequence, intended, actual) in fields {
                 let (intended, actual) = (Time::from_nanos(intended), Time::from_nanos(actual));
                 let payload = Payload { stream, sequence, intended, actual };
                 let mut expected = vec![0; length];
-                payload.encode(&mut expected);
-                let frame = datagram.write(&payload).to_vec();
-                prop_assert_eq!(datagram.write(&payload), &frame[..]);
+                payload.encode(&mut expected[rtp_bytes(rtp)..]);
+                if let Some(encoding) = rtp {
+                    encoding.fill(stream, &mut expected);
+                    encoding.write(sequence, offset, &mut expected);
+                }
+                let frame = datagram.write(&payload, offset).to_vec();
+                prop_assert_eq!(datagram.write(&payload, offset), &frame[..]);
                 let parsed = PacketHeaders::from_ethernet_slice(&frame).unwrap();
                 prop_assert_eq!(parsed.payload.slice(), &expected[..]);
                 let Some(TransportHeader::Udp(udp)) = parsed.transport else { panic!() };
@@ -185,8 +221,9 @@ mod tests {
             let payload = Payload { stream: 1, sequence, intended: time, actual: time };
             let mut expected = vec![0; length];
             payload.encode(&mut expected);
-            let mut datagram = Datagram::without_headers(length);
-            prop_assert_eq!(datagram.write(&payload), &expected[..]);
+            let contents = Contents { stream: 1, payload_bytes: length, rtp: None };
+            let mut datagram = Datagram::without_headers(contents);
+            prop_assert_eq!(datagram.write(&payload, Span::ZERO), &expected[..]);
         }
     }
 
@@ -194,6 +231,7 @@ mod tests {
     fn mixed_ip_versions_are_rejected() {
         let address = ["127.0.0.1:1", "[::1]:1"].map(|text| text.parse().unwrap());
         let addresses = FrameAddresses { mac: [MacAddress([0xff; 6]); 2], address };
-        assert!(Datagram::with_headers(&addresses, 0, 40).is_none());
+        let contents = Contents { stream: 1, payload_bytes: 40, rtp: None };
+        assert!(Datagram::with_headers(&addresses, 0, contents).is_none());
     }
 }

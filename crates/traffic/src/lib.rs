@@ -25,6 +25,7 @@ mod pattern;
 mod payload;
 mod replay;
 mod report;
+mod rtp;
 mod schedule;
 mod sender;
 mod sink;

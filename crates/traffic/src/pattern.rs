@@ -3,7 +3,8 @@
 use thiserror::Error;
 use wirestamp_clock::Span;
 
-use crate::Payload;
+use crate::payload::SEQUENCE_LOW_BYTE_OFFSET;
+use crate::{Payload, rtp};
 
 /// Max frame size, without check sequence: 1500 bytes and the Ethernet header (IEEE 802.3).
 const MAX_FRAME_BYTES: u16 = 1514;
@@ -28,6 +29,8 @@ pub struct Pattern {
     interval: Span,
     burst: u32,
     spacing: Span,
+    /// Encoding of the RTP packets that it consists of, if it does.
+    rtp: Option<rtp::Encoding>,
 }
 
 /// An invalid pattern.
@@ -74,8 +77,8 @@ impl Pattern {
         frame_bytes: u16,
         interval: Span,
     ) -> Result<Self, PatternError> {
-        let pattern =
-            Self { name: name.into(), frame_bytes, interval, burst: 1, spacing: Span::ZERO };
+        let (name, spacing) = (name.into(), Span::ZERO);
+        let pattern = Self { name, frame_bytes, interval, burst: 1, spacing, rtp: None };
         pattern.payload_bytes(false)?;
         not_negative(interval)?;
         Ok(pattern)
@@ -99,17 +102,19 @@ impl Pattern {
     }
 
     /// One direction of a G.729 call: 140-byte frames with gaps of 2,499,860 bytes at 1 Gbit/s, one
-    /// frame every 20 ms (Orosz and Skopko 2013, section V.A, pattern 1).
+    /// frame every 20 ms (Orosz and Skopko 2013, section V.A, pattern 1). The frames are RTP, except those of
+    /// [`crate::live`].
     #[must_use]
     pub fn voip() -> Self {
-        Self::with_gap("voip", 140, 2_499_860)
+        Self::with_gap("voip", 140, 2_499_860, rtp::Encoding::G729)
     }
 
     /// An HD video stream: 1368-byte frames with gaps of 169,631 bytes at 1 Gbit/s, one frame every
-    /// 1,367,992 ns (Orosz and Skopko 2013, section V.A, pattern 2).
+    /// 1,367,992 ns (Orosz and Skopko 2013, section V.A, pattern 2). The frames are RTP with an MPEG transport stream,
+    /// except those of [`crate::live`].
     #[must_use]
     pub fn hd_video() -> Self {
-        Self::with_gap("hd-video", 1368, 169_631)
+        Self::with_gap("hd-video", 1368, 169_631, rtp::Encoding::MP2T)
     }
 
     /// The paper's pattern with this name, `voip` or `hd-video`.
@@ -119,9 +124,10 @@ impl Pattern {
     }
 
     /// A pattern as the paper defines it: the interval is the frame plus a gap in bytes.
-    fn with_gap(name: &str, frame_bytes: u16, gap_bytes: i64) -> Self {
+    fn with_gap(name: &str, frame_bytes: u16, gap_bytes: i64, encoding: rtp::Encoding) -> Self {
         let interval = Span::from_nanos((i64::from(frame_bytes) + gap_bytes) * NANOS_PER_BYTE);
-        Self { name: name.into(), frame_bytes, interval, burst: 1, spacing: Span::ZERO }
+        let (name, spacing, rtp) = (name.into(), Span::ZERO, Some(encoding));
+        Self { name, frame_bytes, interval, burst: 1, spacing, rtp }
     }
 
     /// The name used in arguments and reports.
@@ -148,7 +154,21 @@ impl Pattern {
         self.burst
     }
 
-    /// Length of the UDP payload in bytes.
+    /// Encoding of the RTP packets that it consists of, if it does.
+    pub(crate) const fn rtp(&self) -> Option<rtp::Encoding> {
+        self.rtp
+    }
+
+    /// Offset of the sequence number's lowest byte in the UDP payload, for filters that select every n-th packet.
+    #[must_use]
+    pub const fn sequence_low_byte_offset(&self) -> u8 {
+        match self.rtp {
+            Some(_) => rtp::SEQUENCE_LOW_BYTE_OFFSET,
+            None => SEQUENCE_LOW_BYTE_OFFSET,
+        }
+    }
+
+    /// Length of the UDP payload in bytes, with the RTP header if there is one.
     ///
     /// # Errors
     /// [`PatternError::FrameSize`] when it is too short for a [`Payload`].

@@ -17,10 +17,14 @@
 //!  0        4         6          11       18
 //!  | "WSTP" | version | sequence | actual | 0x12 0x13 ...
 //! ```
+//!
+//! In a call or a video ([`crate::Pattern`]) an RTP header of 12 bytes precedes it.
 
 use std::ops::Range;
 
 use wirestamp_clock::{Domain, RawStamp, Time, Utc};
+
+use crate::rtp;
 
 /// Offsets of the fields.
 mod field {
@@ -120,9 +124,17 @@ impl Payload {
         self.write(buffer);
     }
 
-    /// Reads the fields of a received payload; `None` when it is not a test payload, or of another version.
+    /// Reads the fields of a received payload, after an RTP header if there is one; `None` when it is not a test
+    /// payload, or of another version.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
+        match bytes.split_at_checked(rtp::HEADER_BYTES) {
+            Some((&[rtp::FLAGS, ..], after)) => Self::decode_fields(after),
+            _ => Self::decode_fields(bytes),
+        }
+    }
+
+    fn decode_fields(bytes: &[u8]) -> Option<Self> {
         if let Some((fields, _)) = bytes.split_first_chunk()
             && fields[field::MAGIC] == MAGIC
             && fields[field::VERSION] == SHORT.to_be_bytes()
@@ -228,6 +240,17 @@ mod tests {
         assert_eq!(payload.sent_monotonic().unwrap().value, (1 << 56) - 1);
         assert_eq!(Payload::decode(&short[..17]), None);
         assert_eq!(Payload::live(7, 17), None);
+    }
+
+    #[test]
+    fn payload_after_an_rtp_header_is_decoded() {
+        let time = Time::from_nanos(1_700_000_000_000_000_000);
+        let payload = Payload { stream: 1, sequence: 2, intended: time, actual: time };
+        let mut bytes = [0; 60];
+        payload.encode(&mut bytes[rtp::HEADER_BYTES..]);
+        assert_eq!(Payload::decode(&bytes), None);
+        rtp::Encoding::G729.fill(1, &mut bytes);
+        assert_eq!(Payload::decode(&bytes), Some(payload));
     }
 
     #[test]

@@ -3,12 +3,12 @@
 use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::sync::atomic::AtomicBool;
 
-use crate::datagram::{Datagram, FrameAddresses};
+use crate::datagram::{Contents, Datagram, FrameAddresses};
 use crate::egress::Egress;
 use crate::mac::ETHERNET_HEADER;
 use crate::netlink::{Link, hardware_address, route};
 use crate::paced_run::PacedRun;
-use crate::schedule::MergedSchedule;
+use crate::schedule::{DuePacket, MergedSchedule};
 use crate::transmit::{SendMethod, SendOptions, Transmit, Udp, open_for_frames};
 use crate::{
     PacingClock, Payload, SendError, SendReport, SentPacket, Stream, StreamReport,
@@ -85,7 +85,7 @@ impl Sender {
                 break;
             };
             let source = &mut self.sources[due.stream];
-            source.send(run.clock, due.sequence, deadline, &mut self.egresses[due.stream]);
+            source.send(run.clock, &due, deadline, &mut self.egresses[due.stream]);
         }
         self.egresses.iter_mut().for_each(|egress| egress.finish(&mut on_sent));
         let reports = self.sources.iter().zip(self.egresses).map(Source::report);
@@ -108,10 +108,12 @@ impl Source {
         if stream.dscp > 63 {
             return Err(SendError::Dscp(stream.dscp));
         }
-        let payload_bytes = stream.plan.pattern.payload_bytes(stream.destination.is_ipv6())?;
+        let pattern = &stream.plan.pattern;
+        let payload_bytes = pattern.payload_bytes(stream.destination.is_ipv6())?;
+        let contents = Contents { stream: stream.id, payload_bytes, rtp: pattern.rtp() };
         if options.method == SendMethod::Udp {
             let transmit = Box::new(Udp::open(&stream)?);
-            let datagram = Datagram::without_headers(payload_bytes);
+            let datagram = Datagram::without_headers(contents);
             return Ok((Self { stream, datagram, _port: None }, transmit));
         }
         let interface = stream.interface.as_deref();
@@ -121,7 +123,7 @@ impl Source {
             return Err(SendError::TooLong { frame_bytes, interface: link.name, mtu: link.mtu });
         }
         let (addresses, port) = addresses(&stream, &link, options)?;
-        let datagram = Datagram::with_headers(&addresses, stream.dscp, payload_bytes).ok_or(
+        let datagram = Datagram::with_headers(&addresses, stream.dscp, contents).ok_or(
             SendError::NoSource {
                 interface: link.name.clone(),
                 destination: stream.destination.ip(),
@@ -135,15 +137,16 @@ impl Source {
     fn send(
         &mut self,
         clock: &impl PacingClock,
-        sequence: u64,
+        due: &DuePacket,
         deadline: u64,
         egress: &mut Egress,
     ) {
         let (stream, frame_bytes) = (self.stream.id, self.stream.plan.pattern.frame_bytes());
         // Contains the last reading that can still be written into the packet.
-        let sent = SentPacket::now(clock, stream, sequence, deadline);
-        let SentPacket { intended, actual, .. } = sent;
-        let packet = self.datagram.write(&Payload { stream, sequence, intended, actual });
+        let sent = SentPacket::now(clock, stream, due.sequence, deadline);
+        let SentPacket { sequence, intended, actual, .. } = sent;
+        let payload = Payload { stream, sequence, intended, actual };
+        let packet = self.datagram.write(&payload, due.offset);
         egress.send(packet, frame_bytes.into(), sent);
     }
 

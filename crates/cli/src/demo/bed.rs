@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use wirestamp_clock::Span;
 use wirestamp_lab::{Impairments, SINK_V4, SINK_V6, Selector};
-use wirestamp_traffic::{Pattern, PatternError, SEQUENCE_LOW_BYTE_OFFSET, Stream, StreamPlan};
+use wirestamp_traffic::{Pattern, PatternError, Stream, StreamPlan};
 
 /// One of the demo's streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +28,8 @@ pub(super) const ROLES: [Role; 3] = [CALL, VIDEO, BURST];
 /// The path: the video alone takes 89 % of the bottleneck, a burst on top of it fills the queue.
 /// Every 128th packet of the video is duplicated, and every 32nd overtakes the queue.
 pub(super) fn impairments() -> Impairments {
-    let video =
-        |mask, value| Selector { port: VIDEO.port, offset: SEQUENCE_LOW_BYTE_OFFSET, mask, value };
+    let offset = Pattern::hd_video().sequence_low_byte_offset();
+    let video = |mask, value| Selector { port: VIDEO.port, offset, mask, value };
     Impairments {
         duplicate: Some(video(0x7f, 0x40)),
         expedite: Some(video(0x1f, 0x10)),

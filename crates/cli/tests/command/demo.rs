@@ -35,6 +35,7 @@ fn demo_results_agree_with_known_values() {
         assert!(burst["lost"].as_u64() > Some(0), "nothing was lost: {burst:#}");
         assert!(burst["clock_error_ns"].as_i64() > Some(0));
         assert_tools_agree(folder, &found);
+        assert_media_are_recognised(folder);
     }
     assert_eq!(Leftovers::now(), before);
 }
@@ -63,6 +64,21 @@ fn assert_tools_agree(folder: &str, found: &Value) {
     let tshark = tool("tshark", &["-r", &a, "-T", "fields", "-e", "frame.number"]);
     assert_eq!(again["sent"].as_u64(), Some(tshark.lines().count() as u64));
     assert!(again["clock_error_ns"].as_i64() > Some(0), "{again:#}");
+}
+
+/// The call has a MOS, the video a media delivery index, and the burst neither.
+fn assert_media_are_recognised(folder: &str) {
+    let found = json(&["flows", &format!("{folder}/tap-b.pcapng"), "--json"]);
+    let flows = found["flows"].as_array().unwrap();
+    let flow = |port: u64| flows.iter().find(|flow| flow["dport"] == port).unwrap();
+    let [call, video, burst] = [5004, 5006, 5008].map(flow);
+    assert_eq!((&call["codec"], &video["codec"]), (&"G729".into(), &"MP2T".into()));
+    assert!(call["mos"].as_f64() > Some(2.0), "{call:#}");
+    assert!(video["media_delivery"]["media_rate_bps"].as_f64() > Some(7e6), "{video:#}");
+    assert!(burst["codec"].is_null(), "{burst:#}");
+    for flow in flows {
+        assert!(flow["iperf3"].is_null(), "{flow:#}");
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ const MAX_DISTANCE: u64 = 1000;
 /// Checks the datagrams of one flow and one direction, in the order of arrival.
 ///
 /// Neighbours are consistent if their counts differ by at most a thousand, and the clock and the count move in the
-/// same direction. Duplicates are ignored.
+/// same direction. Neighbours may have the same time, but in a test the clock advances. Duplicates are ignored.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Recogniser {
     narrow: Candidate,
@@ -23,6 +23,8 @@ pub struct Recogniser {
 struct Candidate {
     previous: Option<Iperf3>,
     fit: u32,
+    /// Whether the clock has advanced between consistent neighbours.
+    has_advanced: bool,
 }
 
 impl Recogniser {
@@ -47,11 +49,14 @@ impl Candidate {
     fn record(&mut self, head: Option<Iperf3>) -> bool {
         match (self.previous, head) {
             (Some(previous), Some(head)) if head == previous => {}
-            (Some(previous), Some(head)) if are_neighbours(previous, head) => self.fit += 1,
-            _ => self.fit = 0,
+            (Some(previous), Some(head)) if are_neighbours(previous, head) => {
+                self.fit = self.fit.saturating_add(1);
+                self.has_advanced |= previous.sent_micros != head.sent_micros;
+            }
+            _ => (self.fit, self.has_advanced) = (0, false),
         }
         self.previous = head;
-        self.fit >= MIN_NEIGHBOURS
+        self.fit >= MIN_NEIGHBOURS && self.has_advanced
     }
 }
 
@@ -92,11 +97,21 @@ mod tests {
     }
 
     #[test]
+    fn datagrams_of_one_microsecond_do_not_hide_a_test() {
+        let counts_and_times = [(1, 0), (2, 0), (3, 0), (4, 0), (5, 1)];
+        let payloads = counts_and_times
+            .map(|(count, micros)| payload(9_000_000 + micros, count, Counter::Bits32));
+        assert!(is_recognised(payloads));
+    }
+
+    #[test]
     fn inconsistent_clock_or_constant_count_is_no_test() {
         let backwards = (1..100).map(|count| payload(9_000_000 - count, count, Counter::Bits32));
         assert!(!is_recognised(backwards));
         let still = (1..100).map(|at| payload(9_000_000 + at, 7, Counter::Bits32));
         assert!(!is_recognised(still));
+        let stopped_clock = (1..100).map(|count| payload(9_000_000, count, Counter::Bits64));
+        assert!(!is_recognised(stopped_clock));
         assert!(!is_recognised((1..100).map(|_| vec![0; 100])));
     }
 

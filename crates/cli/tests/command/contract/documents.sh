@@ -10,6 +10,13 @@ for i in range(50):
     out.sendto(head + bytes(160), ("10.77.2.2", 5004))
     time.sleep(0.02)
 '
+# Ten datagrams as iperf3 sends them: time and count.
+iperf3='
+import socket, struct, time
+out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for i in range(10):
+    out.sendto(struct.pack(">III", 7, 1000 * i, i + 1) + bytes(100), ("10.77.2.2", 5201))
+'
 # 200 kB over TCP.
 tcp='
 import socket, sys
@@ -36,6 +43,7 @@ await 'ready' receive.log
 await ':8620' reflect.log
 "$0" send -i out@wirestamp-source --to 10.77.2.2 --port 7000 --pattern voip -c 50 --tx-stamps --log sent.csv --json > send.json
 ip netns exec wirestamp-source python3 -c "$rtp"
+ip netns exec wirestamp-source python3 -c "$iperf3"
 ip netns exec wirestamp-source python3 -c "$tcp" send
 ip netns exec wirestamp-source "$0" stamp 10.77.2.2:8620 -c 20 -i 10ms --json > stamp.json
 wait $receiver
