@@ -8,6 +8,9 @@ use crate::format::{NOTHING, length, real, signed};
 /// Confidence level of the intervals.
 const CONFIDENCE: f64 = 0.95;
 
+/// Degrees of freedom with which Student's t distribution is the normal one, to six digits.
+const MANY: f64 = 1e6;
+
 /// A mean, and half the width of its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
@@ -15,6 +18,9 @@ pub struct Estimate {
     pub mean: f64,
     /// Half the width of the interval around the mean; none for fewer than two values.
     pub ci95: Option<f64>,
+    /// Degrees of freedom of the interval; none if they are not known: the normal distribution is assumed then.
+    #[serde(skip)]
+    pub freedom: Option<f64>,
 }
 
 /// Sign of an interval.
@@ -30,6 +36,18 @@ pub enum Sign {
 }
 
 impl Estimate {
+    /// A mean with this interval, whose degrees of freedom are not known.
+    #[must_use]
+    pub const fn new(mean: f64, ci95: Option<f64>) -> Self {
+        Self { mean, ci95, freedom: None }
+    }
+
+    /// A number without uncertainty.
+    #[must_use]
+    pub const fn exact(value: f64) -> Self {
+        Self::new(value, Some(0.0))
+    }
+
     /// The mean of independent values, with an interval by Student's t; none without values.
     #[must_use]
     pub fn of(values: &[f64]) -> Option<Self> {
@@ -39,7 +57,34 @@ impl Estimate {
             let variance = squares(values, mean) / (count - 1.0);
             t(count - 1.0) * (variance / count).sqrt()
         });
-        Some(Self { mean, ci95 })
+        Some(Self { mean, ci95, freedom: Some(count - 1.0) })
+    }
+
+    /// This interval around another mean.
+    #[must_use]
+    pub const fn around(self, mean: f64) -> Self {
+        Self { mean, ..self }
+    }
+
+    /// The estimate in other units.
+    #[must_use]
+    pub fn times(self, factor: f64) -> Self {
+        let ci95 = self.ci95.map(|ci95| ci95 * factor.abs());
+        Self { mean: self.mean * factor, ci95, ..self }
+    }
+
+    /// Probability of a mean at least that far from zero if the true mean is zero (two-sided t test); none without an
+    /// interval.
+    #[must_use]
+    pub fn p_value(&self) -> Option<f64> {
+        let ci95 = self.ci95?;
+        if ci95 <= 0.0 {
+            return Some(if self.mean == 0.0 { 1.0 } else { 0.0 });
+        }
+        let freedom = self.freedom.unwrap_or(MANY);
+        let statistic = self.mean.abs() / ci95 * t(freedom);
+        let distribution = StudentsT::new(0.0, 1.0, freedom).ok()?;
+        Some(2.0 * distribution.sf(statistic))
     }
 
     /// The estimate as formatted by `text`, with its interval if there is one.
@@ -88,7 +133,7 @@ pub fn t(freedom: f64) -> f64 {
 }
 
 /// An estimate with its 95 % confidence interval, rounded to `decimals` decimals.
-pub fn decimal(Estimate { mean, ci95 }: Estimate, decimals: usize) -> String {
+pub fn decimal(Estimate { mean, ci95, .. }: Estimate, decimals: usize) -> String {
     match ci95 {
         _ if !mean.is_finite() => NOTHING.to_owned(),
         Some(ci95) => signed(&format!("{mean:.decimals$}")) + &format!(" ± {ci95:.decimals$}"),
@@ -97,7 +142,7 @@ pub fn decimal(Estimate { mean, ci95 }: Estimate, decimals: usize) -> String {
 }
 
 /// A coefficient of correlation.
-pub fn coefficient(Estimate { mean, ci95 }: Estimate) -> String {
+pub fn coefficient(Estimate { mean, ci95, .. }: Estimate) -> String {
     let ci95 = ci95.map_or_else(String::new, |ci95| format!(" ± {ci95:.3}"));
     format!("{mean:.3}").replace('-', "\u{2212}") + &ci95
 }
@@ -118,7 +163,7 @@ mod tests {
     #[test]
     fn an_interval_is_that_of_the_textbook() {
         // Deviation 1, standard error 1/sqrt(3), t of 2 degrees of freedom.
-        let Estimate { mean, ci95 } = Estimate::of(&[1.0, 2.0, 3.0]).unwrap();
+        let Estimate { mean, ci95, .. } = Estimate::of(&[1.0, 2.0, 3.0]).unwrap();
         assert!((mean - 2.0).abs() < 1e-12 && (ci95.unwrap() - 2.484).abs() < 1e-3);
         assert!((deviation(&[1.0, 2.0, 3.0]).unwrap() - 1.0).abs() < 1e-12);
     }
@@ -131,6 +176,20 @@ mod tests {
     }
 
     #[test]
+    fn p_value_is_that_of_the_t_test() {
+        // t = 2 / (1 / sqrt(3)) = 3.464 with 2 degrees of freedom.
+        let p_value = Estimate::of(&[1.0, 2.0, 3.0]).unwrap().p_value().unwrap();
+        assert!((p_value - 0.0742).abs() < 1e-4, "{p_value}");
+        assert_eq!(Estimate::of(&[1.0]).unwrap().p_value(), None);
+        assert_eq!(
+            [0.0, 3.0].map(|value| Estimate::exact(value).p_value()),
+            [Some(1.0), Some(0.0)]
+        );
+        let at_the_end = Estimate::new(1.0, Some(1.0)).p_value().unwrap();
+        assert!((at_the_end - 0.05).abs() < 1e-3, "{at_the_end}");
+    }
+
+    #[test]
     fn sign_is_open_if_interval_includes_zero() {
         let sign = |values: &[f64]| Estimate::of(values).unwrap().sign();
         assert_eq!(sign(&[1.0, 1.1, 0.9]), Sign::Above);
@@ -140,7 +199,7 @@ mod tests {
 
     #[test]
     fn coefficients_have_their_interval() {
-        let rho = Estimate { mean: -0.25, ci95: Some(0.5) };
+        let rho = Estimate::new(-0.25, Some(0.5));
         assert_eq!(coefficient(rho), "\u{2212}0.250 ± 0.500");
     }
 }

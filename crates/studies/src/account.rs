@@ -171,6 +171,7 @@ pub(crate) fn claims(claims: &[Claim]) -> Markup {
                         Verdict::Confirmed => span."mark pass" { "✓" },
                         Verdict::Contradicted => span."mark fail" { "✗" },
                         Verdict::Open => span."mark open" { "?" },
+                        Verdict::NotTheSameQuestion => span."mark open" { "≠" },
                     }
                     " " (sentence)
                 }

@@ -38,11 +38,6 @@ fn each_cell(runs: &Runs<Measured>, of: impl Fn(&Measured) -> f64) -> Vec<Option
     (0..runs.design.cells().len()).map(of_cell).collect()
 }
 
-/// An exact number as an estimate without uncertainty.
-const fn certain(mean: f64) -> Option<Estimate> {
-    Some(Estimate { mean, ci95: Some(0.0) })
-}
-
 fn means_agree(runs: &Runs<Measured>) -> Claim {
     let difference = |run: &Measured| run.differences_ns()[MEAN].abs();
     let lead = each_cell(runs, |run| SMALL_NS - difference(run));
@@ -70,7 +65,7 @@ fn never_negative(runs: &Runs<Measured>) -> Claim {
             duration(MIN_ACTIVE_MS * 1e6)
         )
     });
-    Claim::goal("an active delay is never negative", vec![least.and_then(certain)], &numbers)
+    Claim::goal("an active delay is never negative", vec![least.map(Estimate::exact)], &numbers)
 }
 
 fn counts_agree(runs: &Runs<Measured>) -> Claim {
@@ -90,7 +85,7 @@ fn counts_agree(runs: &Runs<Measured>) -> Claim {
     });
     let claim = "active and passive measurement count the same packets";
     // Less than half a packet.
-    Claim::goal(claim, vec![off.and_then(|off| certain(0.5 - real(off)))], &numbers)
+    Claim::goal(claim, vec![off.map(|off| Estimate::exact(0.5 - real(off)))], &numbers)
 }
 
 fn least_is_negative(runs: &Runs<Measured>) -> Claim {

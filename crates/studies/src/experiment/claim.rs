@@ -1,12 +1,17 @@
-//! Claims of a paper, and their verdicts.
+//! Claims of the papers and of this project, and their verdicts.
 
 use serde::Serialize;
 
 use wirestamp_report::estimate::{Estimate, Sign};
 
-/// A finding of a paper.
+/// Significance level of a contradiction, for all conditions together.
+const SIGNIFICANCE: f64 = 0.05;
+
+/// A finding of a paper, or a claim of this project.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Claim {
+    /// Who claims it.
+    pub by: Claimant,
     /// The claim, as it follows "The paper finds that".
     pub claim: String,
     /// Whether this study confirms it.
@@ -18,28 +23,63 @@ pub struct Claim {
     pub sentence: String,
 }
 
+/// Who claims it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Claimant {
+    /// The paper whose experiment the study repeats.
+    Paper,
+    /// This project.
+    Project,
+}
+
 impl Claim {
     /// A claim of a paper, with its verdict from the lead under each condition. `numbers` are shown to the
     /// reader after a semicolon; empty if nothing was measured.
     #[must_use]
     pub fn of(claim: impl Into<String>, lead: Vec<Option<Estimate>>, numbers: &str) -> Self {
-        Self::by("The paper finds", claim.into(), lead, numbers)
+        Self::by(Claimant::Paper, claim.into(), lead, numbers)
     }
 
     /// The same for a claim of this project.
     #[must_use]
     pub fn goal(claim: impl Into<String>, lead: Vec<Option<Estimate>>, numbers: &str) -> Self {
-        Self::by("This project claims", claim.into(), lead, numbers)
+        Self::by(Claimant::Project, claim.into(), lead, numbers)
     }
 
-    fn by(who: &str, claim: String, lead: Vec<Option<Estimate>>, numbers: &str) -> Self {
-        let signs = lead.iter().map(|lead| lead.map_or(Sign::Open, |lead| lead.sign()));
-        let verdict = Verdict::of(&signs.collect::<Vec<_>>());
+    /// A claim of a paper that this test bed cannot ask. `reason` says why, and `requirement` what it would take.
+    #[must_use]
+    pub fn not_the_same_question(
+        claim: impl Into<String>,
+        reason: &str,
+        requirement: &str,
+    ) -> Self {
+        let (by, claim, verdict) = (Claimant::Paper, claim.into(), Verdict::NotTheSameQuestion);
+        let sentence = format!(
+            "{} that {claim}: {}, because {reason}; it would take {requirement}.",
+            by.words(),
+            verdict.words()
+        );
+        Self { by, claim, verdict, lead: Vec::new(), sentence }
+    }
+
+    fn by(by: Claimant, claim: String, lead: Vec<Option<Estimate>>, numbers: &str) -> Self {
+        let verdict = Verdict::of(&lead);
         let numbers = if numbers.is_empty() { "nothing was measured" } else { numbers };
         let is_measured = lead.iter().any(Option::is_some);
         let words = if is_measured { verdict.words() } else { "not decided here" };
-        let sentence = format!("{who} that {claim}: {words}; {numbers}.");
-        Self { claim, verdict, lead, sentence }
+        let sentence = format!("{} that {claim}: {words}; {numbers}.", by.words());
+        Self { by, claim, verdict, lead, sentence }
+    }
+}
+
+impl Claimant {
+    /// The beginning of the sentence.
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Paper => "The paper finds",
+            Self::Project => "This project claims",
+        }
     }
 }
 
@@ -49,22 +89,34 @@ impl Claim {
 pub enum Verdict {
     /// It holds under every condition, with 95 % confidence for each.
     Confirmed,
-    /// The contrary holds under one of them.
+    /// The contrary holds under one of them, with 95 % confidence for all together.
     Contradicted,
-    /// Neither confirmed nor contradicted.
+    /// Neither confirmed nor contradicted: the data are too few or too noisy.
     Open,
+    /// This test bed cannot ask the question.
+    NotTheSameQuestion,
 }
 
 impl Verdict {
-    /// Verdict from the signs of all conditions.
+    /// Verdict from the lead under each condition, positive where the claim holds.
+    ///
+    /// A confirmation requires significance under every condition, so that it needs no correction for their number. A
+    /// contradiction requires it under one of them, and is corrected by the method of Holm ("A simple sequentially
+    /// rejective multiple test procedure", 1979): its first step compares the smallest probability, times the number of
+    /// conditions, with the significance level.
     #[must_use]
-    pub fn of(signs: &[Sign]) -> Self {
-        if signs.contains(&Sign::Below) {
+    pub fn of(leads: &[Option<Estimate>]) -> Self {
+        let conditions: f64 = leads.iter().map(|_| 1.0).sum();
+        let contradicts = |lead: &Estimate| {
+            lead.mean < 0.0 && lead.p_value().is_some_and(|p| p * conditions <= SIGNIFICANCE)
+        };
+        let is_above = |lead: &Option<Estimate>| lead.is_some_and(|it| it.sign() == Sign::Above);
+        if leads.iter().flatten().any(contradicts) {
             Self::Contradicted
-        } else if signs.is_empty() || signs.contains(&Sign::Open) {
-            Self::Open
-        } else {
+        } else if !leads.is_empty() && leads.iter().all(is_above) {
             Self::Confirmed
+        } else {
+            Self::Open
         }
     }
 
@@ -74,6 +126,7 @@ impl Verdict {
             Self::Confirmed => "confirmed here",
             Self::Contradicted => "contradicted here",
             Self::Open => "not decided here, the data are too few or too noisy",
+            Self::NotTheSameQuestion => "not the same question here",
         }
     }
 }
@@ -84,11 +137,23 @@ mod tests {
 
     #[test]
     fn a_claim_is_confirmed_only_where_all_conditions_show_it() {
-        use Sign::{Above, Below, Open};
-        assert_eq!(Verdict::of(&[Above, Above]), Verdict::Confirmed);
-        assert_eq!(Verdict::of(&[Above, Open]), Verdict::Open);
-        assert_eq!(Verdict::of(&[Above, Open, Below]), Verdict::Contradicted);
+        let [above, open, below] =
+            [1.0, 0.1, -1.0].map(|mean| Some(Estimate::new(mean, Some(0.5))));
+        assert_eq!(Verdict::of(&[above, above]), Verdict::Confirmed);
+        assert_eq!(Verdict::of(&[above, open]), Verdict::Open);
+        assert_eq!(Verdict::of(&[above, None]), Verdict::Open);
+        assert_eq!(Verdict::of(&[above, open, below]), Verdict::Contradicted);
         assert_eq!(Verdict::of(&[]), Verdict::Open);
+    }
+
+    #[test]
+    fn a_contradiction_under_one_of_many_conditions_is_corrected_for_their_number() {
+        // p is 0.04 or so.
+        let below = Some(Estimate::new(-1.05, Some(1.0)));
+        assert_eq!(Verdict::of(&[below]), Verdict::Contradicted);
+        assert_eq!(Verdict::of(&[below, below]), Verdict::Open);
+        let clearly = Some(Estimate::new(-2.0, Some(1.0)));
+        assert_eq!(Verdict::of(&[below, clearly]), Verdict::Contradicted);
     }
 
     #[test]
@@ -96,5 +161,16 @@ mod tests {
         let claim = Claim::of("it rains", vec![None], "");
         assert_eq!(claim.verdict, Verdict::Open);
         assert!(claim.sentence.ends_with("not decided here; nothing was measured."));
+    }
+
+    #[test]
+    fn a_question_that_cannot_be_asked_says_what_it_would_take() {
+        let claim = Claim::not_the_same_question("it rains", "this is a cellar", "a window");
+        assert_eq!((claim.by, claim.verdict), (Claimant::Paper, Verdict::NotTheSameQuestion));
+        assert_eq!(
+            claim.sentence,
+            "The paper finds that it rains: not the same question here, because this is a cellar; it would take a \
+             window."
+        );
     }
 }

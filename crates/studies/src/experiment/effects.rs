@@ -83,7 +83,11 @@ impl<'a> Runs<'a> {
         };
         Effect {
             levels: levels.iter().map(name).collect(),
-            effect: Estimate { mean: effect, ci95: self.variance.map(error) },
+            effect: Estimate {
+                mean: effect,
+                ci95: self.variance.map(error),
+                freedom: Some(self.freedom),
+            },
         }
     }
 
@@ -97,7 +101,7 @@ impl<'a> Runs<'a> {
 }
 
 /// A difference of logarithms as a factor, with the ends of its interval.
-pub(crate) fn factor(Estimate { mean, ci95 }: Estimate) -> String {
+pub(crate) fn factor(Estimate { mean, ci95, .. }: Estimate) -> String {
     let ci95 = ci95.map_or_else(String::new, |ci95| {
         format!(" ({:.2} to {:.2})", (mean - ci95).exp(), (mean + ci95).exp())
     });
@@ -139,14 +143,14 @@ mod tests {
     #[test]
     fn one_repetition_has_effects_of_unknown_error_and_gaps_have_none() {
         let single = effects(&design(), &[vec![1.0], vec![1.0], vec![3.0], vec![3.0]]);
-        assert_eq!(single[1].effect, Estimate { mean: 1.0, ci95: None });
+        assert_eq!((single[1].effect.mean, single[1].effect.ci95), (1.0, None));
         assert_eq!(effects(&design(), &[vec![1.0], vec![], vec![3.0], vec![3.0]]), []);
         assert_eq!(effects(&design(), &[]), []);
     }
 
     #[test]
     fn a_difference_of_logarithms_is_a_factor() {
-        let twice = Estimate { mean: 2_f64.ln(), ci95: Some(2_f64.ln()) };
+        let twice = Estimate::new(2_f64.ln(), Some(2_f64.ln()));
         assert_eq!(factor(twice), "2.00 (1.00 to 4.00)");
     }
 }

@@ -11,7 +11,7 @@ mod design;
 mod effects;
 mod runner;
 
-pub use claim::{Claim, Verdict};
+pub use claim::{Claim, Claimant, Verdict};
 pub use correlation::{pearson, spearman};
 pub use design::{Cell, Design, Factor, RunId};
 pub(crate) use effects::factor;

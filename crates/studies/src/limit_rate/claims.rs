@@ -116,8 +116,7 @@ fn same(measured: &LimitRateRuns, series: &str, claim: &str, a: Cells, b: Cells)
         return Claim::of(claim, vec![None], "nothing was lost with either");
     }
     let words = format!("{} (the same if less than {SAME} apart)", compared(&pair));
-    let lead = Estimate::of(&differences(&pair))
-        .map(|difference| Estimate { mean: SAME - difference.mean.abs(), ci95: difference.ci95 });
+    let lead = Estimate::of(&differences(&pair)).map(|it| it.around(SAME - it.mean.abs()));
     Claim::of(claim, vec![lead], &words)
 }
 

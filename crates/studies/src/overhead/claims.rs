@@ -50,7 +50,7 @@ fn published(method: Method, pattern: Traffic) -> Option<Published> {
     PUBLISHED.into_iter().find(|row| row.method == method && row.pattern == pattern)
 }
 
-/// The paper's claims with verdicts from complete repetitions.
+/// The paper's claims with verdicts from complete repetitions in user space.
 pub(super) fn claims(runs: &Runs<Stamped>) -> Vec<Claim> {
     MEASURES.iter().map(|measure| measure.claim(runs)).collect()
 }
@@ -66,7 +66,10 @@ impl Measure {
         let compared = Traffic::ALL.into_iter().zip(&pairs);
         let compared = compared.filter_map(|(pattern, of)| self.compared(pattern, of));
         let compared: Vec<_> = compared.collect();
-        Claim::of(self.claim, lead.into(), &compared.join(", "))
+        let numbers = compared.join(", ");
+        let numbers =
+            if numbers.is_empty() { numbers } else { format!("in user space, {numbers}") };
+        Claim::of(self.claim, lead.into(), &numbers)
     }
 
     /// Text with the values of raw and ktime for a pattern, and the paper's; none without values.

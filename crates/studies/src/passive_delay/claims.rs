@@ -58,11 +58,6 @@ fn small(runs: &AllRuns, which: usize, claim: &str, paper: &str) -> Claim {
     Claim::goal(claim, lead.into(), &numbers)
 }
 
-/// An exact number as an estimate without uncertainty.
-const fn certain(mean: f64) -> Option<Estimate> {
-    Some(Estimate { mean, ci95: Some(0.0) })
-}
-
 fn never_negative(runs: &AllRuns) -> Claim {
     let least = all(runs).map(|run| run.min_ns).reduce(f64::min);
     let negative: u64 = all(runs).map(|run| run.negative).sum();
@@ -71,7 +66,7 @@ fn never_negative(runs: &AllRuns) -> Claim {
         let negative = plural(negative, "is", "are");
         format!("of {} delays {negative} below 0, min {}", count(packets), duration(least))
     });
-    Claim::goal("a delay is never negative", vec![least.and_then(certain)], &numbers)
+    Claim::goal("a delay is never negative", vec![least.map(Estimate::exact)], &numbers)
 }
 
 fn exact_loss(runs: &AllRuns) -> Claim {
@@ -90,7 +85,7 @@ fn exact_loss(runs: &AllRuns) -> Claim {
     });
     let claim = "loss is counted exactly where the captures lost no packets themselves";
     // Less than half a packet.
-    Claim::goal(claim, vec![off.and_then(|off| certain(0.5 - off))], &numbers)
+    Claim::goal(claim, vec![off.map(|off| Estimate::exact(0.5 - off))], &numbers)
 }
 
 fn least_is_worse(runs: &Runs<Measured>) -> Claim {
@@ -181,8 +176,7 @@ fn durations(runs: &Runs<Measured>) -> Claim {
 fn unchanged(claim: &str, differences: &[f64], paper: &str) -> Claim {
     let finite: Vec<_> = differences.iter().copied().filter(|d| d.is_finite()).collect();
     let difference = Estimate::of(&finite);
-    let lead =
-        difference.map(|Estimate { mean, ci95 }| Estimate { mean: SMALL_NS - mean.abs(), ci95 });
+    let lead = difference.map(|it| it.around(SMALL_NS - it.mean.abs()));
     let numbers = difference.map(|difference| {
         format!("its error changes by {} (paper: {paper})", duration(difference.mean))
     });

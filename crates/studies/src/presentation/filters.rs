@@ -33,10 +33,7 @@ pub(super) fn add(environment: &mut Environment<'_>) {
     // A difference of logarithms as a factor.
     environment.add_filter("factor", |value: &Value| with(value, |it| Ok(factor(it))));
     environment.add_filter("thousands", |value: &Value| {
-        with(value, |Estimate { mean, ci95 }| {
-            let ci95 = ci95.map(|ci95| ci95 / 1e3);
-            Ok(Value::from_serialize(Estimate { mean: mean / 1e3, ci95 }))
-        })
+        with(value, |it| Ok(Value::from_serialize(it.times(1e-3))))
     });
     environment.add_filter("ratio", |of: &Value, to: &Value| {
         with(of, |of| with(to, |to| Ok(Some(of.mean / to.mean).filter(|ratio| ratio.is_finite()))))
@@ -67,7 +64,7 @@ fn points(
     for row in rows {
         let (at, value) = (row.get_item(x)?, row.get_item(y)?);
         if !at.is_none() && !value.is_none() {
-            let (at, Estimate { mean, ci95 }) = (estimate(&at)?.mean, estimate(&value)?);
+            let (at, Estimate { mean, ci95, .. }) = (estimate(&at)?.mean, estimate(&value)?);
             let ci95 = ci95.map(|ci95| ci95 * y_unit);
             points.push(Value::from_serialize((at * x_unit, mean * y_unit, ci95)));
         }
@@ -108,11 +105,11 @@ fn with<T: Into<Value>>(value: &Value, text: impl Fn(Estimate) -> Result<T, Erro
 fn estimate(value: &Value) -> Result<Estimate, Error> {
     let mean = value.get_attr("mean").unwrap_or_default();
     if mean.is_undefined() {
-        return Ok(Estimate { mean: f64::try_from(value.clone())?, ci95: None });
+        return Ok(Estimate::new(f64::try_from(value.clone())?, None));
     }
     let ci95 = value.get_attr("ci95")?;
     let ci95 = if ci95.is_none() { None } else { Some(f64::try_from(ci95)?) };
-    Ok(Estimate { mean: f64::try_from(mean)?, ci95 })
+    Ok(Estimate::new(f64::try_from(mean)?, ci95))
 }
 
 fn optional<T: Into<Value>>(

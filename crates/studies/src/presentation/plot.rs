@@ -66,7 +66,7 @@ impl Plot {
         let point = |&(at, mean, ci95): &(f64, f64, Option<f64>)| {
             // An interval has no symmetry on a logarithmic axis, and may go below zero.
             let ci95 = ci95.filter(|_| self.y.scale != Scale::Decades).map(|ci95| y.at(ci95));
-            (self.x.on(at, &x), Estimate { mean: self.y.on(mean, &y), ci95 })
+            (self.x.on(at, &x), Estimate::new(self.y.on(mean, &y), ci95))
         };
         let drawn: Vec<Line> =
             self.series.iter().map(|line| line.iter().map(point).collect()).collect();

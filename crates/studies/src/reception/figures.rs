@@ -196,7 +196,7 @@ fn bars(
 ) -> Vec<Bar> {
     let all = findings.techniques.iter().flat_map(|name| [(name, false), (name, true)]);
     all.filter_map(|(name, stressed)| {
-        let Estimate { mean, ci95 } = of(findings.cell(name, FIGURES_5_AND_6, stressed)?)?;
+        let Estimate { mean, ci95, .. } = of(findings.cell(name, FIGURES_5_AND_6, stressed)?)?;
         let (method, source) = name.split_once(':')?;
         let ci95 = ci95.unwrap_or(0.0);
         Some(Bar {

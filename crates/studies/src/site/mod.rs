@@ -99,7 +99,8 @@ pub fn run(
 /// When it cannot be written.
 pub fn write(folder: &Path, outcomes: &[Outcome]) -> anyhow::Result<PathBuf> {
     let index = folder.join("index.html");
-    fs::write(&index, page::html(outcomes))
+    let has_report = |name: &str| folder.join(name).exists();
+    fs::write(&index, page::html(outcomes, has_report))
         .with_context(|| format!("cannot write {}", index.display()))?;
     Ok(index)
 }

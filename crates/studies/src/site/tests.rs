@@ -26,7 +26,7 @@ fn account(claims: Vec<Claim>) -> Account {
 
 fn rains(_: &Options, stop: &Stop, progress: &mut dyn FnMut(&Progress)) -> anyhow::Result<Account> {
     progress(&Progress { share: 0.0, left: Duration::from_secs(60), doing: "it".to_owned() });
-    let lead = |mean| vec![Some(Estimate { mean, ci95: Some(0.5) })];
+    let lead = |mean| vec![Some(Estimate::new(mean, Some(0.5)))];
     let claims = vec![
         Claim::of("it rains", lead(1.0), "<b>"),
         Claim::of("it snows", lead(-1.0), "2"),
@@ -91,6 +91,7 @@ fn the_page_has_a_card_for_each_with_every_verdict_and_takes_no_text_for_markup(
     let stop = Stop::new().unwrap();
     let outcomes = run(WEATHER, &OPTIONS, &stop, &mut |_| ()).unwrap();
     let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("rains-mesh.html"), "").unwrap();
     let index = write(folder.path(), &outcomes).unwrap();
     let page = fs::read_to_string(index).unwrap();
     for text in [
@@ -100,11 +101,13 @@ fn the_page_has_a_card_for_each_with_every_verdict_and_takes_no_text_for_markup(
         "✓</span> The paper finds that it rains: confirmed here; &lt;b&gt;.",
         "✗</span> The paper finds that it snows: contradicted here",
         "?</span> The paper finds that it hails: not decided here",
-        "3 studies on this machine. Of 6 findings of the papers 2 are confirmed",
+        "3 studies on this machine.",
+        "Of 6 findings of the papers 2 are confirmed",
         "The study was interrupted",
+        "<a href=\"rains-mesh.html\">The same with probes of a mesh</a>",
     ] {
         assert!(page.contains(text), "{text}");
     }
     assert!(!page.contains("<b>") && !page.contains("http"), "{page}");
-    assert!(page::html(&[]).contains("0 studies"));
+    assert!(page::html(&[], |_| false).contains("0 studies"));
 }

@@ -108,6 +108,6 @@ fn falls(runs: &Runs<SourceJitter>, claim: &str, of: impl Fn(u16, Pause) -> f64)
         Some(format!("a rank correlation of {} with {source}", coefficient((*rho)?)))
     };
     let numbers: Vec<_> = sources.iter().zip(&found).filter_map(number).collect();
-    let falling = |rho: Option<Estimate>| rho.map(|rho| Estimate { mean: -rho.mean, ..rho });
+    let falling = |rho: Option<Estimate>| rho.map(|rho| rho.around(-rho.mean));
     Claim::of(claim, found.into_iter().map(falling).collect(), &numbers.join(", "))
 }

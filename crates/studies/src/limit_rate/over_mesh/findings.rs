@@ -4,7 +4,6 @@ use serde::Serialize;
 
 use super::trials::{AIM, SETUPS, Setup};
 use crate::experiment::{Estimate, Runs};
-use crate::limit_rate::findings::thousands;
 use crate::limit_rate::paper::TOLERATED_PERCENT;
 use crate::limit_rate::saturation::{Saturation, saturation};
 use crate::limit_rate::trials::Trial;
@@ -89,8 +88,7 @@ impl MeshLimitRateResult {
 impl Level {
     /// Its rate in thousands, which is a lower bound if not all searches found the probe's limit.
     pub(super) fn rate_in_words(&self) -> Option<String> {
-        let Estimate { mean, ci95 } = self.rate?;
-        let rate = decimal(Estimate { mean: thousands(mean), ci95: ci95.map(thousands) }, 1);
+        let rate = decimal(self.rate?.times(1e-3), 1);
         Some(if self.limited_by_load > 0 { format!("at least {rate}") } else { rate })
     }
 }
