@@ -4,5 +4,5 @@
 mod skeleton;
 
 fn main() {
-    skeleton::generate(&["stamp", "redirect", "cost", "layers"]);
+    skeleton::generate(&["stamp", "redirect", "cost", "checkpoints", "layers"]);
 }

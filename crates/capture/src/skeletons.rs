@@ -7,6 +7,9 @@
     reason = "generated from the object files by libbpf-cargo"
 )]
 
+pub(crate) mod checkpoints {
+    include!(concat!(env!("OUT_DIR"), "/checkpoints.skel.rs"));
+}
 pub(crate) mod cost {
     include!(concat!(env!("OUT_DIR"), "/cost.skel.rs"));
 }

@@ -2,12 +2,14 @@
 
 use serde::Serialize;
 
+use super::in_softirq::{SoftirqStamped, Which, stamped};
 use super::packets::{OverheadScale, Packets, Stamped};
 use super::paper::{Method, PUBLISHED, Published, Traffic};
 use super::series;
 use super::softirq::{self, Added, Program};
 use crate::experiment::{Effect, Estimate, Runs, deviation, effects, mean};
 use crate::timers::Cost;
+use wirestamp_metrics::numeric::nearest_rank_per_mille;
 use wirestamp_report::format::length;
 
 /// The longest lag of the auto-correlations, in packets.
@@ -20,6 +22,12 @@ pub(super) struct OverheadResult {
     pub(super) step_ns: f64,
     /// Each method with each pattern, in user space.
     pub(super) cells: Vec<CellFindings>,
+    /// The same in the softIRQ.
+    pub(super) cells_in_softirq: Vec<CellFindings>,
+    /// The same for a second stamp of each packet, whose code and data are in the caches.
+    pub(super) cells_in_softirq_again: Vec<CellFindings>,
+    /// Reason if these were not measured.
+    pub(super) cells_in_softirq_reason: Option<String>,
     /// Effects of method and pattern on the mean overhead of a run.
     pub(super) effects_on_mean: Vec<Effect>,
     /// Their effects on its standard deviation.
@@ -48,6 +56,8 @@ pub(super) struct CellFindings {
     pub(super) mean_ns: Option<Estimate>,
     /// The standard deviation of a run.
     pub(super) deviation_ns: Option<Estimate>,
+    /// The standard deviation of a run without the longest thousandth.
+    pub(super) deviation_of_999_ns: Option<Estimate>,
     /// The variance of all packets, in square nanoseconds.
     pub(super) variance_ns2: Option<f64>,
     /// Auto-correlation of the overheads for the lags from 1: the mean of all runs.
@@ -62,11 +72,14 @@ impl OverheadResult {
     pub(super) fn of(
         runs: &Runs<Stamped>,
         softirq: anyhow::Result<Runs<Program>>,
+        in_softirq: anyhow::Result<Runs<SoftirqStamped>>,
         size: OverheadScale,
         step_ns: f64,
     ) -> Self {
-        let cells = (0..).zip(runs.design.cells());
-        let cells = cells.map(|(index, cell)| of_cell(runs, index, Packets::of(&cell), size));
+        let of_stamps = |which| {
+            let runs = in_softirq.as_ref().map(|runs| stamped(runs, which));
+            runs.map(|runs| cells(&runs, size)).unwrap_or_default()
+        };
         let effects_on = |of: fn(&[f64]) -> Option<f64>| {
             effects(&runs.design, &runs.responses(|run| of(&overheads(run))))
         };
@@ -76,7 +89,10 @@ impl OverheadResult {
         };
         Self {
             step_ns,
-            cells: cells.collect(),
+            cells: cells(runs, size),
+            cells_in_softirq: of_stamps(Which::First),
+            cells_in_softirq_again: of_stamps(Which::Second),
+            cells_in_softirq_reason: in_softirq.as_ref().err().map(|error| format!("{error:#}")),
             effects_on_mean: effects_on(mean),
             effects_on_deviation: effects_on(deviation),
             softirq,
@@ -85,10 +101,24 @@ impl OverheadResult {
         }
     }
 
-    /// Result of a method with a pattern.
+    /// Result of a method with a pattern, in user space.
     pub(super) fn cell(&self, method: Method, pattern: Traffic) -> Option<&CellFindings> {
         self.cells.iter().find(|cell| cell.method == method && cell.pattern == pattern)
     }
+}
+
+/// Each method with each pattern.
+fn cells(runs: &Runs<Stamped>, size: OverheadScale) -> Vec<CellFindings> {
+    let cells = (0..).zip(runs.design.cells());
+    cells.map(|(index, cell)| of_cell(runs, index, Packets::of(&cell), size)).collect()
+}
+
+/// The standard deviation of a run without its longest thousandth.
+fn deviation_of_999(run: &[f64]) -> Option<f64> {
+    let mut sorted = run.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let kept = usize::try_from(nearest_rank_per_mille(999, length(&sorted))).ok()?;
+    deviation(sorted.get(..kept)?)
 }
 
 /// The overheads of a run.
@@ -118,6 +148,7 @@ fn of_cell(
         overhead_ns: series::cost(&overheads),
         mean_ns: estimate(mean),
         deviation_ns: estimate(deviation),
+        deviation_of_999_ns: estimate(deviation_of_999),
         variance_ns2: deviation(&overheads).map(|deviation| deviation.powi(2)),
         autocorrelation: (0..LAGS).filter_map(at_lag).collect(),
         overheads,

@@ -44,6 +44,28 @@ impl OverheadScale {
             Traffic::Video => second,
         }
     }
+
+    /// Duration of a run of this pattern.
+    pub(super) fn lasts(self, traffic: Traffic) -> Duration {
+        let gap = u64::try_from(traffic.pattern().interval().as_nanos()).unwrap_or(0);
+        Duration::from_nanos(gap) * self.packets_of(traffic)
+    }
+}
+
+/// The design of an experiment with each method and pattern.
+pub(super) fn design(name: &str, OverheadScale { repetitions, packets }: OverheadScale) -> Design {
+    let constant = |(traffic, packets): (Traffic, u32)| {
+        (format!("packets of {}", traffic.name()), packets.to_string())
+    };
+    Design {
+        name: name.to_owned(),
+        factors: vec![
+            Factor::new("method", Method::ALL.map(Method::name)),
+            Factor::new("pattern", Traffic::ALL.map(Traffic::name)),
+        ],
+        repetitions,
+        constants: Traffic::ALL.into_iter().zip(packets).map(constant).collect(),
+    }
 }
 
 /// One packet.
@@ -122,25 +144,11 @@ impl Study for Packets {
     type Sample = Stamped;
 
     fn design(&self) -> Design {
-        let OverheadScale { repetitions, packets } = self.size;
-        let constant = |(traffic, packets): (Traffic, u32)| {
-            (format!("packets of {}", traffic.name()), packets.to_string())
-        };
-        Design {
-            name: self.name.to_owned(),
-            factors: vec![
-                Factor::new("method", Method::ALL.map(Method::name)),
-                Factor::new("pattern", Traffic::ALL.map(Traffic::name)),
-            ],
-            repetitions,
-            constants: Traffic::ALL.into_iter().zip(packets).map(constant).collect(),
-        }
+        design(self.name, self.size)
     }
 
     fn lasts(&self, cell: &Cell) -> Duration {
-        let (_, traffic) = Self::of(cell);
-        let gap = u64::try_from(traffic.pattern().interval().as_nanos()).unwrap_or(0);
-        Duration::from_nanos(gap) * self.size.packets_of(traffic)
+        self.size.lasts(Self::of(cell).1)
     }
 
     fn run(&mut self, cell: &Cell, stop: &Stop) -> anyhow::Result<Vec<Stamped>> {

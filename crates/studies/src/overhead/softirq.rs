@@ -119,7 +119,8 @@ mod tests {
             runs: vec![run(0, 10.0, 40.0), run(1, 20.0, 50.0)],
         };
         let [kernel, module] = added(&runs).try_into().unwrap();
-        assert_eq!(kernel.added_ns, Some(Estimate { mean: 30.0, ci95: Some(0.0) }));
+        let added_ns = kernel.added_ns.unwrap();
+        assert_eq!((added_ns.mean, added_ns.ci95), (30.0, Some(0.0)));
         assert_eq!((module.added_ns, module.reason.as_deref()), (None, Some("no module")));
     }
 }

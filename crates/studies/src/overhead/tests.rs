@@ -27,7 +27,8 @@ fn runs(repetitions: u32, overhead: impl Fn(usize, usize, u32, u32) -> f64) -> R
 
 /// Nothing in the softIRQ.
 fn found(runs: &Runs<Stamped>) -> OverheadResult {
-    OverheadResult::of(runs, Err(anyhow::anyhow!("<b>needs root</b>")), SIZE, 10.0)
+    let refused = || anyhow::anyhow!("<b>needs root</b>");
+    OverheadResult::of(runs, Err(refused()), Err(refused()), SIZE, 10.0)
 }
 
 fn page(runs: &Runs<Stamped>) -> String {

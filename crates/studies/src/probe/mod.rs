@@ -14,8 +14,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use wirestamp_capture::softirq_cost::{MeasuredPackets, PacketMeasurement, SoftirqStamp};
 use wirestamp_capture::{Capture, Cores, Stop};
 use wirestamp_clock::{ClockService, Counter};
+use wirestamp_lab::TAP_A;
 use wirestamp_lab::wire::Wire;
 use wirestamp_traffic::Pattern;
 
@@ -96,6 +98,27 @@ impl Probe {
             let captures = captures.collect::<anyhow::Result<_>>()?;
             Ok(Observed { departures: sent.context("cannot enter the lab")??, captures })
         })
+    }
+
+    /// Sends `packets` packets of a pattern, and measures a stamp of each in the softIRQ at the cable's end.
+    ///
+    /// # Errors
+    /// When the flow cannot be sent, or the kernel does not load the program.
+    pub(crate) fn measure_stamps(
+        &self,
+        stamp: SoftirqStamp,
+        pattern: Pattern,
+        packets: u64,
+        stop: &Stop,
+    ) -> anyhow::Result<MeasuredPackets> {
+        let frame_bytes = pattern.frame_bytes();
+        let start = || PacketMeasurement::start(TAP_A, frame_bytes, stamp);
+        let measurement = self.wire.wire.run(start).context("cannot enter the lab")??;
+        let core = Cores::choose(1).first().and_then(|cores| cores.convert);
+        // A veth passes packets on before the send call returns, so all have arrived after the last one.
+        let send = || Departures::send(&self.clock, pattern, packets, core, stop);
+        self.wire.source.run(send).context("cannot enter the lab")??;
+        Ok(measurement.finish()?)
     }
 
     /// Opens a capture at the cable's end. If it is refused, returns none and stores the reason.

@@ -96,7 +96,7 @@ impl EventFile {
         let rows = &mut self.rows[self.converted..];
         let raw: Vec<_> = rows.iter().map(|row| row.raw).collect();
         let mut stamps = Vec::with_capacity(raw.len());
-        self.service.timeline(domain).convert_batch(&raw, &mut stamps);
+        self.service.convert_batch(domain, &raw, &mut stamps);
         for (row, stamp) in rows.iter_mut().zip(stamps) {
             row.stamp = Some(stamp);
         }

@@ -1,6 +1,8 @@
 //! Measures the cost of a stamp in an XDP program and in a tracing program: `bpf/cost.bpf.c`, which the kernel runs in
 //! memory (`Documentation/bpf/bpf_prog_run.rst` in its source).
 
+mod packets;
+
 use std::io;
 use std::mem::MaybeUninit;
 
@@ -12,6 +14,7 @@ use crate::Error;
 use crate::bpf_program::{counter_events, opened};
 use crate::capabilities::{CounterFunction, Obstacle, counter_event, counter_function};
 use crate::skeletons::cost::CostSkelBuilder;
+pub use packets::{Checkpoints, MeasuredPackets, PacketMeasurement, SoftirqStamp};
 
 /// The XDP programs' input frame; they do not read it.
 const FRAME: [u8; 64] = [0; 64];
