@@ -68,7 +68,7 @@ fn times_and_errors_survive_the_file() {
     let provenance = interface.provenance.as_ref().unwrap();
     assert_eq!((provenance.error_ns, provenance.granularity_ns), (67, Some(10)));
     assert_eq!(interface.name.as_deref(), Some("tap-a"));
-    assert_eq!((interface.ledger, interface.capture_lost()), (Some(LEDGER), 5));
+    assert_eq!((interface.ledger, interface.capture_lost()), (Some(LEDGER), Some(5)));
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn interfaces_of_two_sections_are_separate() {
         .iter()
         .map(|of| (of.packets, of.provenance.as_ref().unwrap().error_ns, of.capture_lost()))
         .collect();
-    assert_eq!(found, [(2, 61, 5), (8, 67, 5)]);
+    assert_eq!(found, [(2, 61, Some(5)), (8, 67, Some(5))]);
 }
 
 /// Results of another parser.

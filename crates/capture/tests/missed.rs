@@ -49,7 +49,7 @@ fn intervals(path: &Path) -> (Vec<(usize, CaptureLoss)>, u64) {
         packets += 1;
     }
     found.extend(reader.take_missed().into_iter().map(|missed| (packets, missed)));
-    (found, reader.capture_lost())
+    (found, reader.capture_lost().unwrap())
 }
 
 fn tool(name: &str, arguments: &[&str], path: &Path) -> String {

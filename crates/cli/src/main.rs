@@ -118,7 +118,7 @@ fn status(result: anyhow::Result<ExitCode>) -> ExitCode {
         // The reader of our output has closed the pipe, as in `wirestamp ... | head`.
         Err(error) if usage::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("wirestamp: {error:#}");
+            output::to_stderr(format_args!("wirestamp: {error:#}"));
             if usage::is_usage(&error) { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }

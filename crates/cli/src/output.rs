@@ -40,14 +40,14 @@ impl Output {
     /// Prints a line to standard error, unless `--quiet`.
     pub(crate) fn remark(self, text: impl std::fmt::Display) {
         if !self.quiet {
-            eprintln!("{text}");
+            to_stderr(text);
         }
     }
 
     /// Prints a line to standard error with `--verbose`.
     pub(crate) fn detail(self, text: impl std::fmt::Display) {
         if self.verbose {
-            eprintln!("{text}");
+            to_stderr(text);
         }
     }
 
@@ -55,6 +55,12 @@ impl Output {
     pub(crate) fn shows_progress(self) -> bool {
         !self.quiet && io::stderr().is_terminal()
     }
+}
+
+/// Prints a line to standard error. Where that is closed or full, the line is lost, and the command continues: it has other
+/// results.
+pub(crate) fn to_stderr(text: impl std::fmt::Display) {
+    let _ = writeln!(io::stderr(), "{text}");
 }
 
 /// A time in nanoseconds, in the unit that fits its size.

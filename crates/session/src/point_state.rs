@@ -14,6 +14,10 @@ pub struct PointState {
     pub unidentified: u64,
     /// Packets that are not in the sample.
     pub not_chosen: u64,
+    /// Packets of which the capture has the beginning only.
+    pub cut: u64,
+    /// Fragments of packets.
+    pub fragments: u64,
 }
 
 impl PointState {
@@ -51,6 +55,8 @@ impl PointState {
         stamp: Stamp,
     ) -> Option<Observation> {
         let packet = Packet::parse(link, bytes).ok();
+        self.cut += u64::from(bytes.len() < usize::try_from(length).unwrap_or(usize::MAX));
+        self.fragments += u64::from(packet.as_ref().is_some_and(Packet::is_fragment));
         if let Some((monitor, packet)) = self.monitor.as_mut().zip(packet.as_ref()) {
             monitor.observe(&FlowPacket { packet, length, time: stamp.utc });
         }

@@ -28,7 +28,8 @@ pub struct Rotation {
     /// files after the first end with a number.
     pub bytes: Option<u64>,
     /// Max age of a file in seconds: a packet stamped later goes to another file. The name may contain conversions
-    /// of strftime(3), for the file's start time. A file with the same name is overwritten.
+    /// of strftime(3), for the file's start time. Without one, names after the first end with a number, unlike those
+    /// of tcpdump, which overwrites its file.
     pub seconds: Option<u32>,
     /// With `bytes`, max number of files: the oldest is overwritten, and the numbers have leading zeroes. With
     /// `seconds` alone, no file is begun after this number.

@@ -29,18 +29,21 @@ pub struct Interface {
     pub packets: u64,
     /// The error of packets without an error of their own.
     default_error: Option<Span>,
-    /// Packets dropped by the operating system, according to the file, and the time of that count.
-    dropped: u64,
+    /// Packets dropped by the operating system, if the file has the count, and the time of that count.
+    dropped: Option<u64>,
     dropped_by: Option<Time<Utc>>,
+    /// Packets dropped by the interface, if the file has the count. dumpcap writes those of libpcap's buffer here.
+    interface_dropped: Option<u64>,
     /// Whether the file's final max error has been read.
     is_final: bool,
 }
 
 impl Interface {
-    /// Packets missing in the file, as far as it has been read.
+    /// Packets missing in the file, as far as it has been read; none if the file does not say it.
     #[must_use]
-    pub fn capture_lost(&self) -> u64 {
-        self.ledger.map_or(self.dropped, |ledger| ledger.lost())
+    pub fn capture_lost(&self) -> Option<u64> {
+        let ledger = self.ledger.map(|ledger| ledger.lost());
+        ledger.or(self.dropped).or(self.interface_dropped)
     }
 
     pub(super) fn from_description(block: &InterfaceDescriptionBlock<'_>) -> Self {
@@ -76,6 +79,9 @@ impl Interface {
                 InterfaceStatisticsOption::IsbOsDrop(dropped) => {
                     missed = self.read_dropped(*dropped, from_epoch(block.timestamp).ok());
                 }
+                InterfaceStatisticsOption::IsbIfDrop(dropped) => {
+                    self.interface_dropped = Some(*dropped);
+                }
                 InterfaceStatisticsOption::Common(CommonOption::Comment(text)) => {
                     self.read_comment(text);
                 }
@@ -86,7 +92,8 @@ impl Interface {
     }
 
     fn read_dropped(&mut self, dropped: u64, by: Option<Time<Utc>>) -> Option<CaptureLoss> {
-        let packets = dropped.saturating_sub(mem::replace(&mut self.dropped, dropped));
+        let before = self.dropped.replace(dropped).unwrap_or(0);
+        let packets = dropped.saturating_sub(before);
         let (from, until) = (mem::replace(&mut self.dropped_by, by)?, by?);
         (packets > 0).then(|| CaptureLoss {
             from: from.min(until),

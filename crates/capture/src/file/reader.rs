@@ -145,10 +145,14 @@ impl Reader {
         mem::take(&mut self.interfaces.missed)
     }
 
-    /// Packets missing in the file, as far as it has been read.
+    /// Packets missing in the file, as far as it has been read; none if it does not say so of an interface that has
+    /// packets, as a classic pcap.
     #[must_use]
-    pub fn capture_lost(&self) -> u64 {
-        self.interfaces().iter().map(Interface::capture_lost).fold(0, u64::saturating_add)
+    pub fn capture_lost(&self) -> Option<u64> {
+        let with_packets = self.interfaces().iter().filter(|interface| interface.packets > 0);
+        let is_stated = with_packets.clone().all(|interface| interface.capture_lost().is_some());
+        let lost = self.interfaces().iter().filter_map(Interface::capture_lost);
+        is_stated.then(|| lost.fold(0, u64::saturating_add))
     }
 }
 

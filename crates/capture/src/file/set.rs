@@ -14,7 +14,9 @@ pub(super) struct FileSet {
     rotation: Rotation,
     /// Start time of the file, or of the first file with that time in its name.
     started: Time<Utc>,
-    /// Number of the file among those with the same time.
+    /// Whether the name contains the time.
+    is_named_by_time: bool,
+    /// Number of the file among those with the same name.
     number: u32,
     /// Number of files started because of the time. Excludes the first file.
     timed_files: u32,
@@ -22,23 +24,33 @@ pub(super) struct FileSet {
 
 impl FileSet {
     pub(super) fn new(path: &Path, rotation: Rotation, now: Time<Utc>) -> Self {
-        Self { path: path.to_owned(), rotation, started: now, number: 0, timed_files: 0 }
+        let is_named_by_time =
+            rotation.seconds.is_some() && path.as_os_str().as_encoded_bytes().contains(&b'%');
+        let path = path.to_owned();
+        Self { path, rotation, started: now, is_named_by_time, number: 0, timed_files: 0 }
     }
 
     /// Changes to the next file if a packet stamped at `time` belongs there; the current file has `length` bytes.
     /// Returns whether it changed.
     pub(super) fn rotate(&mut self, time: Time<Utc>, length: u64) -> bool {
         if self.is_old(time) {
-            (self.started, self.number) = (time, 0);
+            self.number = if self.is_named_by_time { 0 } else { self.next_number() };
+            self.started = time;
             self.timed_files += 1;
         } else if self.rotation.bytes.is_some_and(|max| length > max) {
-            let next = self.number.wrapping_add(1);
-            self.number =
-                if self.rotation.files.is_some_and(|files| next >= files) { 0 } else { next };
+            self.number = self.next_number();
         } else {
             return false;
         }
         true
+    }
+
+    /// The number after this one. Only sets by size overwrite files.
+    fn next_number(&self) -> u32 {
+        let Rotation { bytes, files, .. } = self.rotation;
+        let next = self.number.wrapping_add(1);
+        let is_last = bytes.is_some() && files.is_some_and(|files| next >= files);
+        if is_last { 0 } else { next }
     }
 
     fn is_old(&self, time: Time<Utc>) -> bool {
@@ -55,8 +67,9 @@ impl FileSet {
             Some(_) => local_time::format(&self.path, self.started)?,
             None => self.path.clone(),
         };
+        let files = files.filter(|_| bytes.is_some());
         let digits = files.map_or(0, |files| digits(files.saturating_sub(1)));
-        if bytes.is_none() || (self.number == 0 && digits == 0) {
+        if self.number == 0 && digits == 0 {
             return Ok(base);
         }
         let mut name = OsString::from(base);
@@ -116,8 +129,16 @@ mod tests {
         let by_time = Rotation { bytes: None, seconds: Some(2), files: None };
         let expected = ["x1700000000", "x1700000002", "x1700000004"];
         assert_eq!(names("x%s", by_time, 6), expected);
-        assert_eq!(names("x", by_time, 4), ["x", "x"]);
         assert_eq!(names("x%s", Rotation { files: Some(2), ..by_time }, 20), expected[..2]);
+    }
+
+    #[test]
+    fn files_by_time_without_it_in_their_names_are_numbered() {
+        let by_time = Rotation { bytes: None, seconds: Some(2), files: None };
+        assert_eq!(names("x", by_time, 6), ["x", "x1", "x2"]);
+        assert_eq!(names("x", Rotation { files: Some(2), ..by_time }, 20), ["x", "x1"]);
+        let both = Rotation { bytes: Some(29), ..by_time };
+        assert_eq!(names("x", both, 6), ["x", "x1", "x2"]);
     }
 
     #[test]

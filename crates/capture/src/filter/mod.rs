@@ -25,6 +25,8 @@ use crate::Error;
 /// Why the kernel cannot apply a filter, as part of a sentence.
 type Reason = &'static str;
 
+const DIRECTION: &str = "the direction of a packet is not in its bytes; leave out `inbound` and `outbound`, and choose \
+                         the direction with -Q";
 const TOO_LONG: Reason = "it is too long";
 
 /// A compiled filter over Ethernet frames.
@@ -36,7 +38,8 @@ impl Filter {
     /// Compiles `expression`.
     ///
     /// # Errors
-    /// The expression is invalid; the error has libpcap's reason.
+    /// The expression is invalid, with libpcap's reason; or it depends on the direction of a packet, which is not in the
+    /// frame.
     pub fn compile(expression: &str) -> Result<Self, Error> {
         let refused = |error: pcap::Error| Error::Filter {
             expression: expression.to_owned(),
@@ -47,7 +50,11 @@ impl Filter {
         };
         let ethernet = Capture::dead(Linktype::ETHERNET).map_err(refused)?;
         let program = ethernet.compile(expression, true).map_err(refused)?;
-        Ok(Self { program })
+        let filter = Self { program };
+        if filter.operations().is_ok_and(|program| program.iter().any(loads_what_no_frame_has)) {
+            return Err(refused(pcap::Error::PcapError(DIRECTION.to_owned())));
+        }
+        Ok(filter)
     }
 
     /// Whether a frame passes.
@@ -100,6 +107,13 @@ impl Filter {
         let program: Option<_> = self.program.get_instructions().iter().map(parse).collect();
         program.ok_or("libpcap compiled it to an unknown form")
     }
+}
+
+/// Whether an instruction loads a property of the packet that only Linux's packet sockets have (linux/filter.h:
+/// `SKF_AD_OFF`). libpcap does this for `inbound` and `outbound` only.
+fn loads_what_no_frame_has(operation: &Operation) -> bool {
+    let of_the_kernel = libc::SKF_AD_OFF.cast_unsigned()..;
+    matches!(operation, Operation::Load { offset, .. } if of_the_kernel.contains(offset))
 }
 
 fn not_in_kernel(reason: Reason) -> Error {

@@ -1,7 +1,9 @@
 //! Measures the cost of a stamp in an XDP program and in a tracing program: `bpf/cost.bpf.c`, which the kernel runs in
 //! memory (`Documentation/bpf/bpf_prog_run.rst` in its source).
 
+mod attached;
 mod packets;
+mod stamping;
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -14,7 +16,17 @@ use crate::Error;
 use crate::bpf_program::{counter_events, opened};
 use crate::capabilities::{CounterFunction, Obstacle, counter_event, counter_function};
 use crate::skeletons::cost::CostSkelBuilder;
-pub use packets::{Checkpoints, MeasuredPackets, PacketMeasurement, SoftirqStamp};
+pub use packets::{Checkpoints, MeasuredPackets, PacketMeasurement};
+pub use stamping::PacketStamping;
+
+/// A stamp that a tracing program takes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SoftirqStamp {
+    /// The kernel's clock: `bpf_ktime_get_ns`.
+    Kernel,
+    /// The counter: `bpf_perf_event_read` of the PMU `msr`.
+    Counter,
+}
 
 /// The XDP programs' input frame; they do not read it.
 const FRAME: [u8; 64] = [0; 64];

@@ -140,7 +140,7 @@ fn sightings(file: &Path, contender: Contender, way: Way) -> anyhow::Result<Vec<
             sightings.push(packet.time.as_nanos());
         }
     }
-    ensure!(reader.capture_lost() == 0, "a capture lost packets; is the machine busy?");
+    ensure!(reader.capture_lost() == Some(0), "a capture lost packets; is the machine busy?");
     Ok(sightings)
 }
 

@@ -1,6 +1,7 @@
 //! The output files of a capture.
 
 use std::ffi::OsStr;
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,8 +25,9 @@ pub(super) struct Destination {
     #[arg(short, long, value_name = "FILE")]
     write: Option<PathBuf>,
     /// File format: pcapng, pcap (nanoseconds) or pcap-us (microseconds)
-    #[arg(long, value_name = "FORMAT", default_value_t, requires = "write")]
-    format: Format,
+    /// [default: pcap for a name that ends in .pcap or .pcap.zst, and pcapng for others]
+    #[arg(long, value_name = "FORMAT", requires = "write")]
+    format: Option<Format>,
     /// Compress the file with zstd; data written before a crash stays readable
     #[arg(long, requires = "write")]
     zstd: bool,
@@ -35,7 +37,7 @@ pub(super) struct Destination {
           allow_negative_numbers = true, value_parser = at_least_one::<u32>)]
     file_size: Option<u32>,
     /// Start a new file after this many seconds; the name may contain strftime(3) conversions, such
-    /// as %H%M%S; a file of the same name is overwritten
+    /// as %H%M%S; without one, the names of further files end in a number
     #[arg(short = 'G', long, value_name = "SECONDS", requires = "write",
           allow_negative_numbers = true, value_parser = at_least_one::<u32>)]
     rotate_seconds: Option<u32>,
@@ -55,6 +57,16 @@ impl Destination {
     /// The requested file.
     pub(super) fn path(&self) -> Option<&Path> {
         self.write.as_deref()
+    }
+
+    /// The file format: the requested one, or that of the name.
+    fn format(&self) -> Format {
+        self.format.unwrap_or_else(|| {
+            let name = self.path().and_then(Path::file_name).unwrap_or_default();
+            let name = name.as_encoded_bytes();
+            let is_classic = name.ends_with(b".pcap") || name.ends_with(b".pcap.zst");
+            if is_classic { Format::Pcap } else { Format::default() }
+        })
     }
 
     /// The requested files, as pairs of option and file.
@@ -79,11 +91,11 @@ impl Destination {
 
     /// A remark on information that the format cannot store.
     pub(super) fn remark(&self) -> Option<String> {
-        (self.path().is_some() && self.format.is_classic()).then(|| {
+        (self.path().is_some() && self.format().is_classic()).then(|| {
             format!(
                 "{} files cannot store the method, the clock, its error and the losses; use --format \
                  pcapng to keep them",
-                self.format
+                self.format()
             )
         })
     }
@@ -93,6 +105,10 @@ impl Destination {
         let rotates = self.file_size.is_some() || self.rotate_seconds.is_some();
         let named_zst = self.path().and_then(Path::extension) == Some(OsStr::new("zst"));
         let wrong = [
+            (
+                self.is_stdout() && io::stdout().is_terminal(),
+                "-w - would print packets to the terminal; redirect the output, or write to a file",
+            ),
             (
                 self.is_stdout() && json,
                 "-w - and --json both use standard output; write the packets to a file",
@@ -118,10 +134,10 @@ impl Destination {
 
     fn check_anchors(&self, domain: Domain) -> anyhow::Result<()> {
         let Some(path) = &self.anchors else { return Ok(()) };
-        if self.format.is_classic() {
+        if self.format().is_classic() {
             return Err(usage(format!(
                 "--anchors: {} files cannot store raw values with the packets; use --format pcapng",
-                self.format
+                self.format()
             )));
         }
         if domain == Domain::Realtime {
@@ -154,7 +170,7 @@ impl Destination {
         let provenance = Provenance::now(facts, clock, domain);
         let destination = file::Destination {
             path: path.clone(),
-            format: self.format,
+            format: self.format(),
             zstd: self.zstd,
             rotation: Rotation {
                 bytes: self.file_size.map(|millions| u64::from(millions) * MILLION),

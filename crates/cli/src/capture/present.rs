@@ -115,6 +115,17 @@ impl Summary {
     }
 }
 
+/// The counts of a running capture in one line.
+pub(super) fn counts(ledger: &Ledger) -> String {
+    format!(
+        "{} so far; dropped: {} by the interface, {} by the kernel (ring or queue full), {} by the consumer",
+        things(ledger.delivered, "packet"),
+        ledger.interface_dropped,
+        ledger.kernel_dropped,
+        ledger.consumer_dropped
+    )
+}
+
 /// Packets that are not in the file, a line for each reason.
 fn missing_packets(ledger: &Ledger) -> String {
     let went = [

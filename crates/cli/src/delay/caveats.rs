@@ -12,6 +12,7 @@ impl DelayResult {
     /// All notes, a line each.
     pub(super) fn caveats(&self, total: &Quality) -> Vec<String> {
         let mut lines = self.sample(total);
+        lines.extend(self.unknown_loss.map(|reason| sentence(&reason.to_string())));
         lines.extend(self.rated_codecs());
         lines.extend(self.clocks.notes());
         lines.extend(self.capture_losses());
@@ -57,7 +58,17 @@ impl DelayResult {
     /// Notes on packets that the captures lost.
     fn capture_losses(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        let [a, b] = self.capture_dropped;
+        let silent: Vec<_> = ["A", "B"].into_iter().zip(self.capture_dropped).collect();
+        let silent: Vec<_> = silent.iter().filter(|(_, lost)| lost.is_none()).collect();
+        if !silent.is_empty() {
+            let points: Vec<_> = silent.iter().map(|(point, _)| *point).collect();
+            lines.push(format!(
+                "The capture at {} does not say whether it lost packets itself: such packets count as lost, or as \
+                 observed at B only.",
+                points.join(" and at ")
+            ));
+        }
+        let [a, b] = self.capture_dropped.map(Option::unwrap_or_default);
         if a + b > 0 {
             lines.push(format!(
                 "The captures lost {a} packets at A and {b} at B: packets that only the other point observed \
@@ -96,6 +107,14 @@ impl DelayResult {
         }
         lines
     }
+}
+
+/// A text with a capital letter and a full stop.
+fn sentence(text: &str) -> String {
+    let mut characters = text.chars();
+    let first = characters.next().map(|first| first.to_ascii_uppercase());
+    let text: String = first.into_iter().chain(characters).collect();
+    if text.ends_with('?') { text } else { text + "." }
 }
 
 /// A note if delays are so large that the resolution of percentiles hides their variation.

@@ -170,6 +170,7 @@ fn result(
         taps: Vec::new(),
         layers: None,
         remarks,
+        unknown_loss: None,
     }
 }
 

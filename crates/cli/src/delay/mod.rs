@@ -15,6 +15,7 @@ mod round_trip;
 mod rtp;
 mod sample;
 mod text;
+mod unknown_loss;
 
 use std::process::ExitCode;
 
@@ -22,6 +23,7 @@ use wirestamp_metrics as metrics;
 
 pub(crate) use self::arguments::Arguments;
 use self::point::Point;
+use self::unknown_loss::UnknownLoss;
 use crate::files::check_outputs;
 use crate::output::Output;
 use crate::usage::usage;
@@ -35,7 +37,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     }
     let captures: Vec<_> = [&a, &b].into_iter().filter_map(Point::capture).collect();
     check_outputs(&[("--report", arguments.report.as_deref())], &captures)?;
-    let result = match (&a, &b) {
+    let mut result = match (&a, &b) {
         (Point::Interface, Point::Interface) => live::interfaces(arguments, output)?,
         (Point::Pipe(pipe), Point::Interface) => {
             live::with_pipe(arguments, metrics::Point::A, pipe, output)?
@@ -55,11 +57,12 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         }
     };
     result.remarks.iter().for_each(|remark| output.remark(remark));
+    result.unknown_loss = UnknownLoss::of(&result.flows, &result.points);
     let report = arguments.report.as_deref();
     let written = report.map_or(Ok(()), |path| page::write(path, &result, arguments));
     // Print the results even if the report could not be written.
     output.result(&result.document()?, |_| result.text(output.verbose))?;
     written?;
     report.iter().for_each(|path| output.remark(format!("report: {}", path.display())));
-    Ok(ExitCode::SUCCESS)
+    Ok(if result.unknown_loss.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -11,6 +11,7 @@ use wirestamp_report::{Call, DelayReport, Ledger, Subject, verdict};
 use super::arguments::Arguments;
 use super::clocks;
 use super::result::DelayResult;
+use super::unknown_loss::UnknownLoss;
 use crate::layers::Document;
 use crate::output::time;
 
@@ -62,9 +63,11 @@ impl DelayResult {
 
     /// All flows together, if there are several, then the flows with the most packets.
     fn subjects<'a>(&'a self, total: &'a Quality) -> Vec<Subject<'a>> {
+        let is_unknown = self.unknown_loss.is_some();
         let subject = |name: String, quality: &'a Quality, flow: Option<&FlowKey>| Subject {
             name,
             quality,
+            is_loss_unknown: is_unknown && UnknownLoss::includes(quality),
             clock_error_ns: self.clocks.max_error(quality),
             call: flow.and_then(|flow| self.voice(flow)).and_then(|voice| {
                 Some(Call {
@@ -101,9 +104,12 @@ impl DelayResult {
                 "{sampling} was measured, selected by hash; the sample represents all packets."
             ));
         }
-        summary.push(match counts.sent {
-            0 => "None of them was observed at A.".into(),
-            _ => verdict(total, self.clocks.aligned),
+        summary.push(match (counts.sent, self.unknown_loss) {
+            (0, _) => "None of them was observed at A.".into(),
+            (_, Some(_)) => {
+                "Loss is unknown, because hardly any packet was matched: see Accuracy.".into()
+            }
+            (_, None) => verdict(total, self.clocks.aligned),
         });
         summary
     }
@@ -124,8 +130,8 @@ impl DelayResult {
             Ok(_) => None,
         };
         trust.extend(skew.map(|text| pair("Skew between the clocks", text)));
-        let [a, b] = self.capture_dropped;
-        if a + b == 0 && self.lost_outside_capture == 0 {
+        let captures_lost_nothing = self.capture_dropped == [Some(0); 2];
+        if captures_lost_nothing && self.lost_outside_capture == 0 && self.unknown_loss.is_none() {
             let text = "The captures lost no packets: all losses here are network losses.";
             trust.push(pair("Captures", text.into()));
         }

@@ -9,6 +9,7 @@ use wirestamp_session::{PointState, TapReport};
 use super::clocks::{ClockError, Clocks};
 use super::round_trip::{RoundTrip, RoundTrips};
 use super::rtp::{RatedCodec, RtpStreams};
+use super::unknown_loss::UnknownLoss;
 use crate::layers;
 
 /// The result of a delay measurement, from files or interfaces.
@@ -26,8 +27,9 @@ pub(super) struct DelayResult {
     pub(super) points: [PointState; 2],
     /// Lost packets that left A before the first or after the last packet observed at B.
     pub(super) lost_outside_capture: u64,
-    /// Packets lost by the captures themselves at each point; never network losses.
-    pub(super) capture_dropped: [u64; 2],
+    /// Packets lost by the captures themselves at each point, which are never network losses; none if a capture does not
+    /// say it.
+    pub(super) capture_dropped: [Option<u64>; 2],
     /// The part of `capture_dropped` whose time is unknown.
     pub(super) undated: [u64; 2],
     /// Reports of live captures; empty for files.
@@ -35,6 +37,8 @@ pub(super) struct DelayResult {
     /// Time in the layers behind B, with `--layers`.
     pub(super) layers: Option<layers::Document>,
     pub(super) remarks: Vec<String>,
+    /// Why the loss between the points is unknown; none if it is known.
+    pub(super) unknown_loss: Option<UnknownLoss>,
 }
 
 impl DelayResult {
@@ -47,6 +51,7 @@ impl DelayResult {
             .map(|(flow, quality)| self.flow(&flow, quality))
             .collect();
         let rest = json!({
+            "lost_reason": self.unknown_loss.map(|reason| reason.to_string()),
             "clock_error_reason": self.clocks.reason(),
             "sample_share": self.sampling.as_ref().map_or(1.0, |it| it.share),
             "not_sampled": self.points.each_ref().map(|point_state| point_state.not_chosen),
@@ -141,6 +146,9 @@ impl DelayResult {
         }
         if self.clocks.aligned {
             merge(&mut value, json!({"owd_ns": null}));
+        }
+        if self.unknown_loss.is_some() && UnknownLoss::includes(quality) {
+            merge(&mut value, json!({"lost": null, "loss_pattern": null}));
         }
         Ok(value)
     }

@@ -27,7 +27,7 @@ impl DelayResult {
         if self.flows.flows().iter().any(|(flow, _)| self.voice(flow).is_some()) {
             lines.push("R and MOS therefore ignore loss bursts.".to_owned());
         }
-        if self.capture_dropped != [0, 0] {
+        if self.capture_dropped.iter().flatten().any(|lost| *lost > 0) {
             lines.push(
                 "Capture losses are those of all packets: they may explain more of the sampled losses than \
                  they caused."

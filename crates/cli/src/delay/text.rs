@@ -8,6 +8,7 @@ use wirestamp_metrics::{Quality, SequenceMetrics};
 use super::result::DelayResult;
 use super::round_trip;
 use super::rtp::RatedCodec;
+use super::unknown_loss::UnknownLoss;
 use crate::output::{mean, percent, time};
 use crate::table::{QUALITY_HEADER, quality_row, table};
 use crate::tap;
@@ -15,7 +16,8 @@ use crate::tap;
 /// Flows with their own row, unless `--verbose`.
 const ROWS: usize = 20;
 
-/// Columns of the mean and the p99 of the delay in [`QUALITY_HEADER`].
+/// Columns of the loss, and of the mean and the p99 of the delay in [`QUALITY_HEADER`].
+const LOST: usize = 2;
 const MEAN: usize = 5;
 const P99: usize = 6;
 
@@ -124,6 +126,9 @@ impl DelayResult {
 
     fn quality_row(&self, name: &str, quality: &Quality) -> Vec<String> {
         let mut row = quality_row(name.to_owned(), quality, self.clocks.max_error(quality));
+        if self.unknown_loss.is_some() && UnknownLoss::includes(quality) {
+            "unknown".clone_into(&mut row[LOST]);
+        }
         if let Some(delay) = quality.delay().summary().filter(|_| self.clocks.aligned) {
             let variation = delay.above_minimum();
             (row[MEAN], row[P99]) = (mean(variation.mean), time(variation.p99));

@@ -19,6 +19,7 @@ use super::request::Request;
 use crate::capture::Arguments;
 use crate::clock;
 use crate::interrupt::stop_on_signal;
+use crate::output::to_stderr;
 use crate::usage::usage;
 
 /// Captures on `interface` into `fifo` until Wireshark closes it, sends a signal or ends.
@@ -36,7 +37,7 @@ pub(super) fn run(interface: &str, fifo: &Path, request: &Request) -> anyhow::Re
     let (clock, domain) = (clock::start_service(card_clock(pair, interface)?)?, pair.domain);
     let capture = Capture::open(config, &clock)?;
     let facts = capture.facts().clone();
-    facts.notes.iter().for_each(|note| eprintln!("wirestamp: {note}"));
+    facts.notes.iter().for_each(|note| to_stderr(format_args!("wirestamp: {note}")));
     let mut recording = Recording::new(
         &clock,
         domain,

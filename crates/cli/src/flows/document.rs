@@ -18,8 +18,8 @@ pub(super) struct Document {
     pub(super) not_ip: u64,
     /// Packets with an earlier stamp than the packet before.
     pub(super) out_of_order: u64,
-    /// Packets lost by the capture; never network losses.
-    pub(super) capture_dropped: u64,
+    /// Packets lost by the capture, which are never network losses; none if the file does not say it.
+    pub(super) capture_dropped: Option<u64>,
     /// The part of `capture_dropped` with known times. Excluded from the network losses of flows with
     /// sequence numbers.
     pub(super) capture_dropped_dated: u64,
@@ -59,7 +59,7 @@ impl Document {
             duration_ns: monitor.duration().as_nanos(),
             not_ip: flows.not_ip,
             out_of_order: flows.out_of_order,
-            capture_dropped: 0,
+            capture_dropped: None,
             capture_dropped_dated: monitor.capture_missed,
             clock_error_ns: None,
             assumed_delay_ms: millis(config.delay),

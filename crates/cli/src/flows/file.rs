@@ -32,7 +32,7 @@ pub(super) fn run(path: &Path, arguments: &Arguments) -> anyhow::Result<Document
             filter: arguments.filter(),
             packets: document.packets,
             bytes: document.bytes,
-            capture_lost: document.capture_dropped,
+            capture_lost: document.capture_dropped.unwrap_or(0),
             reports: document.flows.clone(),
             ..Data::default()
         };

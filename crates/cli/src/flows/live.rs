@@ -49,7 +49,7 @@ pub(super) fn run(
     };
     let document = Document::of(&mut flows.lock());
     Ok(Document {
-        capture_dropped: tap.ledger.lost(),
+        capture_dropped: Some(tap.ledger.lost()),
         clock_error_ns: tap.figures.error_ns,
         tap: Some(Tap { tap }),
         ..document

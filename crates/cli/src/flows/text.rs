@@ -123,7 +123,10 @@ fn caveats(document: &Document) -> String {
 }
 
 /// Notes on packets that the capture lost, `dated` of them at known times.
-fn capture_losses(dropped: u64, dated: u64) -> String {
+fn capture_losses(dropped: Option<u64>, dated: u64) -> String {
+    let Some(dropped) = dropped else {
+        return "The file does not say whether the capture lost packets itself: such packets count as lost.\n".into();
+    };
     let undated = dropped.saturating_sub(dated);
     let mut text = String::new();
     if dated > 0 {
@@ -151,13 +154,13 @@ mod tests {
 
     #[test]
     fn only_undated_capture_losses_make_losses_uncertain() {
-        assert_eq!(capture_losses(0, 0), "");
+        assert_eq!(capture_losses(Some(0), 0), "");
         let excluded =
             "The capture lost 7 packets; they are excluded from the losses of RTP and iperf3.\n";
-        assert_eq!(capture_losses(7, 7), excluded);
-        let uncertain = capture_losses(9, 0);
+        assert_eq!(capture_losses(Some(7), 7), excluded);
+        let uncertain = capture_losses(Some(9), 0);
         assert!(uncertain.starts_with("The capture lost 9 packets at unknown times"));
-        let both = capture_losses(16, 7);
+        let both = capture_losses(Some(16), 7);
         assert!(both.starts_with(excluded) && both.contains("lost 9 more packets"), "{both}");
     }
 }

@@ -125,8 +125,13 @@ impl Arguments {
             (_, true) => address.is_ipv6(),
             _ => true,
         };
+        let family = if self.ipv4 { "IPv4" } else { "IPv6" };
         if let Ok(address) = host.parse::<IpAddr>() {
-            return Ok(SocketAddr::new(address.to_canonical(), PORT));
+            let address = SocketAddr::new(address.to_canonical(), PORT);
+            if !wanted(&address) {
+                bail!(usage(format!("{host} is not an {family} address")));
+            }
+            return Ok(address);
         }
         let found = if host.parse::<SocketAddr>().is_ok() || has_port(host) {
             host.to_socket_addrs()
@@ -134,10 +139,7 @@ impl Arguments {
             (host.as_str(), PORT).to_socket_addrs()
         };
         let found = found.with_context(|| format!("cannot resolve {host}"))?;
-        found.into_iter().find(wanted).with_context(|| {
-            let family = if self.ipv4 { "IPv4" } else { "IPv6" };
-            format!("{host} has no {family} address")
-        })
+        found.into_iter().find(wanted).with_context(|| format!("{host} has no {family} address"))
     }
 }
 

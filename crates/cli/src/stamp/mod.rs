@@ -21,7 +21,7 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
     let name = arguments.namespace.clone();
     let test = arguments.test()?;
     let stop = stop_on_signal()?;
-    let (to, schedule) = (test.to, test.schedule);
+    let (to, schedule, same_clock) = (test.to, test.schedule, test.same_clock);
     let is_endless = test.packets.is_none() && test.lasting.is_none();
     let sender = enter_namespace(name.as_deref(), || Sender::open(test))??;
     output.remark(format!(
@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
     let shows_each = output.verbose && !output.json;
     let report = sender.run(&stop, |answer: &ReceivedAnswer| {
         if shows_each {
-            output.detail(line(answer));
+            output.detail(line(answer, same_clock));
         }
     })?;
     let nothing_sent = report.both.counts.sent == 0;
@@ -51,8 +51,9 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
-/// A line about an answer, as ping prints it.
-fn line(answer: &ReceivedAnswer) -> String {
+/// A line about an answer, as ping prints it. One-way delays are known only if both clocks are synchronised to UTC, or
+/// are one clock.
+fn line(answer: &ReceivedAnswer, same_clock: bool) -> String {
     let note = match answer.taken {
         ReplyKind::First => "",
         ReplyKind::Duplicate => ", duplicate",
@@ -60,7 +61,37 @@ fn line(answer: &ReceivedAnswer) -> String {
         ReplyKind::Foreign => ", answers no sent packet",
     };
     let known = |span: Option<Span>| span.map_or_else(|| "-".into(), |span| time(span.as_nanos()));
-    let ReceivedAnswer { sequence, round_trip, there, ttl, .. } = *answer;
-    let (trip, there, back) = (known(round_trip), known(there), known(Some(answer.back)));
+    let ReceivedAnswer { sequence, round_trip, there, back, ttl, own, theirs, .. } = *answer;
+    let one_way = same_clock || (own.is_some() && theirs.is_some());
+    let [there, back] = [there, Some(back)].map(|span| known(span.filter(|_| one_way)));
+    let trip = known(round_trip);
     format!("{sequence}: round trip {trip}, there {there}, back {back}, TTL there {ttl}{note}")
+}
+
+#[cfg(test)]
+mod tests {
+    use wirestamp_clock::Time;
+
+    use super::*;
+
+    #[test]
+    fn one_way_delays_of_unsynchronised_clocks_are_not_printed() {
+        let ms = Span::from_millis;
+        let answer = ReceivedAnswer {
+            sequence: 7,
+            at: Time::from_nanos(0),
+            round_trip: Some(ms(5)),
+            there: Some(ms(3)),
+            back: ms(2),
+            ttl: 64,
+            taken: ReplyKind::First,
+            own: None,
+            theirs: Some(ms(1)),
+        };
+        let unknown = line(&answer, false);
+        assert_eq!(unknown, "7: round trip 5.00 ms, there -, back -, TTL there 64");
+        let known = "7: round trip 5.00 ms, there 3.00 ms, back 2.00 ms, TTL there 64";
+        assert_eq!(line(&answer, true), known);
+        assert_eq!(line(&ReceivedAnswer { own: Some(ms(1)), ..answer }, false), known);
+    }
 }

@@ -9,7 +9,7 @@ use wirestamp_studies::{Options, STUDIES};
 
 use super::{named, show};
 use crate::interrupt::stop_on_signal;
-use crate::output::{Output, plain};
+use crate::output::{Output, plain, to_stderr};
 use crate::progress::progress_bar;
 
 pub(super) fn run(arguments: named::Arguments, output: Output) -> anyhow::Result<ExitCode> {
@@ -22,7 +22,7 @@ pub(super) fn run(arguments: named::Arguments, output: Output) -> anyhow::Result
     let outcomes = outcomes?;
     for outcome in &outcomes {
         if let Some(error) = outcome.error() {
-            eprintln!("wirestamp: study {} cannot be run: {error}", outcome.study);
+            to_stderr(format_args!("wirestamp: study {} cannot be run: {error}", outcome.study));
         }
     }
     let Options { folder, .. } = &options;

@@ -325,3 +325,24 @@ fn every_command_has_help() {
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
     }
 }
+
+#[test]
+fn full_standard_error_ends_no_command() {
+    let full = || fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let status = |arguments: &[&str]| {
+        let mut command = wirestamp(arguments);
+        command.stdout(Stdio::null()).stderr(full()).status().unwrap().code()
+    };
+    assert_eq!(status(&["clock", "--duration", "0.01", "--verbose"]), Some(0));
+    assert_eq!(status(&["flows", "/nonexistent.pcapng"]), Some(1));
+}
+
+#[test]
+fn address_of_the_other_family_is_refused() {
+    for (option, address, family) in [("-6", "192.0.2.7", "IPv6"), ("-4", "2001:db8::7", "IPv4")] {
+        let output = run(&["stamp", option, address]);
+        assert_eq!(output.status.code(), Some(2));
+        let expected = format!("{address} is not an {family} address");
+        assert!(stderr(&output).contains(&expected), "{}", stderr(&output));
+    }
+}

@@ -118,6 +118,7 @@ mod tests {
             [(Domain::Realtime, ClockId::Realtime), (Domain::Monotonic, ClockId::Monotonic)];
         let mut counter_values = service.counter_values();
         for (domain, clock) in clocks {
+            let mut converted = 0;
             for _ in 0..10_000 {
                 let before = service.counter().read_ordered();
                 let value = now(clock).unsigned_abs();
@@ -126,18 +127,19 @@ mod tests {
                 let utc = stamps[0].utc;
                 counter_values.replace(&mut stamps);
                 let [stamp] = stamps;
-                assert_eq!(
-                    service.counter_value(RawStamp { domain, value }),
-                    Some(stamp.raw.value)
-                );
-                assert_eq!(stamp.raw.domain, Domain::Counter);
+                let alone = service.counter_value(RawStamp { domain, value });
+                // Around a change of the kernel's line a stamp has no counter value.
+                let (Domain::Counter, Some(alone)) = (stamp.raw.domain, alone) else { continue };
+                converted += 1;
                 // The value may be rounded down to a nanosecond.
                 let step =
                     service.timeline(Domain::Counter).difference().ticks(Span::from_nanos(6));
                 assert!((before - step..=after + step).contains(&stamp.raw.value));
+                assert!(alone.abs_diff(stamp.raw.value) <= step, "{alone} {stamp:?}");
                 let again = service.convert(stamp.raw.value).utc;
                 assert!((again - utc).abs() <= Span::from_nanos(6), "{again:?} {utc:?}");
             }
+            assert!(converted > 9_000, "{converted} of 10000");
         }
     }
 

@@ -113,6 +113,12 @@ impl<'a> Packet<'a> {
         self.internet.body_length
     }
 
+    /// Whether the packet is a fragment, the first one included.
+    #[must_use]
+    pub fn is_fragment(&self) -> bool {
+        self.fragment().offset > 0 || self.fragment().more
+    }
+
     pub(crate) fn fragment(&self) -> Fragment {
         self.internet.fragment
     }

@@ -52,6 +52,8 @@ pub struct Subject<'a> {
     pub name: String,
     /// Delay, loss and other metrics.
     pub quality: &'a Quality,
+    /// Whether the loss is unknown: hardly any packet was matched, for another reason than loss.
+    pub is_loss_unknown: bool,
     /// Max error of the clocks in nanoseconds; none if it is not known.
     pub clock_error_ns: Option<i64>,
     /// Rating as a phone call.
@@ -173,7 +175,7 @@ impl DelayReport<'_> {
         };
         let cells = [
             count(counts.sent),
-            lost(counts.lost, counts.sent),
+            if subject.is_loss_unknown { "unknown".into() } else { lost(counts.lost, counts.sent) },
             count(counts.reordered),
             count(counts.duplicated),
             delay.map_or_else(none, |delay| duration(delay.mean)),

@@ -16,18 +16,23 @@ pub(super) fn section(subject: &Subject<'_>, index: usize, report: &DelayReport<
     let DelayReport { relative, sampled, .. } = *report;
     let Subject { name, quality, call, more, .. } = subject;
     let counts = quality.counts();
-    let counts = shares(
-        counts.sent,
-        &[
-            ("arrived", counts.matched),
-            ("lost", counts.lost),
-            ("duplicated", counts.duplicated),
-            ("reordered", counts.reordered),
-        ],
-    );
-    let mut statements = quality
-        .sequence_metrics()
-        .map_or_else(Vec::new, |course| words::course(quality, course, sampled));
+    let outcomes = [
+        ("arrived", counts.matched),
+        ("lost", counts.lost),
+        ("duplicated", counts.duplicated),
+        ("reordered", counts.reordered),
+    ];
+    let is_known = |outcome: &&(&str, u64)| outcome.0 != "lost" || !subject.is_loss_unknown;
+    let outcomes: Vec<_> = outcomes.iter().filter(is_known).copied().collect();
+    let counts = shares(counts.sent, &outcomes);
+    let verdict = if subject.is_loss_unknown {
+        "Loss is unknown, because hardly any packet was matched.".to_owned()
+    } else {
+        words::verdict(quality, relative)
+    };
+    let course = quality.sequence_metrics().filter(|_| !subject.is_loss_unknown);
+    let mut statements =
+        course.map_or_else(Vec::new, |course| words::course(quality, course, sampled));
     if let Some(Call { codec, rating, .. }) = call {
         let text = format!(
             "R {:.1}, MOS {:.2} with {codec}. Of R, codec and loss cost {:.1}, delay {:.1}.",
@@ -42,7 +47,7 @@ pub(super) fn section(subject: &Subject<'_>, index: usize, report: &DelayReport<
     html! {
         section.stream id={ "subject-" (index) } {
             h2 { (name) }
-            p.verdict { (words::verdict(quality, relative)) }
+            p.verdict { (verdict) }
             (counts)
             (over_time(quality, index, relative))
             (rating_over_time(call.as_ref(), index))

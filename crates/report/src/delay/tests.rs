@@ -48,8 +48,14 @@ fn report(quality: &Quality) -> DelayReport<'_> {
         over_time: quality.as_call_over_time(Codec::G711),
     });
     let more = vec![("Round <b>trip".to_owned(), "7 ms".to_owned())];
-    let subject =
-        Subject { name: "<b>udp</b>".into(), quality, clock_error_ns: Some(40), call, more };
+    let subject = Subject {
+        name: "<b>udp</b>".into(),
+        quality,
+        is_loss_unknown: false,
+        clock_error_ns: Some(40),
+        call,
+        more,
+    };
     DelayReport {
         title: "A <script> measurement".into(),
         generated_at: "2026-11-21 10:00 UTC".into(),

@@ -109,7 +109,7 @@ impl<'a> File<'a> {
 
     /// Packets lost by the capture at times that are not in the file.
     pub(super) fn undated(&self) -> u64 {
-        self.reader.capture_lost().saturating_sub(self.dated)
+        self.reader.capture_lost().map_or(0, |lost| lost.saturating_sub(self.dated))
     }
 
     /// Warnings about the file that limit the results.

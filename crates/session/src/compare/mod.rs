@@ -34,8 +34,8 @@ pub struct Comparison {
     pub skew: Option<SkewEstimate>,
     /// States of the points A and B, each on its own.
     pub sights: [PointState; 2],
-    /// Packets dropped by the capturing systems, as they report, at A and at B.
-    pub capture_lost: [u64; 2],
+    /// Packets dropped by the capturing systems at A and at B; none if they do not report it.
+    pub capture_lost: [Option<u64>; 2],
     /// Drops of unknown time. Up to this number of packets that are counted as lost, or as
     /// unexpected at B, may be such drops.
     pub undated: [u64; 2],

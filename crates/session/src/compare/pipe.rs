@@ -14,8 +14,8 @@ use crate::pair_session::{PairSession, TapReport};
 /// Result of reading a pipe.
 #[derive(Clone, Debug)]
 pub struct PipeReport {
-    /// Packets lost by the capture, if the pipe includes its final statistics.
-    pub capture_lost: u64,
+    /// Packets lost by the capture; none if the pipe does not include its statistics.
+    pub capture_lost: Option<u64>,
     /// Losses of unknown time.
     pub undated: u64,
     /// Position at which the capture broke off.

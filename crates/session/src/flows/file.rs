@@ -27,8 +27,8 @@ pub struct FileReport {
     /// Max error of a stamp against the capturing machine's clock, if the file has it for all
     /// packets.
     pub error: Option<Span>,
-    /// Packets lost by the capture, by the file.
-    pub capture_lost: u64,
+    /// Packets lost by the capture; none if the file does not say it.
+    pub capture_lost: Option<u64>,
     /// Position of damage, if only the part before it was used.
     pub damage: Option<String>,
 }

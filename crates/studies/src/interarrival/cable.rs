@@ -18,12 +18,16 @@ const fn source(method: Method, stamp: StampSource) -> Source {
 }
 
 /// Captures that stamp the packets, all at the same time.
-pub(super) const SOURCES: [Source; 4] = [
+pub(super) const SOURCES: [Source; 5] = [
     source(Method::Ring, StampSource::Kernel),
     source(Method::Ring, StampSource::Raw),
     source(Method::Recvmsg, StampSource::Kernel),
     source(Method::XdpPass, StampSource::Xdp),
+    source(Method::TracePass, StampSource::Raw),
 ];
+/// Places of the stamps of ktime and of the counter, both taken in the softIRQ.
+pub(super) const KTIME: usize = 0;
+pub(super) const RAW: usize = 4;
 
 /// How long it takes to set captures up and to wait for their last packets.
 const AROUND: Duration = Duration::from_millis(400);
@@ -40,12 +44,16 @@ pub(super) struct Row {
     pub(super) ring_raw_ns: Option<i64>,
     pub(super) recvmsg_kernel_ns: Option<i64>,
     pub(super) xdp_pass_ns: Option<i64>,
+    /// Older results do not have it.
+    #[serde(default)]
+    pub(super) trace_pass_raw_ns: Option<i64>,
 }
 
 impl Row {
     /// Its stamps in the order of [`SOURCES`].
-    fn stamps(&self) -> [Option<i64>; 4] {
-        [self.ring_kernel_ns, self.ring_raw_ns, self.recvmsg_kernel_ns, self.xdp_pass_ns]
+    fn stamps(&self) -> [Option<i64>; 5] {
+        let Self { ring_kernel_ns, ring_raw_ns, recvmsg_kernel_ns, xdp_pass_ns, .. } = *self;
+        [ring_kernel_ns, ring_raw_ns, recvmsg_kernel_ns, xdp_pass_ns, self.trace_pass_raw_ns]
     }
 }
 
@@ -143,11 +151,12 @@ fn rows(observed: &Observed) -> Vec<Row> {
         ..Row::default()
     };
     let mut rows: Vec<_> = sent.map(row).collect();
-    let places: [fn(&mut Row) -> &mut Option<i64>; 4] = [
+    let places: [fn(&mut Row) -> &mut Option<i64>; 5] = [
         |row| &mut row.ring_kernel_ns,
         |row| &mut row.ring_raw_ns,
         |row| &mut row.recvmsg_kernel_ns,
         |row| &mut row.xdp_pass_ns,
+        |row| &mut row.trace_pass_raw_ns,
     ];
     for (captures, place) in observed.captures.iter().zip(places) {
         for (packet, stamp) in captures.iter().flat_map(|captures| &captures.stamps) {

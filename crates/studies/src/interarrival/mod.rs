@@ -68,7 +68,7 @@ fn account(
     making.interrupted |= stamped.interrupted;
     making.repetitions = making.repetitions.min(stamped.complete());
     let texts = Texts::new(include_str!("report.md"), include_str!("deviations.md"), PAPER);
-    texts.account(making, claims::claims(stamped, findings), findings, &|id, heading| {
+    texts.account(making, claims::claims(captured, findings), findings, &|id, heading| {
         let (figure, pattern) = id.rsplit_once('-')?;
         let pattern = Traffic::ALL.into_iter().find(|it| it.name() == pattern)?;
         let (stamps, shown) = match figure {

@@ -31,13 +31,7 @@ pub(super) fn claims(measured: &LimitRateRuns) -> Vec<Claim> {
     vec![
         processor(&measured.searches),
         linear(measured),
-        same(
-            measured,
-            "memory",
-            "the amount of memory has no influence on the loss",
-            (First, All),
-            (Last, All),
-        ),
+        memory(measured),
         same(
             measured,
             "filter",
@@ -80,13 +74,7 @@ pub(super) fn claims(measured: &LimitRateRuns) -> Vec<Claim> {
             (All, First),
             (All, Last),
         ),
-        more(
-            measured,
-            "duration",
-            "the loss grows with the duration of the measurement",
-            LOSS,
-            [((All, Last), (All, First))],
-        ),
+        duration(measured),
     ]
 }
 
@@ -118,6 +106,31 @@ fn same(measured: &LimitRateRuns, series: &str, claim: &str, a: Cells, b: Cells)
     let words = format!("{} (the same if less than {SAME} apart)", compared(&pair));
     let lead = Estimate::of(&differences(&pair)).map(|it| it.around(SAME - it.mean.abs()));
     Claim::of(claim, vec![lead], &words)
+}
+
+/// The report varies the memory of the machine.
+fn memory(measured: &LimitRateRuns) -> Claim {
+    let claim = "the amount of memory has no influence on the loss";
+    match &measured.no_limit {
+        None => same(measured, "memory", claim, (First, All), (Last, All)),
+        Some(reason) => {
+            let reason = format!("the memory of the probe cannot be limited here ({reason})");
+            let requirement = "control groups with the memory controller";
+            Claim::not_the_same_question(claim, &reason, requirement)
+        }
+    }
+}
+
+/// Claims that the loss is higher by more than [`SAME`] after the longest duration than after the shortest.
+fn duration(measured: &LimitRateRuns) -> Claim {
+    let pair = [(All, Last), (All, First)];
+    let pair = pair.map(|cells| by_repetition(measured, "duration", cells, LOSS));
+    let leads: Vec<_> = differences(&pair).iter().map(|more| more - SAME).collect();
+    let claim = format!(
+        "the loss grows with the duration of the measurement (here: by {SAME} point or more)"
+    );
+    let words = format!("{}, below the limit rate", compared(&pair));
+    Claim::of(claim, vec![Estimate::of(&leads)], &words)
 }
 
 /// First minus second, for each repetition with both values.

@@ -16,6 +16,8 @@ pub(super) struct LimitRateRuns {
     pub(super) size: LimitRateScale,
     pub(super) series: Vec<(Sweep, Runs<Trial>)>,
     pub(super) searches: Runs<Trial>,
+    /// Why the memory of the probe cannot be limited here; none if it can.
+    pub(super) no_limit: Option<String>,
 }
 
 /// Results of the study.
@@ -88,7 +90,7 @@ pub(super) struct CellResult {
 impl LimitRateResult {
     /// Computes the results of the trials.
     pub(super) fn of(measured: &LimitRateRuns) -> Self {
-        let LimitRateRuns { size, series, searches } = measured;
+        let LimitRateRuns { size, series, searches, .. } = measured;
         let parts = size.parts();
         let modelled = |(line, &part): (usize, &u8)| ModelOfPart {
             part: Level::Part(part).name(),

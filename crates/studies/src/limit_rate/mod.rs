@@ -1,7 +1,7 @@
 //! The limit rate of a probe: section 2 of 6QM's final system test report (Figures 2-3 to 2-39), on this machine.
 //!
 //! Frames are sent at a rate for some time, and the frames that the probe captured are compared with the frames
-//! sent: series over rate, memory, filter, tasks, frame size, gap and duration, and searches for the highest
+//! sent: series over rate, memory, buffer, filter, tasks, frame size, gap and duration, and searches for the highest
 //! rate without loss. Departures from the report: `deviations.md`.
 
 mod claims;
@@ -22,6 +22,7 @@ use crate::account::{Account, Making, Part};
 use crate::experiment::{self, Progress};
 use crate::options::Options;
 use crate::presentation::Texts;
+use crate::tester::MemoryLimit;
 use findings::{LimitRateResult, LimitRateRuns};
 use saturation::Searches;
 use sweeps::LimitRateScale;
@@ -46,12 +47,13 @@ pub(crate) fn run(
     let mut searches = Searches { probe: &probe, size };
     let searches = experiment::run(&mut searches, folder, *seed, stop, progress)?;
     let mut series = Vec::new();
-    for sweep in size.sweeps() {
+    let no_limit = MemoryLimit::obstacle();
+    for sweep in size.sweeps().into_iter().filter(|it| it.name != "memory" || no_limit.is_none()) {
         let mut trials = Series { probe: &probe, sweep: &sweep };
         let runs = experiment::run(&mut trials, folder, *seed, stop, progress)?;
         series.push((sweep, runs));
     }
-    account(&LimitRateRuns { size, series, searches })
+    account(&LimitRateRuns { size, series, searches, no_limit })
 }
 
 /// Account of the trials and their results.

@@ -117,7 +117,7 @@ impl LimitRateScale {
         Setting {
             parts: self.parts().get(level(0)).copied().unwrap_or(1),
             tasks: TASKS[level(1) % 2],
-            memory_kib: 2 << 10,
+            buffer_kib: 2 << 10,
             lasts: self.lasts_searching(),
             ..self.base()
         }

@@ -23,7 +23,9 @@ pub(super) struct Setting {
     /// Bytes of a frame, check sequence included.
     pub(super) frame_bytes: u16,
     /// Memory between the kernel and the capture, in KiB.
-    pub(super) memory_kib: u16,
+    pub(super) buffer_kib: u16,
+    /// Limit on the memory of the probe, in MiB; none for that of the machine.
+    pub(super) machine_mib: Option<u16>,
     pub(super) filter: Filter,
     /// Measurement tasks: 1 or 4.
     pub(super) tasks: u8,
@@ -37,7 +39,8 @@ pub(super) struct Setting {
 pub(super) enum Level {
     Rate(Option<u64>),
     FrameBytes(u16),
-    MemoryKib(u16),
+    BufferKib(u16),
+    MachineMib(u16),
     Filter(Filter),
     Tasks(u8),
     /// Share of the core: 1/N.
@@ -54,7 +57,8 @@ impl Level {
             Self::Rate(Some(rate)) => format!("{rate}pps"),
             Self::Rate(None) => "max".to_owned(),
             Self::FrameBytes(bytes) => format!("{bytes}B"),
-            Self::MemoryKib(kib) => format!("{kib}KiB"),
+            Self::BufferKib(kib) => format!("{kib}KiB"),
+            Self::MachineMib(mib) => format!("{mib}MiB"),
             Self::Filter(filter) => FILTERS[filter as usize].0.to_owned(),
             Self::Tasks(tasks) => format!("{tasks}"),
             Self::Part(1) => "whole".to_owned(),
@@ -70,8 +74,9 @@ impl Level {
             Self::Rate(Some(rate)) => format!("{}/s", count(rate)),
             Self::Rate(None) => "as fast as it goes".to_owned(),
             Self::FrameBytes(bytes) => format!("{} bytes", count(bytes.into())),
-            Self::MemoryKib(kib) if kib.is_multiple_of(1024) => format!("{} MiB", kib / 1024),
-            Self::MemoryKib(kib) => format!("{kib} KiB"),
+            Self::BufferKib(kib) if kib.is_multiple_of(1024) => format!("{} MiB", kib / 1024),
+            Self::BufferKib(kib) => format!("{kib} KiB"),
+            Self::MachineMib(mib) => format!("{mib} MiB"),
             Self::Filter(filter) => FILTERS[filter as usize].0.to_owned(),
             Self::Tasks(1) => "one task".to_owned(),
             Self::Tasks(tasks) => format!("{tasks} tasks"),
@@ -86,9 +91,10 @@ impl Level {
     pub(super) fn number(self) -> f64 {
         match self {
             Self::Rate(rate) => rate.map_or(f64::INFINITY, real),
-            Self::FrameBytes(number) | Self::MemoryKib(number) | Self::GapMicros(number) => {
-                f64::from(number)
-            }
+            Self::FrameBytes(number)
+            | Self::BufferKib(number)
+            | Self::MachineMib(number)
+            | Self::GapMicros(number) => f64::from(number),
             Self::Filter(filter) => f64::from(filter as u8),
             Self::Tasks(number) | Self::Part(number) => f64::from(number),
             Self::Seconds(seconds) => seconds,
@@ -100,7 +106,8 @@ impl Level {
         match self {
             Self::Rate(rate) => Setting { rate, ..setting },
             Self::FrameBytes(frame_bytes) => Setting { frame_bytes, ..setting },
-            Self::MemoryKib(memory_kib) => Setting { memory_kib, ..setting },
+            Self::BufferKib(buffer_kib) => Setting { buffer_kib, ..setting },
+            Self::MachineMib(mib) => Setting { machine_mib: Some(mib), ..setting },
             Self::Filter(filter) => Setting { filter, ..setting },
             Self::Tasks(tasks) => Setting { tasks, ..setting },
             Self::Part(parts) => Setting { parts, ..setting },
@@ -134,7 +141,7 @@ impl Setting {
     /// How it is captured: on one core, stamped by the kernel.
     pub(super) fn capture(self) -> Config {
         let mut config = Config::new(INTERFACE, Method::Ring, StampSource::Kernel);
-        config.ring_bytes = usize::from(self.memory_kib) << 10;
+        config.ring_bytes = usize::from(self.buffer_kib) << 10;
         config.filter = FILTERS[self.filter as usize].1.map(str::to_owned);
         config.lanes = vec![Cores { consume: Some(CAPTURE_CORE), ..Cores::default() }];
         config

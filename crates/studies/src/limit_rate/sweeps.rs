@@ -41,7 +41,8 @@ impl LimitRateScale {
         Setting {
             rate: None,
             frame_bytes: 84,
-            memory_kib: 32 << 10,
+            buffer_kib: 32 << 10,
+            machine_mib: None,
             filter: Filter::None,
             tasks: 1,
             parts: 1,
@@ -69,8 +70,8 @@ impl LimitRateScale {
     /// All series, in the report's order.
     pub(super) fn sweeps(self) -> Vec<Sweep> {
         let (base, repetitions) = (self.base(), self.repetitions());
-        // Memory and filters only have an effect if packets are lost: on a part of a core.
-        let pressed = Setting { parts: 16, memory_kib: 2 << 10, ..base };
+        // Memory, buffers and filters can only have an effect if packets are lost: on a part of a core.
+        let pressed = Setting { parts: 16, buffer_kib: 2 << 10, ..base };
         let sweep = |name, factors, lines, points, base| Sweep {
             name,
             factors,
@@ -85,13 +86,20 @@ impl LimitRateScale {
                 ["part of the core", "rate"],
                 self.parts().iter().copied().map(Level::Part).collect(),
                 self.rates(&[100, 300], &[50, 100, 200, 300, 400, 500, 600, 800]),
-                Setting { memory_kib: 2 << 10, ..base },
+                Setting { buffer_kib: 2 << 10, ..base },
             ),
             sweep(
                 "memory",
                 ["memory", "rate"],
-                self.pick(&[256, 32 << 10], &[256, 2 << 10, 32 << 10], Level::MemoryKib),
+                self.pick(&[64, 512], &[64, 256, 512], Level::MachineMib),
                 self.rates(&[200], &[100, 200, 400]),
+                pressed,
+            ),
+            sweep(
+                "buffer",
+                ["buffer", "rate"],
+                self.pick(&[256, 32 << 10], &[256, 2 << 10, 32 << 10], Level::BufferKib),
+                self.rates(&[], &[100, 200, 400]),
                 pressed,
             ),
             sweep(

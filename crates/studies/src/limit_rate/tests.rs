@@ -58,7 +58,8 @@ fn measured(of: Of) -> LimitRateRuns {
         });
         trials
     });
-    LimitRateRuns { size, series: size.sweeps().into_iter().map(of_sweep).collect(), searches }
+    let series = size.sweeps().into_iter().map(of_sweep).collect();
+    LimitRateRuns { size, series, searches, no_limit: None }
 }
 
 fn verdicts(of: Of) -> Vec<Verdict> {
@@ -80,7 +81,7 @@ fn a_probe_as_in_the_report_confirms_it_but_for_what_one_run_cannot_tell() {
 fn a_probe_that_is_the_contrary_contradicts_the_report() {
     // More memory and a filter increase the loss; fewer tasks, longer frames and longer gaps increase the load.
     let contrary: Of = |setting, repetition| {
-        let hindered = setting.memory_kib > 4096 && setting.parts > 1 || setting.filter as u8 > 1;
+        let hindered = setting.machine_mib > Some(256) || setting.filter as u8 > 1;
         let limit = if hindered { 50_000 } else { 150_000 };
         let load = 50 / u64::from(setting.tasks) + u64::from(setting.frame_bytes) / 50;
         let slow = setting.rate.map_or(0, |rate| 10_000_000 / rate.max(1));
@@ -136,14 +137,15 @@ fn any_trials_make_a_page() {
         let page = account::html(&account(&measured(of)).unwrap());
         assert!(!page.contains("NaN") && !page.contains(">inf") && !page.contains("inf ±"));
         assert!(page.contains("report: AMD K6, 450 MHz"));
-        // Loss and load of each of seven series, and Figure 2-10, for two sizes of screen.
+        // Loss and load of each of eight series, and Figure 2-10, for two sizes of screen.
         assert!(page.matches("<svg ").count() >= 30);
         assert!(page.len() < 900_000, "{} bytes", page.len());
     }
     let none = measured(as_in_the_report);
     let empty = |runs: &Runs<Trial>| Runs { runs: Vec::new(), interrupted: true, ..runs.clone() };
     let series = none.series.iter().map(|(sweep, runs)| (sweep.clone(), empty(runs))).collect();
-    let none = LimitRateRuns { size: none.size, series, searches: empty(&none.searches) };
+    let searches = empty(&none.searches);
+    let none = LimitRateRuns { size: none.size, series, searches, no_limit: None };
     let page = account::html(&account(&none).unwrap());
     assert!(page.contains("was interrupted") && page.contains("Nothing was measured.<"));
 }

@@ -11,7 +11,7 @@ use super::setting::{Level, Setting};
 use super::sweeps::Sweep;
 use super::tasks::Tasks;
 use crate::experiment::{Cell, Design, Factor, Study};
-use crate::tester::{self, Bed, CAPTURE_CORE, Spinner, capture_during};
+use crate::tester::{self, Bed, CAPTURE_CORE, MemoryLimit, Spinner, capture_during};
 use wirestamp_report::format::{approximate, real};
 
 /// Duration of a trial without sending: half of the wait for more packets.
@@ -89,10 +89,12 @@ impl Probe {
 
     /// Makes a trial.
     pub(super) fn trial(&self, setting: Setting, stop: &Stop) -> anyhow::Result<Trial> {
+        let _limit = setting.machine_mib.map(MemoryLimit::of_mib).transpose()?;
         let _others: Vec<_> = (1..setting.parts).map(|_| Spinner::on(CAPTURE_CORE)).collect();
         let tasks = |_: &_| Ok(Tasks::new(setting.tasks, &self.clock));
         let (on, load) = ((&self.bed, &self.clock), setting.load()?);
-        let made = capture_during(on, setting.capture(), tasks, &load, stop)?;
+        let send = || load.send(&self.bed, &self.clock, stop.flag());
+        let made = capture_during(on, setting.capture(), tasks, send)?;
         let tester::Trial { sent, ledger, cpu, sink } = made;
         ensure!(
             sink.measured() == ledger.delivered,

@@ -7,14 +7,11 @@ use std::time::Duration;
 use anyhow::Context;
 use tempfile::TempDir;
 use wirestamp_capture::file::{Provenance, Writer};
-use wirestamp_capture::{Config, Cores, Method as Reception, StampSource, Stop};
+use wirestamp_capture::{Config, Cores, Method, StampSource};
 use wirestamp_clock::ClockService;
+use wirestamp_traffic::live::LiveReport;
 
-use super::paper::Method;
-use super::round::Round;
-use crate::tester::{
-    Bed, CAPTURE_CORE, INTERFACE, Load, SENDING_CORE, Tool, Trial, capture_during, packets_in,
-};
+use crate::tester::{Bed, INTERFACE, Tool, Trial, capture_during, packets_in};
 
 /// Buffer between the kernel and the capture: libpcap's default (`-B` of tcpdump(1) and dumpcap(1)), unchanged
 /// since the paper.
@@ -22,6 +19,45 @@ pub(super) const BUFFER_MIB: u16 = 2;
 
 /// Max time for which the kernel holds back a block that is not full: dumpcap's `CAP_READ_TIMEOUT`.
 const RETIRES_WITHIN: Duration = Duration::from_millis(250);
+
+/// A program that captures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Program {
+    /// Ours, in this process.
+    Ours(Method, StampSource),
+    /// dumpcap, in a process of its own.
+    Dumpcap,
+}
+
+impl Program {
+    /// Its name in tables and raw results.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Dumpcap => "dumpcap",
+            Self::Ours(Method::Ring, StampSource::Raw) => "ring-raw",
+            Self::Ours(Method::Ring, _) => "ring-kernel",
+            Self::Ours(Method::TracePass, _) => "trace-pass-raw",
+            Self::Ours(..) => "libpcap-kernel",
+        }
+    }
+
+    /// How long it takes to begin and to end, about.
+    pub(super) const fn around(self) -> Duration {
+        Duration::from_millis(match self {
+            Self::Dumpcap => 800,
+            Self::Ours(..) => 200,
+        })
+    }
+}
+
+/// What was sent, and what a capture got of it.
+pub(super) struct Captured {
+    pub(super) sent: LiveReport,
+    /// Dropped because the capture's buffer was full, or still there at the end; none if the capture does not report it.
+    pub(super) dropped: Option<u64>,
+    /// In the file.
+    pub(super) captured: u64,
+}
 
 /// Captures rounds.
 pub(super) struct Capturing {
@@ -42,87 +78,58 @@ impl Capturing {
         Ok(Self { has_dumpcap: is_there("dumpcap") && is_there("capinfos"), folder })
     }
 
-    /// Name of a way to capture.
-    pub(super) fn name(&self, method: Method) -> &'static str {
-        match method {
-            Method::Raw => "ring-raw",
-            Method::Kernel => "ring-kernel",
-            Method::Generic if self.has_dumpcap => "dumpcap",
-            Method::Generic => "libpcap-kernel",
+    /// Generic ktime capture: dumpcap, as the paper has it, or libpcap where that is not installed.
+    pub(super) const fn generic(&self) -> Program {
+        if self.has_dumpcap {
+            Program::Dumpcap
+        } else {
+            Program::Ours(Method::LibPcap, StampSource::Kernel)
         }
     }
 
-    /// How long a way to capture takes to begin and to end, about.
-    pub(super) fn around(&self, method: Method) -> Duration {
-        let is_dumpcap = method == Method::Generic && self.has_dumpcap;
-        Duration::from_millis(if is_dumpcap { 800 } else { 200 })
-    }
-
-    /// Captures a round.
-    pub(super) fn round(
+    /// Captures while `send` sends. The readers run on `cores`.
+    pub(super) fn capture(
         &self,
-        method: Method,
-        on: (&Bed, &ClockService),
-        load: &Load,
-        stop: &Stop,
-    ) -> anyhow::Result<Round> {
-        match method {
-            Method::Raw => self.ours(Reception::Ring, StampSource::Raw, on, load, stop),
-            Method::Kernel => self.ours(Reception::Ring, StampSource::Kernel, on, load, stop),
-            Method::Generic if self.has_dumpcap => self.dumpcap(on, load, stop),
-            Method::Generic => self.ours(Reception::LibPcap, StampSource::Kernel, on, load, stop),
+        program: Program,
+        cores: Cores,
+        (bed, clock): (&Bed, &ClockService),
+        send: impl FnOnce() -> anyhow::Result<LiveReport>,
+    ) -> anyhow::Result<Captured> {
+        match program {
+            Program::Dumpcap => self.dumpcap(cores.consume, bed, send),
+            Program::Ours(method, stamp) => {
+                let mut config = Config::new(INTERFACE, method, stamp);
+                config.ring_bytes = usize::from(BUFFER_MIB) << 20;
+                config.lanes = vec![cores];
+                let file = self.folder.path().join("ours.pcapng");
+                let writer =
+                    |facts: &_| Ok(Writer::create(&file, facts, Provenance::of(facts, 0))?);
+                let Trial { sent, ledger, sink, .. } =
+                    capture_during((bed, clock), config, writer, send)?;
+                sink.finish(&ledger)?;
+                Ok(Captured { sent, dropped: Some(ledger.lost()), captured: ledger.delivered })
+            }
         }
-    }
-
-    fn ours(
-        &self,
-        method: Reception,
-        stamp: StampSource,
-        on: (&Bed, &ClockService),
-        load: &Load,
-        stop: &Stop,
-    ) -> anyhow::Result<Round> {
-        let mut config = Config::new(INTERFACE, method, stamp);
-        config.ring_bytes = usize::from(BUFFER_MIB) << 20;
-        let (here, other) = (Some(CAPTURE_CORE), Some(SENDING_CORE));
-        config.lanes = vec![Cores { acquire: here, convert: other, consume: here }];
-        let file = self.folder.path().join("ours.pcapng");
-        let writer = |facts: &_| Ok(Writer::create(&file, facts, Provenance::of(facts, 0))?);
-        let Trial { sent, ledger, sink, .. } = capture_during(on, config, writer, load, stop)?;
-        sink.finish(&ledger)?;
-        Ok(Round {
-            sent: sent.sent,
-            elapsed_ns: sent.elapsed.as_nanos(),
-            interface_dropped: sent.dropped,
-            kernel_dropped: Some(ledger.lost()),
-            captured: ledger.delivered,
-        })
     }
 
     fn dumpcap(
         &self,
-        (bed, clock): (&Bed, &ClockService),
-        load: &Load,
-        stop: &Stop,
-    ) -> anyhow::Result<Round> {
+        core: Option<usize>,
+        bed: &Bed,
+        send: impl FnOnce() -> anyhow::Result<LiveReport>,
+    ) -> anyhow::Result<Captured> {
         let file = self.folder.path().join("dumpcap.pcapng");
         // taskset(1) executes dumpcap, on the same core as our captures.
         let mut command = bed.receiver().command("taskset");
-        let core = CAPTURE_CORE.to_string();
+        let core = core.context("dumpcap has no core")?.to_string();
         let buffer = BUFFER_MIB.to_string();
         command.args(["-c", &core, "dumpcap", "-q", "-i", INTERFACE, "-B", &buffer, "-w"]);
         // Ctrl-C in a terminal must not reach dumpcap: this process ends the round.
         command.process_group(0);
         let tool = Tool::start("dumpcap", command.arg(&file), "File:", RETIRES_WITHIN)?;
-        let sent = load.send(bed, clock, stop.flag())?;
+        let sent = send()?;
         tool.rest()?;
         tool.stop()?;
-        Ok(Round {
-            sent: sent.sent,
-            elapsed_ns: sent.elapsed.as_nanos(),
-            interface_dropped: sent.dropped,
-            kernel_dropped: None,
-            captured: packets_in(&file)?,
-        })
+        Ok(Captured { sent, dropped: None, captured: packets_in(&file)? })
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::in_softirq::SoftirqResult;
 use super::round::Round;
 use super::rounds::{Condition, LossStudyScale};
 use crate::experiment::{Effect, Estimate, Runs, effects};
@@ -9,6 +10,10 @@ use crate::experiment::{Effect, Estimate, Runs, effects};
 /// Numeric results of the study.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct LossStudyResult {
+    /// What is done with each packet in the softIRQ, and what is lost there.
+    pub(super) in_softirq: Option<SoftirqResult>,
+    /// Reason if that was not measured.
+    pub(super) in_softirq_reason: Option<String>,
     /// The ways to capture, by their names.
     pub(super) methods: Vec<String>,
     /// Memory between the kernel and each capture, in MiB.
@@ -40,12 +45,19 @@ pub(super) struct CellFindings {
 
 impl LossStudyResult {
     /// Computes the results of the runs.
-    pub(super) fn of(runs: &Runs<Round>, size: LossStudyScale) -> Self {
+    pub(super) fn of(
+        runs: &Runs<Round>,
+        in_softirq: anyhow::Result<SoftirqResult>,
+        size: LossStudyScale,
+    ) -> Self {
         let methods = runs.design.factors.first().map_or(&[][..], |factor| &factor.levels);
         let cells = (0..).zip(runs.design.cells());
         let cells = cells.map(|(index, cell)| of_cell(runs, index, methods, size.condition(&cell)));
         let responses = runs.responses(loss_percent);
+        let in_softirq_reason = in_softirq.as_ref().err().map(|error| format!("{error:#}"));
         Self {
+            in_softirq: in_softirq.ok(),
+            in_softirq_reason,
             methods: methods.to_vec(),
             buffer_mib: super::capture::BUFFER_MIB,
             cells: cells.collect(),

@@ -1,13 +1,14 @@
 //! Packet loss by timestamping and capture method: the experiment of Orosz and
 //! Skopkó, section V.B (Figure 6), reproduced on this machine.
 //!
-//! Rounds of 20,000 packets of one size and with one gap are captured with raw stamps that another core
-//! converts, with the kernel's stamps, and by dumpcap, each with the memory that libpcap asks for.
-//! Departures from the paper: `deviations.md`.
+//! Rounds of 20,000 packets of one size and with one gap wait in a bounded queue for the softIRQ of another core, which
+//! stamps or captures each (`in_softirq`). In a second experiment the reader is overloaded, not the softIRQ
+//! (`rounds`). Departures from the paper: `deviations.md`.
 
 mod capture;
 mod claims;
 mod findings;
+mod in_softirq;
 mod paper;
 mod round;
 mod rounds;
@@ -15,10 +16,11 @@ mod rounds;
 use wirestamp_capture::Stop;
 
 use crate::account::{Account, Making};
-use crate::experiment::{self, Progress, Runs};
+use crate::experiment::{self, Claim, Progress, Runs};
 use crate::options::Options;
 use crate::presentation::Texts;
 use findings::LossStudyResult;
+use in_softirq::{RoundsInSoftirq, SoftirqResult, SoftirqScale};
 use round::Round;
 use rounds::{LossStudyScale, Rounds};
 
@@ -35,17 +37,44 @@ pub(crate) fn run(
     progress: &mut dyn FnMut(&Progress),
 ) -> anyhow::Result<Account> {
     let size = if options.quick { LossStudyScale::QUICK } else { LossStudyScale::FULL };
+    let softirq_size = if options.quick { SoftirqScale::QUICK } else { SoftirqScale::FULL };
+    let folder = options.folder.as_deref();
+    let in_softirq = in_softirq(softirq_size, options, stop, progress);
     let mut rounds = Rounds::new(size)?;
+    let runs = experiment::run(&mut rounds, folder, options.seed, stop, progress)?;
+    account(&runs, size, in_softirq)
+}
+
+/// Results and claims of the softIRQ.
+type InSoftirq = (SoftirqResult, Vec<Claim>);
+
+fn in_softirq(
+    size: SoftirqScale,
+    options: &Options,
+    stop: &Stop,
+    progress: &mut dyn FnMut(&Progress),
+) -> anyhow::Result<InSoftirq> {
+    let mut rounds = RoundsInSoftirq::new(size)?;
     let folder = options.folder.as_deref();
     let runs = experiment::run(&mut rounds, folder, options.seed, stop, progress)?;
-    account(&runs, size)
+    let claims = in_softirq::claims(&runs, size);
+    Ok((SoftirqResult::of(&runs, size, rounds.cores), claims))
 }
 
 /// Account of the runs and their results.
-fn account(runs: &Runs<Round>, size: LossStudyScale) -> anyhow::Result<Account> {
-    let findings = LossStudyResult::of(runs, size);
+fn account(
+    runs: &Runs<Round>,
+    size: LossStudyScale,
+    in_softirq: anyhow::Result<InSoftirq>,
+) -> anyhow::Result<Account> {
+    let (in_softirq, claims) = match in_softirq {
+        Ok((result, claims)) => (Ok(result), claims),
+        Err(error) => (Err(error), Vec::new()),
+    };
+    let findings = LossStudyResult::of(runs, in_softirq, size);
+    let claims = [claims, claims::claims(runs, size)].concat();
     let texts = Texts::new(include_str!("report.md"), include_str!("deviations.md"), PAPER);
-    texts.account(Making::of(runs), claims::claims(runs, size), &findings, &|_, _| None)
+    texts.account(Making::of(runs), claims, &findings, &|_, _| None)
 }
 
 #[cfg(test)]

@@ -1,18 +1,19 @@
-//! The rounds: 20,000 packets of one size with one gap, captured in one way.
+//! Overload of the reader: 20,000 packets of one size with one gap, captured in one way. The softIRQ runs on the
+//! sender's core, and the reader on another, which may be busy.
 
 use std::time::Duration;
 
 use anyhow::Context;
 use serde::Serialize;
-use wirestamp_capture::Stop;
+use wirestamp_capture::{Cores, Method, StampSource, Stop};
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_traffic::live::{Limit, Pace};
 
-use super::capture::Capturing;
-use super::paper::{Method, PACKETS};
+use super::capture::{Captured, Capturing, Program};
+use super::paper::PACKETS;
 use super::round::Round;
 use crate::experiment::{Cell, Design, Factor, Study};
-use crate::tester::{Bed, CAPTURE_CORE, Ends, Load, Spinner};
+use crate::tester::{Bed, CAPTURE_CORE, Ends, Load, SENDING_CORE, Spinner};
 
 /// Frames due within this time are sent back to back: each send call takes tens of microseconds, which is the
 /// min gap of single frames.
@@ -105,9 +106,14 @@ impl Rounds {
         Ok(Self { size, bed: Bed::build()?, clock, capturing: Capturing::new()? })
     }
 
-    /// The ways to capture, by their names.
-    pub(super) fn methods(&self) -> [&'static str; 3] {
-        Method::ALL.map(|method| self.capturing.name(method))
+    /// The ways to capture, in the order of the figures' colours.
+    fn programs(&self) -> [Program; 3] {
+        let ours = |stamp| Program::Ours(Method::Ring, stamp);
+        [ours(StampSource::Raw), ours(StampSource::Kernel), self.capturing.generic()]
+    }
+
+    fn program(&self, condition: Condition) -> Program {
+        self.programs()[condition.method % 3]
     }
 }
 
@@ -115,25 +121,38 @@ impl Study for Rounds {
     type Sample = Round;
 
     fn design(&self) -> Design {
-        self.size.design(self.methods())
+        self.size.design(self.programs().map(Program::name))
     }
 
     fn lasts(&self, cell: &Cell) -> Duration {
         let condition = self.size.condition(cell);
         let round = Duration::from_nanos(condition.gap_ns.max(1_000) * PACKETS);
-        round + self.capturing.around(Method::ALL[condition.method % 3])
+        round + self.program(condition).around()
     }
 
     fn run(&mut self, cell: &Cell, stop: &Stop) -> anyhow::Result<Vec<Round>> {
         let condition = self.size.condition(cell);
-        let load = load(condition)?;
+        let load = load(condition.frame_bytes, condition.gap_ns)?;
         let _busy = condition.busy_core.then(|| Spinner::on(CAPTURE_CORE));
-        let method = Method::ALL[condition.method % 3];
-        Ok(vec![self.capturing.round(method, (&self.bed, &self.clock), &load, stop)?])
+        let (here, other) = (Some(CAPTURE_CORE), Some(SENDING_CORE));
+        let cores = Cores { acquire: here, convert: other, consume: here };
+        let on = (&self.bed, &self.clock);
+        let send = || load.send(&self.bed, &self.clock, stop.flag());
+        let Captured { sent, dropped, captured } =
+            self.capturing.capture(self.program(condition), cores, on, send)?;
+        Ok(vec![Round {
+            sent: sent.sent,
+            elapsed_ns: sent.elapsed.as_nanos(),
+            interface_dropped: sent.dropped,
+            kernel_dropped: dropped,
+            captured,
+        }])
     }
 }
 
-fn load(Condition { frame_bytes, gap_ns, .. }: Condition) -> anyhow::Result<Load> {
+/// A round of frames of this size, check sequence included. The gap is from the beginning of a frame to that of the
+/// next; 0 for as fast as it goes.
+pub(super) fn load(frame_bytes: u16, gap_ns: u64) -> anyhow::Result<Load> {
     let pace = match gap_ns {
         0 => Pace::full_speed(),
         gap_ns => {

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::causes::LongOverheads;
 use super::in_softirq::{SoftirqStamped, Which, stamped};
 use super::packets::{OverheadScale, Packets, Stamped};
 use super::paper::{Method, PUBLISHED, Published, Traffic};
@@ -26,6 +27,8 @@ pub(super) struct OverheadResult {
     pub(super) cells_in_softirq: Vec<CellFindings>,
     /// The same for a second stamp of each packet, whose code and data are in the caches.
     pub(super) cells_in_softirq_again: Vec<CellFindings>,
+    /// Long overheads of both stamps, by cause.
+    pub(super) long_overheads_in_softirq: Vec<LongOverheads>,
     /// Reason if these were not measured.
     pub(super) cells_in_softirq_reason: Option<String>,
     /// Effects of method and pattern on the mean overhead of a run.
@@ -62,6 +65,8 @@ pub(super) struct CellFindings {
     pub(super) variance_ns2: Option<f64>,
     /// Auto-correlation of the overheads for the lags from 1: the mean of all runs.
     pub(super) autocorrelation: Vec<f64>,
+    /// Share of the overheads that have one of the two most frequent values, in steps of the counter.
+    pub(super) share_of_two_values: Option<f64>,
     /// The overheads themselves.
     #[serde(skip)]
     pub(super) overheads: Vec<f64>,
@@ -78,7 +83,7 @@ impl OverheadResult {
     ) -> Self {
         let of_stamps = |which| {
             let runs = in_softirq.as_ref().map(|runs| stamped(runs, which));
-            runs.map(|runs| cells(&runs, size)).unwrap_or_default()
+            runs.map(|runs| cells(&runs, size, step_ns)).unwrap_or_default()
         };
         let effects_on = |of: fn(&[f64]) -> Option<f64>| {
             effects(&runs.design, &runs.responses(|run| of(&overheads(run))))
@@ -89,9 +94,13 @@ impl OverheadResult {
         };
         Self {
             step_ns,
-            cells: cells(runs, size),
+            cells: cells(runs, size, step_ns),
             cells_in_softirq: of_stamps(Which::First),
             cells_in_softirq_again: of_stamps(Which::Second),
+            long_overheads_in_softirq: in_softirq
+                .as_ref()
+                .map(LongOverheads::of_all)
+                .unwrap_or_default(),
             cells_in_softirq_reason: in_softirq.as_ref().err().map(|error| format!("{error:#}")),
             effects_on_mean: effects_on(mean),
             effects_on_deviation: effects_on(deviation),
@@ -108,9 +117,14 @@ impl OverheadResult {
 }
 
 /// Each method with each pattern.
-fn cells(runs: &Runs<Stamped>, size: OverheadScale) -> Vec<CellFindings> {
+fn cells(runs: &Runs<Stamped>, size: OverheadScale, step_ns: f64) -> Vec<CellFindings> {
     let cells = (0..).zip(runs.design.cells());
-    cells.map(|(index, cell)| of_cell(runs, index, Packets::of(&cell), size)).collect()
+    let found = cells.map(|(index, cell)| of_cell(runs, index, Packets::of(&cell), size));
+    let with_steps = |cell: CellFindings| CellFindings {
+        share_of_two_values: series::share_of_two_values(&cell.overheads, step_ns),
+        ..cell
+    };
+    found.map(with_steps).collect()
 }
 
 /// The standard deviation of a run without its longest thousandth.
@@ -151,6 +165,7 @@ fn of_cell(
         deviation_of_999_ns: estimate(deviation_of_999),
         variance_ns2: deviation(&overheads).map(|deviation| deviation.powi(2)),
         autocorrelation: (0..LAGS).filter_map(at_lag).collect(),
+        share_of_two_values: None,
         overheads,
     }
 }

@@ -31,17 +31,34 @@ pub(crate) struct SoftirqStamped {
     pub(crate) second_ns: f64,
     /// From one checkpoint to the next without a stamp.
     pub(crate) checkpoint_ns: f64,
+    /// Interrupts meanwhile; none in older results.
+    #[serde(default)]
+    pub(crate) interrupts: Option<u64>,
+    /// Time in which the hypervisor ran something else meanwhile; none in older results.
+    #[serde(default)]
+    pub(crate) stolen_ns: Option<u64>,
 }
 
 impl SoftirqStamped {
     fn of(packet: u64, points: &Checkpoints, unit_ns: f64) -> Self {
         let nanos = |from: u64, to: u64| real(to.saturating_sub(from)) * unit_ns;
-        let Checkpoints { before_first, between, after_second, end } = *points;
+        let Checkpoints { before_first, between, after_second, end, interrupts, stolen_ns } =
+            *points;
         Self {
             packet,
             first_ns: nanos(before_first, between),
             second_ns: nanos(between, after_second),
             checkpoint_ns: nanos(after_second, end),
+            interrupts: Some(interrupts),
+            stolen_ns: Some(stolen_ns),
+        }
+    }
+
+    /// From checkpoint to checkpoint around one of the stamps.
+    pub(super) const fn around(&self, which: Which) -> f64 {
+        match which {
+            Which::First => self.first_ns,
+            Which::Second => self.second_ns,
         }
     }
 }
@@ -95,7 +112,8 @@ impl Study for PacketsInSoftirq {
 }
 
 /// One of the two stamps of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Which {
     /// The first: its data may not be in the caches.
     First,
@@ -112,10 +130,7 @@ pub(super) fn stamped(runs: &Runs<SoftirqStamped>, which: Which) -> Runs<Stamped
             sent_ns: 0.0,
             at_ns: 0.0,
             stamp_ns: 0.0,
-            between_ns: match which {
-                Which::First => it.first_ns,
-                Which::Second => it.second_ns,
-            },
+            between_ns: it.around(which),
             checkpoint_ns,
         };
         run.iter().map(stamped).collect()
@@ -153,6 +168,8 @@ mod tests {
             } else {
                 [20.0, 30.0][usize::from(packet.is_multiple_of(2))]
             },
+            interrupts: None,
+            stolen_ns: None,
         };
         let run: Vec<_> = (0..1_000).map(stamped).collect();
         assert!((checkpoint(&run) - 25.0).abs() < 0.1, "{}", checkpoint(&run));
@@ -161,9 +178,22 @@ mod tests {
 
     #[test]
     fn ticks_become_nanoseconds() {
-        let points = Checkpoints { before_first: 10, between: 110, after_second: 150, end: 190 };
-        let expected =
-            SoftirqStamped { packet: 3, first_ns: 50.0, second_ns: 20.0, checkpoint_ns: 20.0 };
+        let points = Checkpoints {
+            before_first: 10,
+            between: 110,
+            after_second: 150,
+            end: 190,
+            interrupts: 1,
+            stolen_ns: 0,
+        };
+        let expected = SoftirqStamped {
+            packet: 3,
+            first_ns: 50.0,
+            second_ns: 20.0,
+            checkpoint_ns: 20.0,
+            interrupts: Some(1),
+            stolen_ns: Some(0),
+        };
         assert_eq!(SoftirqStamped::of(3, &points, 0.5), expected);
     }
 }

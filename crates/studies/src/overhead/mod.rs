@@ -7,6 +7,7 @@
 //! The kernel also reports the run time of a program with a stamp and without. Departures from the paper:
 //! `deviations.md`.
 
+mod causes;
 mod claims;
 mod figures;
 mod findings;

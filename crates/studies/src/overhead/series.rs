@@ -1,5 +1,7 @@
 //! Statistics of a series of overheads.
 
+use std::collections::BTreeMap;
+
 use crate::experiment::{deviation, mean};
 use crate::timers::Cost;
 use wirestamp_metrics::numeric::nearest_rank_per_mille;
@@ -40,6 +42,21 @@ pub(super) fn autocorrelation(series: &[f64], lags: usize) -> Option<Vec<f64>> {
         .then(|| (1..=lags).map(|lag| product(lag) / variance).collect())
 }
 
+/// The share of the values that are one of the two most frequent ones, in whole steps of the clock; none without values.
+/// Where it is large, the series shows the phase of the clock's steps rather than the overhead.
+pub(super) fn share_of_two_values(series: &[f64], step: f64) -> Option<f64> {
+    let mut counts: BTreeMap<i64, u64> = BTreeMap::new();
+    for value in series {
+        #[expect(clippy::cast_possible_truncation, reason = "saturates; overheads are small")]
+        let steps = (value / step).round() as i64;
+        *counts.entry(steps).or_default() += 1;
+    }
+    let mut counts: Vec<_> = counts.into_values().collect();
+    counts.sort_unstable_by(|a, b| b.cmp(a));
+    let two: u64 = counts.iter().take(2).sum();
+    (!series.is_empty()).then(|| real(two) / real(length(series)))
+}
+
 /// The 95 % bound of the auto-correlation of `values` uncorrelated values (Bartlett: the standard deviation
 /// is one over the root of their number).
 pub(super) fn stray(values: u64) -> f64 {
@@ -70,6 +87,13 @@ mod tests {
         let found = autocorrelation(&noise, 20).unwrap();
         let beyond = found.iter().filter(|value| value.abs() > stray(10_000)).count();
         assert!(beyond <= 4, "{found:?}");
+    }
+
+    #[test]
+    fn two_values_a_step_apart_are_found_among_others() {
+        let series = [[20.0, 10.1].repeat(49), vec![900.0, 5_000.0]].concat();
+        assert_eq!(share_of_two_values(&series, 10.0), Some(0.98));
+        assert_eq!(share_of_two_values(&[], 10.0), None);
     }
 
     #[test]

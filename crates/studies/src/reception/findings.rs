@@ -67,6 +67,8 @@ pub(super) struct CellFindings {
     pub(super) error_deviation_ns: Option<Estimate>,
     /// Half of the difference between max and min error of a run.
     pub(super) fluctuation_ns: Option<Estimate>,
+    /// Half of the difference between the errors of a run that 99.9 % and 0.1 % of the packets do not exceed.
+    pub(super) fluctuation_p999_ns: Option<Estimate>,
     /// Replicas that the captures lost, by their ledgers.
     pub(super) captures_lost: u64,
     /// Replicas that the interfaces dropped.
@@ -155,6 +157,12 @@ fn fluctuation(run: &[Block]) -> Option<f64> {
     Some((most - least) / 2.0)
 }
 
+/// Half of the range of the errors of 99.8 % of the packets.
+pub(super) fn fluctuation_p999(run: &[Block]) -> Option<f64> {
+    let block = run.first()?;
+    Some((block.run_error_p999_ns? - block.run_error_p001_ns?) / 2.0)
+}
+
 fn of_cell(runs: &Runs<Block>, index: usize, conditions: Conditions) -> CellFindings {
     let estimate =
         |of: Response| Estimate::of(&runs.of_cell(index).filter_map(of).collect::<Vec<_>>());
@@ -178,6 +186,7 @@ fn of_cell(runs: &Runs<Block>, index: usize, conditions: Conditions) -> CellFind
         error_ns: estimate(error),
         error_deviation_ns: estimate(error_deviation),
         fluctuation_ns: estimate(fluctuation),
+        fluctuation_p999_ns: estimate(fluctuation_p999),
         captures_lost: sum(|run| run.captures_lost),
         interfaces_dropped: sum(|run| run.interfaces_dropped),
         unexplained: sum(|run| run.unexplained),

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bed::Measured;
 use crate::experiment::{deviation, mean};
+use wirestamp_metrics::numeric::nearest_rank_per_mille;
 use wirestamp_report::format::{length, real};
 
 /// Some consecutive packets. A run consists of blocks; values of the entire run are repeated in each block.
@@ -43,14 +44,22 @@ pub(crate) struct Block {
     pub(crate) unexplained: u64,
     /// Replicas that the kernel stamped later than it should.
     pub(crate) stamped_late: u64,
+    /// The error in the run that one packet in a thousand is below; none in older results.
+    #[serde(default)]
+    pub(crate) run_error_p001_ns: Option<f64>,
+    /// The error in the run that one packet in a thousand is above; none in older results.
+    #[serde(default)]
+    pub(crate) run_error_p999_ns: Option<f64>,
 }
 
 impl Block {
     /// The packets of a run in blocks of at most `packets`.
     pub(crate) fn all(measured: &Measured, packets: usize) -> Vec<Self> {
         let chunks = measured.packets.chunks(packets.max(1));
+        let [run_error_p001_ns, run_error_p999_ns] = error_percentiles(measured);
         let block = |first: &mut u64, chunk: &[(f64, Option<f64>)]| {
             let block = Self::of(*first, chunk, measured);
+            let block = Self { run_error_p001_ns, run_error_p999_ns, ..block };
             *first += block.sent;
             Some(block)
         };
@@ -80,8 +89,21 @@ impl Block {
             interfaces_dropped: run.losses.interfaces,
             unexplained: run.losses.unexplained,
             stamped_late: run.losses.stamped_late,
+            run_error_p001_ns: None,
+            run_error_p999_ns: None,
         }
     }
+}
+
+/// The errors of a run that 0.1 % and 99.9 % of its measured packets do not exceed.
+fn error_percentiles(run: &Measured) -> [Option<f64>; 2] {
+    let errors = run.packets.iter().filter_map(|(truth, delay)| Some((*delay)? - truth));
+    let mut errors: Vec<f64> = errors.collect();
+    errors.sort_unstable_by(f64::total_cmp);
+    [1, 999].map(|per_mille| {
+        let rank = nearest_rank_per_mille(per_mille, length(&errors)).max(1) - 1;
+        usize::try_from(rank).ok().and_then(|rank| errors.get(rank).copied())
+    })
 }
 
 /// The median, the larger of two in the middle; none of no values.
@@ -171,6 +193,16 @@ mod tests {
         assert_eq!((block.sent, block.measured), (4, 3));
         assert_eq!((block.error_ns, block.error_median_ns), (Some(1.0), Some(0.0)));
         assert_eq!((block.error_least_ns, block.error_most_ns), (Some(-3.0), Some(6.0)));
+    }
+
+    #[test]
+    fn percentiles_are_those_of_the_whole_run() {
+        let delays: Vec<_> =
+            (0..2000_u32).map(|n| Some(100.0 + f64::from(n * 7919 % 2000))).collect();
+        let blocks = Block::all(&run(&delays), 500);
+        let percentiles = |block: &Block| (block.run_error_p001_ns, block.run_error_p999_ns);
+        assert!(blocks.iter().all(|block| percentiles(block) == (Some(1.0), Some(1997.0))));
+        assert_eq!(percentiles(&Block::all(&run(&[None]), 1)[0]), (None, None));
     }
 
     #[test]

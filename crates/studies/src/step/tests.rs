@@ -32,6 +32,8 @@ fn runs(error: impl Fn(u32, u64) -> Option<f64>) -> Runs<Block> {
             interfaces_dropped: 0,
             unexplained: 0,
             stamped_late: 0,
+            run_error_p001_ns: None,
+            run_error_p999_ns: None,
         }
     };
     let of_run = |turn: RunId| (turn, (0..BLOCKS.into()).map(|it| block(&turn, it)).collect());

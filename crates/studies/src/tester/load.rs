@@ -7,7 +7,9 @@ use anyhow::Context;
 use wirestamp_clock::ClockService;
 use wirestamp_lab::Netns;
 use wirestamp_traffic::ServiceClock;
-use wirestamp_traffic::live::{Direction, Limit, LiveFrames, LiveReport, Pace, Template, outgoing};
+use wirestamp_traffic::live::{
+    Direction, Limit, LiveFrames, LiveReport, Pace, ReceivingCore, Template, outgoing,
+};
 
 use super::bed::{Bed, DESTINATION, INTERFACE, SENDING_INTERFACE, UNUSED_MAC, send, source};
 
@@ -81,10 +83,24 @@ impl Load {
         clock: &ClockService,
         stop: &AtomicBool,
     ) -> anyhow::Result<LiveReport> {
-        let core = core.map(u32::try_from).transpose()?;
+        let core = core.map(u32::try_from).transpose()?.map(ReceivingCore::new);
         let direction = core.map_or(Direction::Receive, Direction::ReceiveOn);
         let pace = self.pace.with_burst(self.pace.burst().max(BURST))?;
         Self { pace, ..*self }.pass(receiver, (INTERFACE, direction), clock, stop)
+    }
+
+    /// Injects the frames at the receiver's interface of the bed, received by a core through a queue.
+    ///
+    /// # Errors
+    /// As of [`Load::send`].
+    pub(crate) fn arrive_on(
+        &self,
+        core: ReceivingCore,
+        bed: &Bed,
+        clock: &ClockService,
+        stop: &AtomicBool,
+    ) -> anyhow::Result<LiveReport> {
+        self.pass(bed.receiver(), (INTERFACE, Direction::ReceiveOn(core)), clock, stop)
     }
 
     fn pass(

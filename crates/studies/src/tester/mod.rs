@@ -7,6 +7,7 @@
 mod bed;
 mod busy;
 mod load;
+mod memory_limit;
 mod tool;
 mod trial;
 
@@ -17,5 +18,6 @@ pub use bed::{
 };
 pub use busy::Spinner;
 pub use load::{CHECK_SEQUENCE, Ends, Load};
+pub(crate) use memory_limit::MemoryLimit;
 pub use tool::{Tool, packets_in, processor_time, spawn};
 pub(crate) use trial::{Trial, capture_during};

@@ -10,7 +10,6 @@ use wirestamp_clock::ClockService;
 use wirestamp_traffic::live::LiveReport;
 
 use super::bed::Bed;
-use super::load::Load;
 
 /// Time without consumed packets after which a capture has none left: many times the time slice of a busy
 /// thread on its core, and the 10 ms for which the kernel holds back a block that is not full.
@@ -28,17 +27,16 @@ pub(crate) struct Trial<S> {
     pub(crate) sink: S,
 }
 
-/// Captures on the receiving interface while `load` is sent, and until all packets that arrived are consumed.
-/// `sink` creates the sink of the packets from the facts of the capture.
+/// Captures on the receiving interface while `send` sends, and until all packets that arrived are consumed. `sink`
+/// creates the sink of the packets from the facts of the capture.
 ///
 /// # Errors
-/// When the capture cannot be opened or fails, or the load cannot be sent.
+/// When the capture cannot be opened or fails, or nothing can be sent.
 pub(crate) fn capture_during<S: Sink + Send>(
     (bed, clock): (&Bed, &ClockService),
     config: Config,
     sink: impl FnOnce(&Facts) -> anyhow::Result<S>,
-    load: &Load,
-    stop: &Stop,
+    send: impl FnOnce() -> anyhow::Result<LiveReport>,
 ) -> anyhow::Result<Trial<S>> {
     let capture = bed.receiver().run(|| Capture::open(config, clock))??;
     let (live, end) = (capture.live_ledger(), Stop::new()?);
@@ -49,7 +47,7 @@ pub(crate) fn capture_during<S: Sink + Send>(
                 let (ledger, outcome) = capture.run(clock, &end, &mut sink);
                 outcome.map_err(anyhow::Error::from).and_then(|()| Ok((ledger, cpu_time()?)))
             })?;
-        let sent = load.send(bed, clock, stop.flag());
+        let sent = send();
         if let Ok(sent) = &sent {
             rest(&live, sent.sent.saturating_sub(sent.dropped));
         }

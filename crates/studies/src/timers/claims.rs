@@ -85,8 +85,25 @@ pub(super) fn claims(
 
 impl Comparison {
     fn claim(&self, runs: &Runs<CostCount>, ways: &[Way], findings: &TimersResult) -> Claim {
+        let lacks = |timer: &Timer| findings.timer(*timer).is_none_or(|way| !way.is_available());
+        if let Some(timer) = [self.lower, self.higher].into_iter().find(lacks) {
+            return self.without(timer, findings);
+        }
         let numbers = self.numbers(findings);
         Claim::of(self.claim, vec![self.lead(runs, ways)], &numbers)
+    }
+
+    /// The claim on a machine that has no such timer. An emulated one elsewhere has other costs than hardware.
+    fn without(&self, timer: Timer, findings: &TimersResult) -> Claim {
+        let name = timer.name();
+        let elsewhere = findings.beside.as_ref().and_then(|beside| beside.timer(timer));
+        let cost = elsewhere.and_then(|way| Some((way.emulated_by.as_deref()?, way.filtered?)));
+        let emulated = cost.map_or_else(String::new, |(by, cost)| {
+            format!(" (emulated by {by} on another, a read costs {})", duration(cost.mean))
+        });
+        let reason = format!("this machine has no {name}{emulated}");
+        let requirement = "hardware whose HPET a program may map";
+        Claim::not_the_same_question(self.claim, &reason, requirement)
     }
 
     /// Difference between higher and lower timer, within each run.
@@ -99,13 +116,8 @@ impl Comparison {
         })
     }
 
-    /// Text with the values of both timers, here and in the paper's tables; or the name of the timer that is not
-    /// available here.
+    /// Text with the values of both timers, here and in the paper's tables.
     fn numbers(&self, findings: &TimersResult) -> String {
-        let lacks = |timer: &Timer| findings.timer(*timer).is_none_or(|way| !way.is_available());
-        if let Some(timer) = [self.lower, self.higher].iter().find(|timer| lacks(timer)) {
-            return format!("the {} is not available here", timer.name());
-        }
         let text = |cost: Option<Cost>| cost.map(|cost| self.of.text(cost.mean, cost.stddev));
         let [Some(lower), Some(higher)] =
             [self.lower, self.higher].map(|timer| text(findings.cost(timer)))

@@ -7,6 +7,7 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
 use super::measured::Measured;
+use super::paper::Timer;
 use wirestamp_report::Circumstances;
 
 /// Measurements of another machine, from the document that `wirestamp study timers --json` printed
@@ -32,6 +33,11 @@ impl Elsewhere {
             let file = file.display();
             format!("{file} is no document of `wirestamp study timers --json`")
         })
+    }
+
+    /// The measurement of a timer of the paper.
+    pub(super) fn timer(&self, timer: Timer) -> Option<&Measured> {
+        self.ways.iter().find(|way| way.timer == Some(timer))
     }
 
     /// The measurements of those sources that could not be read here.

@@ -5,6 +5,7 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
 use libbpf_rs::libbpf_sys;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
@@ -14,8 +15,9 @@ use self::skeleton::{GenerateSkel, GenerateSkelBuilder};
 use super::dispatcher::DispatcherEntry;
 use super::libbpf::run_on_live_frames;
 use super::pace::repetitions;
+use super::receiving_thread::ReceivingThread;
 use super::template::{FrameImage, Template};
-use super::{Direction, LiveError};
+use super::{Direction, LiveError, ReceivingCore};
 use crate::netlink::Link;
 
 #[expect(
@@ -35,10 +37,6 @@ type Context = [u32; 6];
 /// Feature flag of a driver that accepts frames from XDP programs (`linux/netdev.h`).
 const NETDEV_XDP_ACT_NDO_XMIT: u64 = 4;
 
-/// Queue length of the receiving core: the max of the kernel (`__cpu_map_entry_alloc` of
-/// kernel/bpf/cpumap.c), about 15 ms at a million frames per second.
-const CORE_QUEUE_FRAMES: u32 = 16_384;
-
 /// The loaded program. Only file descriptors refer to it, so the kernel unloads it when this process
 /// ends.
 pub(super) struct Program {
@@ -46,12 +44,19 @@ pub(super) struct Program {
     _dispatcher_entry: DispatcherEntry,
     /// The program's variables: its counters.
     variables: MapHandle,
-    /// Counts frames that the receiving core's queue has no room for.
-    _refusing: Option<Attached>,
+    receiving: Option<Receiving>,
     frame: Vec<u8>,
     context: Context,
     /// Frames that the program has sent.
     pub(super) sent: u64,
+}
+
+/// The queue of the receiving core.
+struct Receiving {
+    /// The kernel thread that empties it.
+    thread: ReceivingThread,
+    /// Counts frames that it has no room for.
+    _refusing: Attached,
 }
 
 impl Program {
@@ -68,14 +73,15 @@ impl Program {
         let mut open = GenerateSkelBuilder::default().open(&mut object).map_err(refused)?;
         let core = direction.core();
         open.progs.refuse.set_autoload(core.is_some());
-        open.maps.cores.set_max_entries(core.unwrap_or(0).saturating_add(1)).map_err(refused)?;
+        let core_number = core.map_or(0, |receiving| receiving.core);
+        open.maps.cores.set_max_entries(core_number.saturating_add(1)).map_err(refused)?;
         if let Some(constants) = open.maps.rodata_data.as_mut() {
             constants.verdict = match direction {
                 Direction::Transmit => libbpf_sys::XDP_TX,
                 Direction::Receive => libbpf_sys::XDP_PASS,
                 Direction::ReceiveOn(_) => libbpf_sys::XDP_REDIRECT,
             };
-            constants.core = core.unwrap_or(0);
+            constants.core = core_number;
             constants.udp_at = udp_at;
             constants.brief = short_payload.into();
             constants.flows = template.flows.into();
@@ -83,8 +89,8 @@ impl Program {
             constants.rest = fixed_sum.into();
         }
         let mut skeleton = open.load().map_err(refused)?;
-        let refusing = core.map(|core| set_up_core(&mut skeleton, core)).transpose();
-        let refusing = refusing.map_err(refused)?;
+        let receiving = core.map(|core| set_up_core(&mut skeleton, core)).transpose();
+        let receiving = receiving.map_err(refused)?;
         let program = skeleton.progs.generate.as_fd();
         if direction == Direction::Transmit
             && !driver_accepts_frames(link, program).map_err(refused)?
@@ -101,8 +107,8 @@ impl Program {
         let program = program.try_clone_to_owned().map_err(failed)?;
         let variables = MapHandle::try_from(&skeleton.maps.bss).map_err(refused)?;
         let context = [0, u32::from(template.frame_bytes), 0, link.index, 0, 0];
-        let (_refusing, frame) = (refusing, bytes);
-        Ok(Self { program, _dispatcher_entry, variables, _refusing, frame, context, sent: 0 })
+        let frame = bytes;
+        Ok(Self { program, _dispatcher_entry, variables, receiving, frame, context, sent: 0 })
     }
 
     /// Sends `frames` frames; continues after a signal.
@@ -139,6 +145,11 @@ impl Program {
         self.number(1)
     }
 
+    /// CPU time of the receiving kernel thread, if there is one.
+    pub(super) fn receiving_time(&self) -> io::Result<Option<Duration>> {
+        self.receiving.as_ref().map(|receiving| receiving.thread.cpu_time()).transpose()
+    }
+
     /// A counter of the program.
     fn number(&self, index: usize) -> io::Result<u64> {
         let value = self.variables.lookup(&[0; 4], MapFlags::ANY).map_err(io::Error::other)?;
@@ -151,14 +162,18 @@ impl Program {
 }
 
 /// Sets up the queue of the receiving core, and counts the frames that it has no room for.
-fn set_up_core(skeleton: &mut GenerateSkel<'_>, core: u32) -> Result<Attached, libbpf_rs::Error> {
+fn set_up_core(
+    skeleton: &mut GenerateSkel<'_>,
+    ReceivingCore { core, queue_frames }: ReceivingCore,
+) -> Result<Receiving, libbpf_rs::Error> {
     let cores = &skeleton.maps.cores;
-    cores.update(&core.to_ne_bytes(), &CORE_QUEUE_FRAMES.to_ne_bytes(), MapFlags::ANY)?;
+    cores.update(&core.to_ne_bytes(), &queue_frames.to_ne_bytes(), MapFlags::ANY)?;
     let id = cores.info()?.info.id;
     if let Some(variables) = skeleton.maps.bss_data.as_mut() {
         variables.account.id = id.into();
     }
-    skeleton.progs.refuse.attach()
+    let thread = ReceivingThread { core, map: id };
+    Ok(Receiving { thread, _refusing: skeleton.progs.refuse.attach()? })
 }
 
 /// Whether the driver accepts frames from XDP programs now, as reported by netlink. A veth accepts

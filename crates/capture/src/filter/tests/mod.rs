@@ -267,3 +267,11 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn direction_is_refused() {
+    for expression in ["inbound", "not outbound", "udp and (inbound or port 53)"] {
+        let error = Filter::compile(expression).err().unwrap().to_string();
+        assert!(error.contains("-Q"), "{error}");
+    }
+}

@@ -89,13 +89,15 @@ fn with_pipe_report(
     remarks: Vec<String>,
 ) -> DelayResult {
     let [here, _] = found.capture_dropped;
-    let in_order = |of_pipe_is: u64, of_interface: u64| match of_pipe {
-        Point::A => [of_pipe_is, of_interface],
-        Point::B => [of_interface, of_pipe_is],
-    };
+    fn in_order<T>(of_pipe: Point, of_pipe_is: T, of_interface: T) -> [T; 2] {
+        match of_pipe {
+            Point::A => [of_pipe_is, of_interface],
+            Point::B => [of_interface, of_pipe_is],
+        }
+    }
     DelayResult {
-        capture_dropped: in_order(read.capture_lost, here),
-        undated: in_order(read.undated, 0),
+        capture_dropped: in_order(of_pipe, read.capture_lost, here),
+        undated: in_order(of_pipe, read.undated, 0),
         remarks,
         ..found
     }

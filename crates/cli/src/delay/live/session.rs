@@ -80,10 +80,11 @@ pub(super) fn result(
         round_trips: RoundTrips::of_points(&mut points),
         points,
         lost_outside_capture: 0,
-        capture_dropped: [0, 1].map(|point| taps.get(point).map_or(0, |tap| tap.ledger.lost())),
+        capture_dropped: [0, 1].map(|point| taps.get(point).map(|tap| tap.ledger.lost())),
         undated: [0; 2],
         taps,
         layers: None,
         remarks: Vec::new(),
+        unknown_loss: None,
     }
 }

@@ -129,3 +129,19 @@ fn rotation_by_time_ends_after_the_file_count() {
     }
     assert_eq!(summary["packets"], packets);
 }
+
+#[test]
+fn rotation_by_time_overwrites_nothing() {
+    if !is_root() {
+        return;
+    }
+    let (_folder, path) = folder();
+    let mut traffic = Traffic::new();
+    let mut capture = traffic.capture(&["-w", &path("x"), "-G", "1", "-W", "2", "--json"]);
+    send_until(&mut traffic, || capture.try_wait().unwrap().is_some());
+    let summary = summary(capture);
+    let files: Vec<PathBuf> = serde_json::from_value(summary["files"].clone()).unwrap();
+    assert_eq!(files, [path("x"), path("x1")].map(PathBuf::from));
+    let packets: usize = files.iter().map(|file| read(file).times.len()).sum();
+    assert_eq!(summary["packets"], packets);
+}

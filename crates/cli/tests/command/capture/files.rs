@@ -9,6 +9,9 @@ use crate::common::{Leftovers, is_root, json, stderr, tool, wirestamp};
 use serde_json::Value;
 use wirestamp_capture::file::Interface;
 
+/// The first bytes of a pcapng file (its specification, section 4.1).
+const PCAPNG: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+
 #[test]
 fn all_tools_read_the_same_times() {
     if !is_root() {
@@ -156,8 +159,28 @@ fn every_format_can_be_piped() {
 }
 
 #[test]
+fn name_selects_the_format_unless_one_is_requested() {
+    if !is_root() {
+        return;
+    }
+    let (_folder, path) = folder();
+    let nanoseconds = [0x4d, 0x3c, 0xb2, 0xa1];
+    let cases = [("a.pcap", &[][..], nanoseconds), ("b.pcap", &["--format", "pcapng"], PCAPNG)];
+    for (name, format, magic) in cases.into_iter().chain([("c", &[][..], PCAPNG)]) {
+        let mut traffic = Traffic::new();
+        let file = path(name);
+        let arguments = [&["-w", &file, "-c", "3", "--json"][..], format].concat();
+        let capture = traffic.capture(&arguments);
+        traffic.send(3);
+        summary(capture);
+        assert_eq!(fs::read(file).unwrap()[..4], magic, "{name}");
+    }
+}
+
+#[test]
 fn invalid_destinations_fail_with_one_line() {
-    let cases: [(&str, i32, &str); 13] = [
+    let cases: [(&str, i32, &str); 14] = [
+        ("-w x.pcap --stamp raw --anchors a", 2, "pcapng"),
         ("-w x --format tar", 2, "choose one of pcapng, pcap, pcap-us"),
         ("-w x -C 0", 2, "at least 1"),
         ("-w x -G 0", 2, "at least 1"),

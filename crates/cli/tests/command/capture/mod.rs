@@ -9,6 +9,7 @@ mod files;
 mod hardware;
 mod metrics;
 mod screen;
+mod signals;
 
 use std::io::{BufRead as _, BufReader};
 use std::net::UdpSocket;

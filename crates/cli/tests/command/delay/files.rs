@@ -37,17 +37,6 @@ fn clock_offset_of_a_day_can_be_aligned() {
 }
 
 #[test]
-fn unrelated_packets_are_lost_and_unexpected() {
-    let a = Classic::packets((0..50).map(|n| (sent(n), n)));
-    let b = Classic::packets((50..100).map(|n| (sent(n - 50), n)));
-    let (_folder, files) = files(a, b);
-    let found = delayed(&[], &files);
-    assert_eq!((&found["lost"], &found["unexpected"]), (&50.into(), &50.into()));
-    let aligned = run(&["delay", &files[0], &files[1], "--align"]);
-    assert!(stderr(&aligned).contains("cannot align"), "{}", stderr(&aligned));
-}
-
-#[test]
 fn skew_is_estimated_and_removed() {
     const PPM: i64 = 50;
     let gained = |time: i64| (time - crate::delay::BEGIN) / 1_000_000 * PPM;

@@ -5,6 +5,7 @@ mod live;
 mod media;
 mod sample;
 mod tcp;
+mod unknown_loss;
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,8 +19,8 @@ pub(crate) const SECOND: i64 = 1_000_000_000;
 pub(crate) const DAY: i64 = 86_400 * SECOND;
 pub(crate) const BEGIN: i64 = 1_700_000_000 * SECOND;
 /// Where packets come from, and where they go.
-const A: [u8; 4] = [10, 77, 1, 1];
-const B: [u8; 4] = [10, 77, 2, 2];
+pub(crate) const A: [u8; 4] = [10, 77, 1, 1];
+pub(crate) const B: [u8; 4] = [10, 77, 2, 2];
 
 /// The parts of a classic capture in nanoseconds.
 pub(crate) struct Classic(pub(crate) Vec<u8>);
@@ -36,6 +37,14 @@ impl Classic {
         let head = [seconds, nanos, length, length];
         self.0.extend(head.into_iter().flat_map(u32::to_ne_bytes));
         self.0.extend(frame);
+    }
+
+    /// A frame of which the capture has the first bytes only.
+    pub(crate) fn frame_cut(&mut self, time: i64, frame: &[u8], captured: usize) {
+        let before = self.0.len();
+        self.frame(time, &frame[..captured]);
+        let length = u32::try_from(frame.len()).unwrap();
+        self.0[before + 12..before + 16].copy_from_slice(&length.to_ne_bytes());
     }
 
     /// UDP packets over IPv4, by their number.

@@ -1,0 +1,275 @@
+//! Loss that is unknown: hardly any packet was matched, although B observed about as many packets as A.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Display};
+
+use wirestamp_metrics::{Counts, FlowTable, Quality};
+use wirestamp_packet::FlowKey;
+use wirestamp_session::PointState;
+
+/// Loss is unknown if less than one in this many packets of A was matched.
+const HARDLY_ANY: u64 = 10;
+/// A point has about as many packets as another if it has at least one in this many.
+const COMPARABLE: u64 = 2;
+
+/// IP protocols of tunnels (IANA's protocol numbers).
+const TUNNELS: [(u8, &str); 5] =
+    [(4, "IPIP"), (41, "6in4"), (47, "GRE"), (50, "ESP"), (115, "L2TP")];
+/// UDP ports of tunnels (IANA's service names and port numbers; 3GPP TS 29.281 for GTP-U).
+const TUNNEL_PORTS: [(u16, &str); 5] = [
+    (2152, "GTP-U"),
+    (4500, "ESP in UDP"),
+    (4789, "VXLAN"),
+    (6081, "Geneve"),
+    (51820, "WireGuard"),
+];
+const UDP: u8 = 17;
+
+/// Why packets of the same traffic were not recognised as the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum UnknownLoss {
+    Fragments,
+    Tunnel(&'static str),
+    NotIp,
+    CutShort,
+    Changed,
+    OtherDirection,
+    OtherAddresses,
+    NothingInCommon,
+}
+
+/// Flows with their counts.
+type Flows<'a> = Vec<(FlowKey, &'a Counts)>;
+
+impl UnknownLoss {
+    /// The reason, if the loss between A and B is unknown.
+    pub(super) fn of(flows: &FlowTable, [a, b]: &[PointState; 2]) -> Option<Self> {
+        let total = flows.total();
+        let total = total.counts();
+        let only_at_b = total.unexpected + b.unidentified;
+        let is_unknown = total.lost > 0
+            && total.matched.saturating_mul(HARDLY_ANY) < total.sent
+            && only_at_b.saturating_mul(COMPARABLE) >= total.lost;
+        if !is_unknown {
+            return None;
+        }
+        let flows: Flows<'_> =
+            flows.flows().into_iter().map(|(flow, of)| (flow, of.counts())).collect();
+        let [at_a, at_b]: [Flows<'_>; 2] =
+            [|counts: &Counts| counts.sent > 0, |counts: &Counts| counts.received > 0].map(
+                |is_there| flows.iter().copied().filter(|(_, counts)| is_there(counts)).collect(),
+            );
+        let in_common = flows.iter().any(|(_, counts)| counts.sent > 0 && counts.received > 0);
+        let reason = if (a.fragments > 0) != (b.fragments > 0) {
+            Self::Fragments
+        } else if let Some(tunnel) = tunnel_at_one_point(&at_a, &at_b) {
+            Self::Tunnel(tunnel)
+        } else if b.unidentified.saturating_mul(COMPARABLE) >= total.lost && b.cut == 0 {
+            Self::NotIp
+        } else if (a.cut > 0) != (b.cut > 0) {
+            Self::CutShort
+        } else if in_common {
+            Self::Changed
+        } else if are_answers(&at_a, &at_b) {
+            Self::OtherDirection
+        } else if have_other_addresses(&at_a, &at_b) {
+            Self::OtherAddresses
+        } else {
+            Self::NothingInCommon
+        };
+        Some(reason)
+    }
+
+    /// Whether the loss of a flow, or of all, is unknown.
+    pub(super) fn includes(of: &Quality) -> bool {
+        of.counts().sent > 0 && of.counts().matched.saturating_mul(HARDLY_ANY) < of.counts().sent
+    }
+}
+
+impl Display for UnknownLoss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("loss is unknown: hardly any packet was matched, although B observed about as many as A; ")?;
+        match self {
+            Self::Fragments => f.write_str(
+                "packets are fragments at one point only; capture both points before packets are fragmented, or \
+                 avoid it with a smaller packet size or a larger MTU",
+            ),
+            Self::Tunnel(name) => write!(
+                f,
+                "packets are in a tunnel ({name}) at one point only; capture both points inside of it, or both outside"
+            ),
+            Self::NotIp => f.write_str(
+                "packets at B are not plain IP, as in a tunnel (MPLS, PPPoE); capture both points inside of it, or \
+                 both outside",
+            ),
+            Self::CutShort => f.write_str(
+                "the capture at one point has only the beginning of each packet (snap length), and packets are \
+                 recognised by all of their bytes; capture both points with the same snap length, or without one",
+            ),
+            Self::Changed => f.write_str(
+                "flows have the same addresses, but other contents, as behind a proxy; capture both points on the same \
+                 side of it",
+            ),
+            Self::OtherDirection => f.write_str(
+                "B observed the opposite direction only; a router sends out what it forwards: add -Q inout, or capture B \
+                 behind the router",
+            ),
+            Self::OtherAddresses => f.write_str(
+                "packets have other addresses or ports at B, as behind NAT; capture both points on the same side of it",
+            ),
+            Self::NothingInCommon => {
+                f.write_str("the two captures have no flow in common; are they of the same traffic?")
+            }
+        }
+    }
+}
+
+/// The tunnel of the flows at one point, if there is none at the other.
+fn tunnel_at_one_point(at_a: &Flows<'_>, at_b: &Flows<'_>) -> Option<&'static str> {
+    let tunnel = |flows: &Flows<'_>| flows.iter().find_map(|(flow, _)| tunnel(flow));
+    match (tunnel(at_a), tunnel(at_b)) {
+        (Some(name), None) | (None, Some(name)) => Some(name),
+        _ => None,
+    }
+}
+
+fn tunnel(flow: &FlowKey) -> Option<&'static str> {
+    let by_protocol = TUNNELS.iter().find(|(protocol, _)| flow.protocol == *protocol);
+    let port = flow.destination.port();
+    let by_port = TUNNEL_PORTS.iter().find(|(number, _)| flow.protocol == UDP && port == *number);
+    by_protocol.map(|(_, name)| *name).or_else(|| by_port.map(|(_, name)| *name))
+}
+
+/// Whether the flows at B are those of A in the opposite direction.
+fn are_answers(at_a: &Flows<'_>, at_b: &Flows<'_>) -> bool {
+    let at_b: BTreeSet<_> = at_b.iter().map(|(flow, _)| *flow).collect();
+    let reversed = |flow: &FlowKey| FlowKey {
+        source: flow.destination,
+        destination: flow.source,
+        protocol: flow.protocol,
+    };
+    at_a.iter().any(|(flow, _)| at_b.contains(&reversed(flow)))
+}
+
+/// Whether flows at both points differ in an address or a port of one end only, and have about as many packets.
+fn have_other_addresses(at_a: &Flows<'_>, at_b: &Flows<'_>) -> bool {
+    let ends = |flow: &FlowKey| {
+        let [source, destination] = [flow.source, flow.destination];
+        [(flow.protocol, Some(source), None), (flow.protocol, None, Some(destination))]
+    };
+    let mut received: BTreeMap<_, u64> = BTreeMap::new();
+    for (flow, counts) in at_b {
+        for end in ends(flow) {
+            *received.entry(end).or_default() += counts.received;
+        }
+    }
+    at_a.iter().any(|(flow, counts)| {
+        let is_comparable = |received: &u64| received.saturating_mul(COMPARABLE) >= counts.sent;
+        ends(flow).iter().any(|end| received.get(end).is_some_and(is_comparable))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+    use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time};
+    use wirestamp_metrics::{Observation, Outcome};
+    use wirestamp_packet::PacketId;
+
+    use super::*;
+
+    const CALL: FlowKey = flow([10, 0, 0, 1], 5000, [10, 0, 1, 1], 6000, UDP);
+
+    const fn flow(from: [u8; 4], sport: u16, to: [u8; 4], dport: u16, protocol: u8) -> FlowKey {
+        FlowKey { source: end(from, sport), destination: end(to, dport), protocol }
+    }
+
+    const fn end([a, b, c, d]: [u8; 4], port: u16) -> SocketAddr {
+        SocketAddr::new(IpAddr::V4(Ipv4Addr::new(a, b, c, d)), port)
+    }
+
+    fn seen(flow: FlowKey) -> Observation {
+        let raw = RawStamp { domain: Domain::Realtime, value: 0 };
+        let stamp = Stamp { raw, utc: Time::from_nanos(0), error: Span::ZERO };
+        Observation { id: PacketId(1), flow, length: 60, stamp }
+    }
+
+    /// Packets of one flow at A that were not matched, and of others at B.
+    fn unmatched(at_a: (FlowKey, u64), at_b: &[(FlowKey, u64)]) -> FlowTable {
+        let mut flows = FlowTable::new(100);
+        for sequence in 0..at_a.1 {
+            flows.record(&Outcome::Lost { sent: seen(at_a.0), sequence });
+        }
+        for (flow, packets) in at_b {
+            (0..*packets)
+                .for_each(|_| flows.record(&Outcome::Unexpected { received: seen(*flow) }));
+        }
+        flows
+    }
+
+    fn reason(at_b: &[(FlowKey, u64)], a: PointState, b: PointState) -> Option<UnknownLoss> {
+        UnknownLoss::of(&unmatched((CALL, 100), at_b), &[a, b])
+    }
+
+    fn plain(at_b: FlowKey) -> Option<UnknownLoss> {
+        reason(&[(at_b, 100)], PointState::default(), PointState::default())
+    }
+
+    #[test]
+    fn reasons_are_those_of_the_flows() {
+        let nat = flow([192, 0, 2, 1], 40_000, [10, 0, 1, 1], 6000, UDP);
+        assert_eq!(plain(nat), Some(UnknownLoss::OtherAddresses));
+        let gre = flow([10, 9, 0, 1], 0, [10, 9, 0, 2], 0, 47);
+        assert_eq!(plain(gre), Some(UnknownLoss::Tunnel("GRE")));
+        let vxlan = flow([10, 9, 0, 1], 33_000, [10, 9, 0, 2], 4789, UDP);
+        assert_eq!(plain(vxlan), Some(UnknownLoss::Tunnel("VXLAN")));
+        let answers = flow([10, 0, 1, 1], 6000, [10, 0, 0, 1], 5000, UDP);
+        assert_eq!(plain(answers), Some(UnknownLoss::OtherDirection));
+        let other = flow([10, 5, 0, 1], 1, [10, 5, 0, 2], 2, 6);
+        assert_eq!(plain(other), Some(UnknownLoss::NothingInCommon));
+        assert_eq!(plain(CALL), Some(UnknownLoss::Changed));
+    }
+
+    #[test]
+    fn reasons_are_those_of_the_captures() {
+        let all = PointState::default;
+        let with = |change: fn(&mut PointState)| {
+            let mut state = all();
+            change(&mut state);
+            state
+        };
+        let fragments = with(|state| state.fragments = 50);
+        assert_eq!(reason(&[(CALL, 50)], all(), fragments), Some(UnknownLoss::Fragments));
+        let cut = with(|state| state.cut = 100);
+        assert_eq!(reason(&[(CALL, 100)], cut, all()), Some(UnknownLoss::CutShort));
+        let not_ip = with(|state| state.unidentified = 100);
+        assert_eq!(reason(&[], all(), not_ip), Some(UnknownLoss::NotIp));
+    }
+
+    #[test]
+    fn loss_is_known_where_b_has_no_such_traffic_or_packets_match() {
+        let other = flow([10, 5, 0, 1], 1, [10, 5, 0, 2], 2, 6);
+        let of =
+            |at_b: &[(FlowKey, u64)]| reason(at_b, PointState::default(), PointState::default());
+        assert_eq!(of(&[(other, 49)]), None);
+        assert_eq!(of(&[]), None);
+        let mut flows = unmatched((CALL, 90), &[(other, 90)]);
+        for sequence in 0..10 {
+            let (sent, received) = (seen(CALL), seen(CALL));
+            let (delay, error) = (Span::from_millis(1), Span::ZERO);
+            flows.record(&Outcome::Matched {
+                sent,
+                received,
+                sequence,
+                delay,
+                error,
+                reordered: false,
+                since_previous: None,
+                until_next: None,
+            });
+        }
+        let points = [PointState::default(), PointState::default()];
+        assert_eq!(UnknownLoss::of(&flows, &points), None);
+    }
+}

@@ -1,0 +1,62 @@
+//! What is done with each packet in the softIRQ.
+
+use std::time::Duration;
+
+use wirestamp_capture::softirq_cost::SoftirqStamp;
+use wirestamp_capture::{Method, StampSource};
+
+use crate::loss::capture::Program;
+
+/// Work for each packet, beside that of the network stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Contender {
+    /// None.
+    Nothing,
+    /// A stamp by a tracing program, which nothing reads.
+    Program(SoftirqStamp),
+    /// The kernel's own stamp, which nothing reads.
+    KernelStamp,
+    /// A capture to a file.
+    Capture(Program),
+}
+
+impl Contender {
+    /// Places of the stamps of the counter and of ktime, and of the captures, in [`Self::all`].
+    pub(super) const RAW: usize = 1;
+    pub(super) const KTIME: usize = 2;
+    pub(super) const GENERIC: usize = 4;
+    pub(super) const RING: usize = 5;
+    pub(super) const RAW_CAPTURE: usize = 6;
+
+    /// All, in the order of the figures' colours. `generic` is the program that stands for generic ktime capture.
+    pub(super) const fn all(generic: Program) -> [Self; 7] {
+        [
+            Self::Nothing,
+            Self::Program(SoftirqStamp::Counter),
+            Self::Program(SoftirqStamp::Kernel),
+            Self::KernelStamp,
+            Self::Capture(generic),
+            Self::Capture(Program::Ours(Method::Ring, StampSource::Kernel)),
+            Self::Capture(Program::Ours(Method::TracePass, StampSource::Raw)),
+        ]
+    }
+
+    /// Its name in tables and raw results.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::Program(SoftirqStamp::Counter) => "raw",
+            Self::Program(SoftirqStamp::Kernel) => "ktime",
+            Self::KernelStamp => "kernel-stamp",
+            Self::Capture(program) => program.name(),
+        }
+    }
+
+    /// Approximate duration of a round, apart from the packets.
+    pub(super) const fn around(self) -> Duration {
+        match self {
+            Self::Capture(program) => program.around(),
+            Self::Nothing | Self::Program(_) | Self::KernelStamp => Duration::from_millis(60),
+        }
+    }
+}

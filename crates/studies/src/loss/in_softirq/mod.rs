@@ -1,0 +1,138 @@
+//! Loss by the mechanism of the paper: frames wait in a bounded queue, as in that of a network card, for a core whose
+//! softIRQ receives them. What is done with each packet there decides when the queue is full.
+
+mod claims;
+mod contender;
+mod findings;
+mod round;
+mod scale;
+
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde::Serialize;
+use wirestamp_capture::softirq_cost::PacketStamping;
+use wirestamp_capture::{Cores, Stop};
+use wirestamp_clock::{ClockService, Counter};
+use wirestamp_traffic::live::{LiveReport, ReceivingCore};
+
+use super::capture::Capturing;
+use super::paper::PACKETS;
+use super::rounds::load;
+use crate::experiment::{Cell, Design, Study};
+use crate::tester::{Bed, CAPTURE_CORE, INTERFACE, SENDING_CORE};
+
+pub(super) use claims::claims;
+use contender::Contender;
+pub(super) use findings::SoftirqResult;
+pub(super) use round::SoftirqRound;
+pub(super) use scale::SoftirqScale;
+
+/// Frames that the queue has room for: receive descriptors of the paper's network card (default of Linux's driver
+/// e1000e, `E1000_DEFAULT_RXD`).
+const QUEUE_FRAMES: u32 = 256;
+
+/// The core whose softIRQ receives.
+const SOFTIRQ_CORE: usize = CAPTURE_CORE;
+
+/// The kernel enables its stamps in a work item of its own (`netstamp_work` of net/core/dev.c), which nothing reports.
+const STAMPS_ENABLED_AFTER: Duration = Duration::from_millis(20);
+
+/// Cores of a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct RoundCores {
+    /// Of the sender.
+    sender: usize,
+    /// Of the softIRQ.
+    softirq: usize,
+    /// Of the program that reads the packets: one of its own where there are three.
+    reader: usize,
+}
+
+impl RoundCores {
+    fn of_this_machine() -> Self {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let reader = if cores > SOFTIRQ_CORE + 1 { SOFTIRQ_CORE + 1 } else { SOFTIRQ_CORE };
+        Self { sender: SENDING_CORE, softirq: SOFTIRQ_CORE, reader }
+    }
+}
+
+/// The study, with the bed that it sends over.
+pub(super) struct RoundsInSoftirq {
+    size: SoftirqScale,
+    bed: Bed,
+    clock: ClockService,
+    capturing: Capturing,
+    pub(super) cores: RoundCores,
+}
+
+impl RoundsInSoftirq {
+    /// # Errors
+    /// When privileges or a second core are missing.
+    pub(super) fn new(size: SoftirqScale) -> anyhow::Result<Self> {
+        wirestamp_lab::check_privilege()?;
+        let clock =
+            ClockService::start(Counter::select()).context("cannot calibrate the counter")?;
+        let cores = RoundCores::of_this_machine();
+        Ok(Self { size, bed: Bed::build()?, clock, capturing: Capturing::new()?, cores })
+    }
+
+    fn contenders(&self) -> [Contender; 7] {
+        Contender::all(self.capturing.generic())
+    }
+
+    /// The round of a contender, whose packets `send` sends.
+    fn round(
+        &self,
+        contender: Contender,
+        send: impl FnOnce() -> anyhow::Result<LiveReport>,
+    ) -> anyhow::Result<SoftirqRound> {
+        match contender {
+            Contender::Nothing => Ok(SoftirqRound::without_capture(&send()?)),
+            Contender::Program(stamp) => {
+                let start = || PacketStamping::by_program(INTERFACE, stamp);
+                let _stamping = self.bed.receiver().run(start)??;
+                Ok(SoftirqRound::without_capture(&send()?))
+            }
+            Contender::KernelStamp => {
+                let _stamping = PacketStamping::by_kernel()?;
+                thread::sleep(STAMPS_ENABLED_AFTER);
+                Ok(SoftirqRound::without_capture(&send()?))
+            }
+            Contender::Capture(program) => {
+                let reader = Some(self.cores.reader);
+                let cores = Cores { acquire: reader, convert: reader, consume: reader };
+                let captured =
+                    self.capturing.capture(program, cores, (&self.bed, &self.clock), send)?;
+                Ok(SoftirqRound::of_capture(&captured))
+            }
+        }
+    }
+}
+
+impl Study for RoundsInSoftirq {
+    type Sample = SoftirqRound;
+
+    fn design(&self) -> Design {
+        self.size.design(self.contenders().map(Contender::name))
+    }
+
+    fn lasts(&self, cell: &Cell) -> Duration {
+        let condition = self.size.condition(cell);
+        let round = Duration::from_nanos(condition.gap_ns.max(1_000) * PACKETS);
+        round + self.contenders()[condition.contender % 7].around()
+    }
+
+    fn run(&mut self, cell: &Cell, stop: &Stop) -> anyhow::Result<Vec<SoftirqRound>> {
+        let condition = self.size.condition(cell);
+        let load = load(condition.frame_bytes, condition.gap_ns)?;
+        let core = u32::try_from(self.cores.softirq)?;
+        let core = ReceivingCore { core, queue_frames: QUEUE_FRAMES };
+        let send = || load.arrive_on(core, &self.bed, &self.clock, stop.flag());
+        Ok(vec![self.round(self.contenders()[condition.contender % 7], send)?])
+    }
+}
+
+#[cfg(test)]
+mod tests;

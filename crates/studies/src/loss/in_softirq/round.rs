@@ -1,0 +1,99 @@
+//! Counts of one round in the softIRQ: a row of the raw results.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use wirestamp_report::format::{approximate, real};
+use wirestamp_traffic::live::LiveReport;
+
+use crate::loss::capture::Captured;
+
+/// Packet counts of one round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::loss) struct SoftirqRound {
+    /// Sent, and how long that took.
+    pub(in crate::loss) sent: u64,
+    pub(in crate::loss) elapsed_ns: i64,
+    /// Dropped because the softIRQ's queue was full.
+    pub(in crate::loss) queue_dropped: u64,
+    /// CPU time of the softIRQ's thread; none if it was not read.
+    pub(in crate::loss) softirq_ns: Option<u64>,
+    /// Dropped because the capture's buffer was full; none without a capture, or if it does not report it.
+    pub(in crate::loss) reader_dropped: Option<u64>,
+    /// In the file of the capture; none without one.
+    pub(in crate::loss) captured: Option<u64>,
+}
+
+impl SoftirqRound {
+    /// A round without a capture.
+    pub(super) fn without_capture(sent: &LiveReport) -> Self {
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        Self {
+            sent: sent.sent,
+            elapsed_ns: sent.elapsed.as_nanos(),
+            queue_dropped: sent.dropped,
+            softirq_ns: sent.receiving_time.map(nanos),
+            reader_dropped: None,
+            captured: None,
+        }
+    }
+
+    /// A round with one.
+    pub(super) fn of_capture(captured: &Captured) -> Self {
+        Self {
+            reader_dropped: captured.dropped,
+            captured: Some(captured.captured),
+            ..Self::without_capture(&captured.sent)
+        }
+    }
+
+    /// Packets that the softIRQ has received.
+    pub(super) const fn received(&self) -> u64 {
+        self.sent.saturating_sub(self.queue_dropped)
+    }
+
+    /// The share of the packets sent that is not in the file, in percent; without a capture, the share that the softIRQ
+    /// has not received.
+    pub(super) fn loss_percent(&self) -> f64 {
+        let kept = self.captured.unwrap_or_else(|| self.received());
+        100.0 * real(self.sent.saturating_sub(kept)) / real(self.sent.max(1))
+    }
+
+    /// How fast they were sent.
+    pub(super) fn packets_per_second(&self) -> f64 {
+        real(self.sent) * 1e9 / approximate(self.elapsed_ns.max(1))
+    }
+
+    /// How fast the softIRQ has received them.
+    pub(super) fn received_per_second(&self) -> f64 {
+        real(self.received()) * 1e9 / approximate(self.elapsed_ns.max(1))
+    }
+
+    /// CPU time of the softIRQ for a packet; none without packets.
+    pub(super) fn softirq_ns_per_packet(&self) -> Option<f64> {
+        let received = self.received();
+        (received > 0).then_some(real(self.softirq_ns?) / real(received))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loss_is_of_the_file_or_without_a_capture_of_the_queue() {
+        let round = SoftirqRound {
+            sent: 1_000,
+            elapsed_ns: 1_000_000,
+            queue_dropped: 200,
+            softirq_ns: Some(400_000),
+            ..SoftirqRound::default()
+        };
+        assert_eq!((round.loss_percent(), round.received_per_second()), (20.0, 800_000.0));
+        assert_eq!(round.softirq_ns_per_packet(), Some(500.0));
+        let captured = SoftirqRound { captured: Some(500), ..round };
+        assert_eq!(captured.loss_percent(), 50.0);
+        assert_eq!(SoftirqRound::default().loss_percent(), 0.0);
+        assert_eq!(SoftirqRound::default().softirq_ns_per_packet(), None);
+    }
+}

@@ -1,0 +1,84 @@
+use super::scale::SoftirqScale;
+use super::*;
+use crate::account as page;
+use crate::experiment::{RunId, Runs, Verdict};
+use crate::loss::account;
+use crate::loss::rounds::LossStudyScale;
+
+const SIZE: SoftirqScale =
+    SoftirqScale { repetitions: 3, frame_bytes: &[64, 1518], gaps_ns: &[0, 2_000] };
+const CORES: RoundCores = RoundCores { sender: 0, softirq: 1, reader: 1 };
+const CONTENDERS: [&str; 7] =
+    ["nothing", "raw", "ktime", "kernel-stamp", "<b>dumpcap", "ring-kernel", "trace-pass-raw"];
+
+/// Rounds in which each contender loses this share of the packets, and one more in each repetition.
+fn runs(percent: [u64; 7]) -> Runs<SoftirqRound> {
+    let design = SIZE.design(CONTENDERS);
+    let cells = design.cells();
+    let run = |turn: RunId| {
+        let contender = SIZE.condition(&cells[turn.cell]).contender;
+        let lost = 200 * percent[contender] + u64::from(turn.repetition);
+        let round = SoftirqRound {
+            sent: 20_000,
+            elapsed_ns: 20_000_000,
+            queue_dropped: if contender < 4 { lost } else { 0 },
+            softirq_ns: Some(10_000_000),
+            reader_dropped: (contender > 4).then_some(lost),
+            captured: (contender > 3).then_some(20_000 - lost),
+        };
+        (turn, vec![round])
+    };
+    let runs = design.order(1).into_iter().map(run).collect();
+    Runs { design, seed: 1, sittings: Vec::new(), interrupted: false, runs }
+}
+
+fn verdicts(percent: [u64; 7]) -> Vec<Verdict> {
+    claims(&runs(percent), SIZE).iter().map(|claim| claim.verdict).collect()
+}
+
+#[test]
+fn verdicts_follow_the_losses() {
+    use Verdict::{Confirmed, Contradicted};
+    let paper_is_right = verdicts([0, 10, 20, 20, 50, 3, 2]);
+    assert_eq!(paper_is_right, [Confirmed; 4]);
+    let paper_is_wrong = verdicts([0, 20, 10, 10, 50, 60, 70]);
+    assert_eq!(paper_is_wrong, [Contradicted; 4]);
+}
+
+#[test]
+fn equal_loss_is_no_more_and_little_loss_has_no_tenth() {
+    let all_alike = claims(&runs([5; 7]), SIZE);
+    assert_eq!(all_alike[2].verdict, Verdict::Confirmed, "{:?}", all_alike[2]);
+    assert_eq!(all_alike[3].verdict, Verdict::Open, "{:?}", all_alike[3]);
+}
+
+#[test]
+fn report_shows_every_contender_and_escapes_names() {
+    let runs = runs([0, 1, 2, 3, 40, 5, 6]);
+    let result = (SoftirqResult::of(&runs, SIZE, CORES), claims(&runs, SIZE));
+    let design = LossStudyScale::QUICK.design(["a", "b", "c"]);
+    let empty: Runs<crate::loss::round::Round> =
+        Runs { design, seed: 1, sittings: Vec::new(), interrupted: true, runs: Vec::new() };
+    let html = page::html(&account(&empty, LossStudyScale::QUICK, Ok(result)).unwrap());
+    assert!(!html.contains("NaN") && !html.contains("<b>dumpcap"));
+    assert!(html.contains("this machine has no third core"));
+    assert!(CONTENDERS.iter().filter(|name| !name.contains('<')).all(|name| html.contains(name)));
+    // 500 ns for each of the packets that were received.
+    assert!(html.contains("500"), "{html}");
+}
+
+#[test]
+fn packets_are_received_through_the_queue() {
+    let mut study = RoundsInSoftirq::new(SoftirqScale::QUICK).unwrap();
+    let stop = Stop::new().unwrap();
+    // Frames of 64 bytes every 2 us, for each contender.
+    for cell in study.design().cells().iter().filter(|cell| cell.0[1] == 0 && cell.0[2] == 1) {
+        let [round] = study.run(cell, &stop).unwrap().try_into().unwrap();
+        let of: &SoftirqRound = &round;
+        assert_eq!(of.sent, PACKETS, "{cell:?}");
+        // Other tests may keep the softIRQ from its core.
+        assert!(of.softirq_ns.is_some(), "{of:?}");
+        let captured = of.captured.unwrap_or(0) + of.reader_dropped.unwrap_or(0);
+        assert!(captured <= of.received(), "{of:?}");
+    }
+}
