@@ -28,7 +28,6 @@ struct checkpoints {
 	__u64 after_second;
 	__u64 end;
 	__u64 interrupts; /* that this core served meanwhile */
-	__u64 stolen;     /* nanoseconds in which the hypervisor ran something else on this core meanwhile */
 };
 
 struct {
@@ -36,55 +35,32 @@ struct {
 	__uint(max_entries, 1 << 23); /* room for 100,000 packets */
 } measured SEC(".maps");
 
-/* Interrupts of a core by kind (arch/x86/include/asm/hardirq.h), and those of devices (linux/kernel_stat.h). */
-typedef struct {
-	unsigned int __nmi_count;
-	unsigned int apic_timer_irqs;
-	unsigned int apic_irq_work_irqs;
-	unsigned int irq_resched_count;
-	unsigned int irq_call_count;
-	unsigned int irq_tlb_count;
-} KERNEL irq_cpustat_t;
+/* Interrupts that each core has served. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} interrupts SEC(".maps");
 
-struct kernel_stat {
-	unsigned long irqs_sum;
-} KERNEL;
-
-/* Time that the hypervisor reports (Documentation/virt/kvm/x86/msr.rst, MSR_KVM_STEAL_TIME). */
-struct kvm_steal_time {
-	__u64 steal;
-} KERNEL;
-
-extern const irq_cpustat_t irq_stat __ksym __weak;
-extern const struct kernel_stat kstat __ksym __weak;
-extern const struct kvm_steal_time steal_time __ksym __weak;
-
-static __always_inline __u64 interrupts(void)
+static __always_inline __u64 served(void)
 {
-	__u64 count = 0;
+	__u32 key = 0;
+	__u64 *count = bpf_map_lookup_elem(&interrupts, &key);
 
-	if (&irq_stat) {
-		const irq_cpustat_t *by_kind = bpf_this_cpu_ptr(&irq_stat);
-
-		count += by_kind->__nmi_count + by_kind->apic_timer_irqs + by_kind->apic_irq_work_irqs +
-			 by_kind->irq_resched_count + by_kind->irq_call_count + by_kind->irq_tlb_count;
-	}
-	if (&kstat) {
-		const struct kernel_stat *of_devices = bpf_this_cpu_ptr(&kstat);
-
-		count += of_devices->irqs_sum;
-	}
-	return count;
+	return count ? *count : 0;
 }
 
-static __always_inline __u64 stolen(void)
+/* Attached to the trace points at which the kernel enters interrupts. */
+SEC("raw_tp")
+int count_interrupt(void *context)
 {
-	const struct kvm_steal_time *time;
+	__u32 key = 0;
+	__u64 *count = bpf_map_lookup_elem(&interrupts, &key);
 
-	if (!&steal_time)
-		return 0;
-	time = bpf_this_cpu_ptr(&steal_time);
-	return time->steal;
+	if (count)
+		*count += 1;
+	return 0;
 }
 
 /* Where stamps go, so that they are taken. */
@@ -110,8 +86,7 @@ static __always_inline int measure(struct sk_buff *skb, clock *take, clock *chec
 
 	if (!is_here(skb->dev) || skb->len != length)
 		return 0;
-	points.interrupts = interrupts();
-	points.stolen = stolen();
+	points.interrupts = served();
 	/* Loads the code and data of a checkpoint into the caches. */
 	checkpoint();
 	points.before_first = checkpoint();
@@ -120,8 +95,7 @@ static __always_inline int measure(struct sk_buff *skb, clock *take, clock *chec
 	taken = take();
 	points.after_second = checkpoint();
 	points.end = checkpoint();
-	points.interrupts = interrupts() - points.interrupts;
-	points.stolen = stolen() - points.stolen;
+	points.interrupts = served() - points.interrupts;
 	/* The reader knows how many packets were sent, and notices those that do not fit. */
 	bpf_ringbuf_output(&measured, &points, sizeof(points), BPF_RB_NO_WAKEUP);
 	return 0;

@@ -239,10 +239,10 @@ mod tests {
     fn batch_equals_single_conversions() {
         let clock = open(None).unwrap();
         let first = wirestamp_clock_raw(Some(&clock));
-        let raw: Vec<u64> = (0..3_000).map(|n| first - 1_000 * n).chain([0, u64::MAX]).collect();
+        let raw: Vec<u64> = (0..300).map(|n| first - 10_000 * n).chain([0, u64::MAX]).collect();
         let unwritten = Stamp { utc_ns: 0, error_ns: -1 };
-        // The thread may publish a tighter timeline between the two conversions.
-        let equal = (0..10).any(|_| {
+        // The kernel may replace its line between the two conversions, or the thread its timeline.
+        let equal = (0..100).any(|_| {
             let each: Vec<Stamp> = raw
                 .iter()
                 .map(|&raw| {

@@ -7,7 +7,7 @@ use super::attached::{Attached, attach};
 use crate::Error;
 
 /// Bytes of a `struct checkpoints`.
-const RECORD_BYTES: usize = 48;
+const RECORD_BYTES: usize = 40;
 
 /// The checkpoints around two stamps of one packet, by the other clock: ticks of the counter around stamps of the kernel,
 /// nanoseconds of `CLOCK_MONOTONIC` around stamps of the counter. Only differences are meaningful.
@@ -21,11 +21,9 @@ pub struct Checkpoints {
     pub after_second: u64,
     /// One more, without a stamp in between: the cost of a checkpoint.
     pub end: u64,
-    /// Interrupts that the core served between the first checkpoint and the last; 0 also on machines other than x86.
+    /// Interrupts that the core served between the first checkpoint and the last, as far as the kernel has trace points
+    /// for them.
     pub interrupts: u64,
-    /// Nanoseconds in which the hypervisor ran something else on the core meanwhile, as it reports; 0 also without a KVM
-    /// hypervisor.
-    pub stolen_ns: u64,
 }
 
 impl Checkpoints {
@@ -40,7 +38,6 @@ impl Checkpoints {
             after_second: next()?,
             end: next()?,
             interrupts: next()?,
-            stolen_ns: next()?,
         };
         let Self { before_first, between, after_second, end, .. } = points;
         // Errors are negative: as unsigned numbers they are larger than any count.
@@ -73,7 +70,7 @@ impl PacketMeasurement {
             SoftirqStamp::Kernel => "measure_kernel",
             SoftirqStamp::Counter => "measure_counter",
         };
-        attach(interface, frame_bytes, program).map(Self)
+        attach(interface, frame_bytes, program, true).map(Self)
     }
 
     /// Ends the measurement. Packets beyond the first 100,000 are not measured.
@@ -81,8 +78,8 @@ impl PacketMeasurement {
     /// # Errors
     /// The ring buffer cannot be read.
     pub fn finish(self) -> Result<MeasuredPackets, Error> {
-        let Attached { link, measured } = self.0;
-        drop(link);
+        let Attached { links, measured } = self.0;
+        drop(links);
         let failed = |error: libbpf_rs::Error| Error::TestRun { reason: format!("{error:#}") };
         let mut result = MeasuredPackets::default();
         let mut builder = RingBufferBuilder::new();
@@ -105,19 +102,13 @@ mod tests {
 
     #[test]
     fn records_are_read_and_errors_refused() {
-        let record = |[a, b, c, d]: [i64; 4]| [a, b, c, d, 1, 700].map(i64::to_ne_bytes).concat();
-        let points = Checkpoints {
-            before_first: 5,
-            between: 9,
-            after_second: 11,
-            end: 13,
-            interrupts: 1,
-            stolen_ns: 700,
-        };
+        let record = |[a, b, c, d]: [i64; 4]| [a, b, c, d, 1].map(i64::to_ne_bytes).concat();
+        let points =
+            Checkpoints { before_first: 5, between: 9, after_second: 11, end: 13, interrupts: 1 };
         assert_eq!(Checkpoints::read(&record([5, 9, 11, 13])), Some(points));
         assert_eq!(Checkpoints::read(&record([5, 9, 11, -2])), None);
         assert_eq!(Checkpoints::read(&record([5, -2, 11, 13])), None);
         assert_eq!(Checkpoints::read(&record([9, 5, 11, 13])), None);
-        assert_eq!(Checkpoints::read(&[0; 47]), None);
+        assert_eq!(Checkpoints::read(&[0; 39]), None);
     }
 }

@@ -28,7 +28,7 @@ impl PacketStamping {
             SoftirqStamp::Kernel => "stamp_kernel",
             SoftirqStamp::Counter => "stamp_counter",
         };
-        let _stamping = Stamping::Program { _attached: attach(interface, 0, program)? };
+        let _stamping = Stamping::Program { _attached: attach(interface, 0, program, false)? };
         Ok(Self { _stamping })
     }
 

@@ -16,7 +16,7 @@ impl DelayResult {
         lines.extend(self.rated_codecs());
         lines.extend(self.clocks.notes());
         lines.extend(self.capture_losses());
-        if self.lost_outside_capture > 0 {
+        if self.lost_outside_capture > 0 && self.unknown_loss.is_none() {
             lines.push(format!(
                 "{} of the lost packets left A before the first or after the last packet observed at B: \
                  if B did not capture at that time, these are not network losses.",
@@ -58,16 +58,17 @@ impl DelayResult {
     /// Notes on packets that the captures lost.
     fn capture_losses(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        let silent: Vec<_> = ["A", "B"].into_iter().zip(self.capture_dropped).collect();
-        let silent: Vec<_> = silent.iter().filter(|(_, lost)| lost.is_none()).collect();
-        if !silent.is_empty() {
-            let points: Vec<_> = silent.iter().map(|(point, _)| *point).collect();
-            lines.push(format!(
-                "The capture at {} does not say whether it lost packets itself: such packets count as lost, or as \
-                 observed at B only.",
-                points.join(" and at ")
-            ));
-        }
+        let silent = match self.capture_dropped {
+            [None, None] => Some("The captures do not say whether they"),
+            [None, Some(_)] => Some("The capture at A does not say whether it"),
+            [Some(_), None] => Some("The capture at B does not say whether it"),
+            [Some(_), Some(_)] => None,
+        };
+        lines.extend(silent.map(|beginning| {
+            format!(
+                "{beginning} lost packets: such packets count as lost in the network, or as observed at B only."
+            )
+        }));
         let [a, b] = self.capture_dropped.map(Option::unwrap_or_default);
         if a + b > 0 {
             lines.push(format!(

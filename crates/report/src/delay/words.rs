@@ -18,7 +18,13 @@ const SENT_FOR_A_LOSS: u64 = 1000;
 pub fn verdict(quality: &Quality, relative: bool) -> String {
     let counts = quality.counts();
     let Some(delay) = quality.delay().summary() else {
-        return format!("Of {}, none arrived.", plural(counts.sent, "packet", "packets"));
+        return match counts.sent {
+            0 => format!(
+                "{} observed at B only.",
+                plural(counts.received, "packet was", "packets were")
+            ),
+            sent => format!("Of {}, none arrived.", plural(sent, "packet", "packets")),
+        };
     };
     let harm =
         [(counts.lost, "lost"), (counts.reordered, "reordered"), (counts.duplicated, "duplicated")];

@@ -13,12 +13,17 @@ use wirestamp_traffic::live::LiveReport;
 
 use crate::tester::{Bed, INTERFACE, Tool, Trial, capture_during, packets_in};
 
-/// Buffer between the kernel and the capture: libpcap's default (`-B` of tcpdump(1) and dumpcap(1)), unchanged
-/// since the paper.
+/// Buffer between the kernel and dumpcap: libpcap's default (`-B` of tcpdump(1) and dumpcap(1)), unchanged since the
+/// paper.
 pub(super) const BUFFER_MIB: u16 = 2;
+/// Ours by default.
+pub(super) const OUR_BUFFER_MIB: u16 = 32;
 
 /// Max time for which the kernel holds back a block that is not full: dumpcap's `CAP_READ_TIMEOUT`.
 const RETIRES_WITHIN: Duration = Duration::from_millis(250);
+
+/// Generic ktime capture without dumpcap.
+const LIBPCAP: Program = Program::Ours(Method::LibPcap, StampSource::Kernel);
 
 /// A program that captures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +32,8 @@ pub(super) enum Program {
     Ours(Method, StampSource),
     /// dumpcap, in a process of its own.
     Dumpcap,
+    /// The same with the buffer that ours has by default.
+    DumpcapWithOurBuffer,
 }
 
 impl Program {
@@ -34,6 +41,7 @@ impl Program {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Dumpcap => "dumpcap",
+            Self::DumpcapWithOurBuffer => "dumpcap-32MiB",
             Self::Ours(Method::Ring, StampSource::Raw) => "ring-raw",
             Self::Ours(Method::Ring, _) => "ring-kernel",
             Self::Ours(Method::TracePass, _) => "trace-pass-raw",
@@ -44,7 +52,7 @@ impl Program {
     /// How long it takes to begin and to end, about.
     pub(super) const fn around(self) -> Duration {
         Duration::from_millis(match self {
-            Self::Dumpcap => 800,
+            Self::Dumpcap | Self::DumpcapWithOurBuffer => 800,
             Self::Ours(..) => 200,
         })
     }
@@ -80,26 +88,28 @@ impl Capturing {
 
     /// Generic ktime capture: dumpcap, as the paper has it, or libpcap where that is not installed.
     pub(super) const fn generic(&self) -> Program {
-        if self.has_dumpcap {
-            Program::Dumpcap
-        } else {
-            Program::Ours(Method::LibPcap, StampSource::Kernel)
-        }
+        if self.has_dumpcap { Program::Dumpcap } else { LIBPCAP }
     }
 
-    /// Captures while `send` sends. The readers run on `cores`.
+    /// The same with the buffer that ours has by default.
+    pub(super) const fn generic_with_our_buffer(&self) -> Program {
+        if self.has_dumpcap { Program::DumpcapWithOurBuffer } else { LIBPCAP }
+    }
+
+    /// Captures while `send` sends. The readers run on `cores`. `buffer_mib` is the buffer of ours.
     pub(super) fn capture(
         &self,
         program: Program,
-        cores: Cores,
+        (cores, buffer_mib): (Cores, u16),
         (bed, clock): (&Bed, &ClockService),
         send: impl FnOnce() -> anyhow::Result<LiveReport>,
     ) -> anyhow::Result<Captured> {
         match program {
-            Program::Dumpcap => self.dumpcap(cores.consume, bed, send),
+            Program::Dumpcap => self.dumpcap(cores.consume, BUFFER_MIB, bed, send),
+            Program::DumpcapWithOurBuffer => self.dumpcap(cores.consume, OUR_BUFFER_MIB, bed, send),
             Program::Ours(method, stamp) => {
                 let mut config = Config::new(INTERFACE, method, stamp);
-                config.ring_bytes = usize::from(BUFFER_MIB) << 20;
+                config.ring_bytes = usize::from(buffer_mib) << 20;
                 config.lanes = vec![cores];
                 let file = self.folder.path().join("ours.pcapng");
                 let writer =
@@ -115,6 +125,7 @@ impl Capturing {
     fn dumpcap(
         &self,
         core: Option<usize>,
+        buffer_mib: u16,
         bed: &Bed,
         send: impl FnOnce() -> anyhow::Result<LiveReport>,
     ) -> anyhow::Result<Captured> {
@@ -122,7 +133,7 @@ impl Capturing {
         // taskset(1) executes dumpcap, on the same core as our captures.
         let mut command = bed.receiver().command("taskset");
         let core = core.context("dumpcap has no core")?.to_string();
-        let buffer = BUFFER_MIB.to_string();
+        let buffer = buffer_mib.to_string();
         command.args(["-c", &core, "dumpcap", "-q", "-i", INTERFACE, "-B", &buffer, "-w"]);
         // Ctrl-C in a terminal must not reach dumpcap: this process ends the round.
         command.process_group(0);

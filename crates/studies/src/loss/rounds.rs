@@ -9,7 +9,7 @@ use wirestamp_capture::{Cores, Method, StampSource, Stop};
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_traffic::live::{Limit, Pace};
 
-use super::capture::{Captured, Capturing, Program};
+use super::capture::{BUFFER_MIB, Captured, Capturing, Program};
 use super::paper::PACKETS;
 use super::round::Round;
 use crate::experiment::{Cell, Design, Factor, Study};
@@ -139,7 +139,7 @@ impl Study for Rounds {
         let on = (&self.bed, &self.clock);
         let send = || load.send(&self.bed, &self.clock, stop.flag());
         let Captured { sent, dropped, captured } =
-            self.capturing.capture(self.program(condition), cores, on, send)?;
+            self.capturing.capture(self.program(condition), (cores, BUFFER_MIB), on, send)?;
         Ok(vec![Round {
             sent: sent.sent,
             elapsed_ns: sent.elapsed.as_nanos(),

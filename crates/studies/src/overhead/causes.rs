@@ -11,6 +11,10 @@ use wirestamp_report::format::length;
 /// An overhead is long if it is more than this many times the median.
 const LONG: f64 = 2.0;
 
+/// The longest time that misses of caches and of the address translation are taken to explain: some tens of accesses to
+/// memory, in nanoseconds.
+const CACHES_NS: f64 = 2_000.0;
+
 /// The long overheads of one method with one pattern, by cause.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct LongOverheads {
@@ -25,13 +29,13 @@ pub(super) struct LongOverheads {
     /// All packets, and those with a long overhead.
     pub(super) packets: u64,
     pub(super) long: u64,
-    /// Long ones during which the hypervisor ran something else.
-    pub(super) stolen: u64,
-    /// Others during which the core served an interrupt.
+    /// Long ones during which the core served an interrupt.
     pub(super) interrupted: u64,
-    /// All others. ktime in a program does not wait for the clock's update (`ktime_get_mono_fast_ns`), so that caches
-    /// are what remains.
-    pub(super) neither: u64,
+    /// Others of at most [`CACHES_NS`]. ktime in a program does not wait for the clock's update
+    /// (`ktime_get_mono_fast_ns`), so that misses of caches and of the address translation remain.
+    pub(super) caches: u64,
+    /// Others, longer than that. No program of this machine can interrupt the softIRQ, so that the hypervisor remains.
+    pub(super) hypervisor: u64,
 }
 
 impl LongOverheads {
@@ -62,16 +66,16 @@ impl LongOverheads {
             longer_than_ns,
             packets: length(packets),
             long: 0,
-            stolen: 0,
             interrupted: 0,
-            neither: 0,
+            caches: 0,
+            hypervisor: 0,
         };
         for packet in packets.iter().filter(|packet| packet.around(stamp) > longer_than_ns) {
             found.long += 1;
-            let cause = match (packet.stolen_ns?, packet.interrupts?) {
-                (0, 0) => &mut found.neither,
-                (0, _) => &mut found.interrupted,
-                _ => &mut found.stolen,
+            let cause = match packet.interrupts? {
+                0 if packet.around(stamp) <= CACHES_NS => &mut found.caches,
+                0 => &mut found.hypervisor,
+                _ => &mut found.interrupted,
             };
             *cause += 1;
         }
@@ -89,32 +93,31 @@ fn median(packets: &[SoftirqStamped], which: Which) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn packet(first_ns: f64, interrupts: u64, stolen_ns: u64) -> SoftirqStamped {
+    fn packet(first_ns: f64, interrupts: u64) -> SoftirqStamped {
         SoftirqStamped {
             packet: 0,
             first_ns,
             second_ns: 10.0,
             checkpoint_ns: 5.0,
             interrupts: Some(interrupts),
-            stolen_ns: Some(stolen_ns),
         }
     }
 
     #[test]
     fn long_overheads_are_counted_by_cause() {
-        let usual = std::iter::repeat_n(packet(50.0, 1, 0), 10);
-        let long = [packet(900.0, 1, 0), packet(5e6, 1, 4_000_000), packet(110.0, 0, 0)];
+        let usual = std::iter::repeat_n(packet(50.0, 1), 10);
+        let long = [packet(900.0, 1), packet(5e6, 0), packet(110.0, 0)];
         let packets: Vec<_> = usual.chain(long).collect();
         let of = |which| LongOverheads::of((Method::Raw, Traffic::Call), which, &packets).unwrap();
         let first = of(Which::First);
         assert_eq!((first.packets, first.long), (13, 3));
-        assert_eq!([first.stolen, first.interrupted, first.neither], [1, 1, 1]);
+        assert_eq!([first.hypervisor, first.interrupted, first.caches], [1, 1, 1]);
         assert_eq!(of(Which::Second).long, 0);
     }
 
     #[test]
     fn causes_that_were_not_recorded_are_not_invented() {
-        let packets = [SoftirqStamped { interrupts: None, stolen_ns: None, ..packet(50.0, 0, 0) }];
+        let packets = [SoftirqStamped { interrupts: None, ..packet(50.0, 0) }];
         let of = |packets| LongOverheads::of((Method::Raw, Traffic::Call), Which::First, packets);
         assert_eq!(of(&packets), None);
         assert_eq!(of(&[]), None);

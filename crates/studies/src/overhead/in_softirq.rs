@@ -34,23 +34,18 @@ pub(crate) struct SoftirqStamped {
     /// Interrupts meanwhile; none in older results.
     #[serde(default)]
     pub(crate) interrupts: Option<u64>,
-    /// Time in which the hypervisor ran something else meanwhile; none in older results.
-    #[serde(default)]
-    pub(crate) stolen_ns: Option<u64>,
 }
 
 impl SoftirqStamped {
     fn of(packet: u64, points: &Checkpoints, unit_ns: f64) -> Self {
         let nanos = |from: u64, to: u64| real(to.saturating_sub(from)) * unit_ns;
-        let Checkpoints { before_first, between, after_second, end, interrupts, stolen_ns } =
-            *points;
+        let Checkpoints { before_first, between, after_second, end, interrupts } = *points;
         Self {
             packet,
             first_ns: nanos(before_first, between),
             second_ns: nanos(between, after_second),
             checkpoint_ns: nanos(after_second, end),
             interrupts: Some(interrupts),
-            stolen_ns: Some(stolen_ns),
         }
     }
 
@@ -169,7 +164,6 @@ mod tests {
                 [20.0, 30.0][usize::from(packet.is_multiple_of(2))]
             },
             interrupts: None,
-            stolen_ns: None,
         };
         let run: Vec<_> = (0..1_000).map(stamped).collect();
         assert!((checkpoint(&run) - 25.0).abs() < 0.1, "{}", checkpoint(&run));
@@ -184,7 +178,6 @@ mod tests {
             after_second: 150,
             end: 190,
             interrupts: 1,
-            stolen_ns: 0,
         };
         let expected = SoftirqStamped {
             packet: 3,
@@ -192,7 +185,6 @@ mod tests {
             second_ns: 20.0,
             checkpoint_ns: 20.0,
             interrupts: Some(1),
-            stolen_ns: Some(0),
         };
         assert_eq!(SoftirqStamped::of(3, &points, 0.5), expected);
     }

@@ -11,30 +11,34 @@ const NO_MORE: f64 = 1.0;
 /// Loss of the other capture from which ours is to lose at most a tenth of it, in percent.
 const MUCH: f64 = 10.0;
 
-/// All claims, with verdicts from complete repetitions.
+/// All claims, with verdicts from complete repetitions. Those of this project are about the conditions with a gap, under
+/// which the load is the same for all.
 pub(in crate::loss) fn claims(runs: &Runs<SoftirqRound>, size: SoftirqScale) -> Vec<Claim> {
+    let with_gap = size.frame_bytes.iter().flat_map(|_| size.gaps_ns).map(|gap_ns| *gap_ns > 0);
     let losses = Losses {
-        conditions: size.frame_bytes.len() * size.gaps_ns.len(),
+        with_gap: with_gap.collect(),
         cells: runs.responses(|run| run.first().map(SoftirqRound::loss_percent)),
     };
+    let [generic, with_our_buffer] = Contender::GENERIC;
     vec![
         losses.fewer(
             "fewer packets are lost with raw stamps that are converted elsewhere than with generic ktime capture",
-            [Contender::RAW_CAPTURE, Contender::GENERIC],
+            [Contender::RAW_CAPTURE, generic],
         ),
         losses.fewer(
             "a raw stamp of each packet costs the softIRQ fewer packets than one of ktime",
             [Contender::RAW, Contender::KTIME],
         ),
-        losses.no_more(),
-        losses.tenth(),
+        losses.no_more("generic ktime capture", generic),
+        losses.no_more("that with the buffer of ours", with_our_buffer),
+        losses.tenth(generic),
     ]
 }
 
 /// The loss of each cell, by repetition.
 struct Losses {
-    /// Conditions of each contender.
-    conditions: usize,
+    /// Whether each condition has a gap between packets.
+    with_gap: Vec<bool>,
     /// By contender, then by condition.
     cells: Vec<Vec<f64>>,
 }
@@ -49,25 +53,26 @@ impl Losses {
         Claim::of(claim, vec![Estimate::of(&lead)], &numbers.unwrap_or_default())
     }
 
-    /// Our claim of every condition: neither of our captures loses more than the generic one.
-    fn no_more(&self) -> Claim {
-        let lead = |ours: &f64, generic: &f64| generic - ours + NO_MORE;
-        let leads: Vec<_> = self.pairs().map(|[ours, generic]| each(ours, generic, lead)).collect();
-        let most = self.pairs().filter_map(|[ours, generic]| Some(mean(ours)? - mean(generic)?));
+    /// Our claim of every condition with a gap: neither of our captures loses more than another one.
+    fn no_more(&self, name: &str, other: usize) -> Claim {
+        let lead = |ours: &f64, other: &f64| other - ours + NO_MORE;
+        let leads: Vec<_> =
+            self.pairs(other).map(|[ours, other]| each(ours, other, lead)).collect();
+        let most = self.pairs(other).filter_map(|[ours, other]| Some(mean(ours)? - mean(other)?));
         let most = most.reduce(f64::max);
         let numbers =
             most.map(|most| format!("at most {most:.2} points more in {} cells", leads.len()));
         let claim = format!(
-            "at the same load, ring/kernel and trace-pass/raw lose no more than generic ktime capture (here: by \
-             {NO_MORE} point or more)"
+            "at the same load, ring/kernel and trace-pass/raw lose no more than {name} (here: by {NO_MORE} point or \
+             more)"
         );
         Claim::goal(claim, leads, &numbers.unwrap_or_default())
     }
 
-    /// Our claim of the conditions under which the generic capture loses much.
-    fn tenth(&self) -> Claim {
+    /// Our claim of the conditions with a gap under which the generic capture loses much.
+    fn tenth(&self, generic: usize) -> Claim {
         let is_much = |[_, generic]: &[&[f64]; 2]| mean(generic).is_some_and(|it| it >= MUCH);
-        let pairs: Vec<_> = self.pairs().filter(is_much).collect();
+        let pairs: Vec<_> = self.pairs(generic).filter(is_much).collect();
         let lead = |ours: &f64, generic: &f64| generic / 10.0 - ours;
         let leads = pairs.iter().map(|[ours, generic]| each(ours, generic, lead)).collect();
         let number = |[ours, generic]: &[&[f64]; 2]| {
@@ -75,23 +80,27 @@ impl Losses {
         };
         let numbers: Vec<_> = pairs.iter().filter_map(number).collect();
         let claim = format!(
-            "where generic ktime capture loses {MUCH} % or more, ring/kernel and trace-pass/raw lose at most a tenth of \
-             that"
+            "at the same load, where generic ktime capture loses {MUCH} % or more, ring/kernel and trace-pass/raw lose \
+             at most a tenth of that"
         );
         Claim::goal(claim, leads, &numbers.join(", "))
     }
 
-    /// Each of our captures with the generic one, under each condition.
-    fn pairs(&self) -> impl Iterator<Item = [&[f64]; 2]> {
-        let both = |ours| self.of(ours).iter().zip(self.of(Contender::GENERIC));
+    /// Each of our captures with another one, under each condition with a gap.
+    fn pairs(&self, other: usize) -> impl Iterator<Item = [&[f64]; 2]> {
+        let both = move |ours| {
+            let cells = self.of(ours).iter().zip(self.of(other)).zip(&self.with_gap);
+            cells.filter(|(_, with_gap)| **with_gap).map(|(both, _)| both)
+        };
         let pairs = [Contender::RING, Contender::RAW_CAPTURE].into_iter().flat_map(both);
-        pairs.map(|(ours, generic)| [ours.as_slice(), generic.as_slice()])
+        pairs.map(|(ours, other)| [ours.as_slice(), other.as_slice()])
     }
 
     /// The losses of a contender, by condition.
     fn of(&self, contender: usize) -> &[Vec<f64>] {
-        let first = contender * self.conditions;
-        self.cells.get(first..first + self.conditions).unwrap_or_default()
+        let conditions = self.with_gap.len();
+        let first = contender * conditions;
+        self.cells.get(first..first + conditions).unwrap_or_default()
     }
 
     /// The mean loss of a contender over all conditions.

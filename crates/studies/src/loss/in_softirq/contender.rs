@@ -7,6 +7,9 @@ use wirestamp_capture::{Method, StampSource};
 
 use crate::loss::capture::Program;
 
+/// Number of contenders.
+pub(super) const CONTENDERS: usize = 8;
+
 /// Work for each packet, beside that of the network stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Contender {
@@ -24,18 +27,20 @@ impl Contender {
     /// Places of the stamps of the counter and of ktime, and of the captures, in [`Self::all`].
     pub(super) const RAW: usize = 1;
     pub(super) const KTIME: usize = 2;
-    pub(super) const GENERIC: usize = 4;
-    pub(super) const RING: usize = 5;
-    pub(super) const RAW_CAPTURE: usize = 6;
+    pub(super) const GENERIC: [usize; 2] = [4, 5];
+    pub(super) const RING: usize = 6;
+    pub(super) const RAW_CAPTURE: usize = 7;
 
-    /// All, in the order of the figures' colours. `generic` is the program that stands for generic ktime capture.
-    pub(super) const fn all(generic: Program) -> [Self; 7] {
+    /// All, in the order of the figures' colours. `generic` are the programs that stand for generic ktime capture: by
+    /// default, and with the buffer of ours.
+    pub(super) const fn all([generic, with_our_buffer]: [Program; 2]) -> [Self; CONTENDERS] {
         [
             Self::Nothing,
             Self::Program(SoftirqStamp::Counter),
             Self::Program(SoftirqStamp::Kernel),
             Self::KernelStamp,
             Self::Capture(generic),
+            Self::Capture(with_our_buffer),
             Self::Capture(Program::Ours(Method::Ring, StampSource::Kernel)),
             Self::Capture(Program::Ours(Method::TracePass, StampSource::Raw)),
         ]

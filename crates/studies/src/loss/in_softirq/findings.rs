@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::scale::{Condition, SoftirqScale};
 use super::{QUEUE_FRAMES, RoundCores, SoftirqRound};
 use crate::experiment::{Estimate, Runs};
+use crate::loss::capture::{BUFFER_MIB, OUR_BUFFER_MIB};
 
 /// Numeric results in the softIRQ.
 #[derive(Clone, Debug, Serialize)]
@@ -13,6 +14,9 @@ pub(in crate::loss) struct SoftirqResult {
     contenders: Vec<String>,
     /// Frames that the softIRQ's queue has room for.
     queue_frames: u32,
+    /// Memory of our captures, and of the generic one by default, in MiB.
+    our_buffer_mib: u16,
+    generic_buffer_mib: u16,
     cores: RoundCores,
     /// Every contender under every condition.
     cells: Vec<SoftirqCell>,
@@ -54,7 +58,14 @@ impl SoftirqResult {
         let cells =
             cells.map(|(index, cell)| of_cell(runs, index, contenders, size.condition(&cell)));
         let cells = cells.collect();
-        Self { contenders: contenders.to_vec(), queue_frames: QUEUE_FRAMES, cores, cells }
+        Self {
+            contenders: contenders.to_vec(),
+            queue_frames: QUEUE_FRAMES,
+            our_buffer_mib: OUR_BUFFER_MIB,
+            generic_buffer_mib: BUFFER_MIB,
+            cores,
+            cells,
+        }
     }
 }
 

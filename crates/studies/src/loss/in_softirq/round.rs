@@ -8,6 +8,9 @@ use wirestamp_traffic::live::LiveReport;
 
 use crate::loss::capture::Captured;
 
+/// Share of the requested load that a round needs.
+const MIN_LOAD: f64 = 0.95;
+
 /// Packet counts of one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::loss) struct SoftirqRound {
@@ -45,6 +48,11 @@ impl SoftirqRound {
             captured: Some(captured.captured),
             ..Self::without_capture(&captured.sent)
         }
+    }
+
+    /// Whether the packets were sent at about the load of this gap, or as fast as it goes for a gap of 0.
+    pub(super) fn is_at_the_load(&self, gap_ns: u64) -> bool {
+        gap_ns == 0 || self.packets_per_second() * real(gap_ns) >= MIN_LOAD * 1e9
     }
 
     /// Packets that the softIRQ has received.
@@ -91,6 +99,8 @@ mod tests {
         };
         assert_eq!((round.loss_percent(), round.received_per_second()), (20.0, 800_000.0));
         assert_eq!(round.softirq_ns_per_packet(), Some(500.0));
+        assert!(round.is_at_the_load(1_000) && round.is_at_the_load(0));
+        assert!(!round.is_at_the_load(900), "the load is 10 % less than that");
         let captured = SoftirqRound { captured: Some(500), ..round };
         assert_eq!(captured.loss_percent(), 50.0);
         assert_eq!(SoftirqRound::default().loss_percent(), 0.0);

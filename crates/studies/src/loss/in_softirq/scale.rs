@@ -3,8 +3,12 @@
 use serde::Serialize;
 
 use super::QUEUE_FRAMES;
+use super::contender::CONTENDERS;
 use crate::experiment::{Cell, Design, Factor};
 use crate::loss::paper::PACKETS;
+
+/// Time from frame to frame of 64 bytes at 1 Gbit/s, the paper's link.
+const LINE_RATE_NS: u64 = 672;
 
 /// Factors and repetitions.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +25,7 @@ impl SoftirqScale {
     pub(in crate::loss) const FULL: Self = Self {
         repetitions: 10,
         frame_bytes: &[64, 256, 1518],
-        gaps_ns: &[0, 1_000, 1_500, 2_000, 4_000],
+        gaps_ns: &[0, LINE_RATE_NS, 1_000, 2_000, 4_000],
     };
     /// As many rounds as fit in 30 seconds.
     pub(in crate::loss) const QUICK: Self =
@@ -38,7 +42,7 @@ impl SoftirqScale {
     }
 
     /// The design, with these names of contenders.
-    pub(in crate::loss) fn design(self, contenders: [&str; 7]) -> Design {
+    pub(in crate::loss) fn design(self, contenders: [&str; CONTENDERS]) -> Design {
         let sizes: Vec<_> = self.frame_bytes.iter().map(u16::to_string).collect();
         let gaps: Vec<_> = self.gaps_ns.iter().map(|gap| format!("{gap}ns")).collect();
         Design {
