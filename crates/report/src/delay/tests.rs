@@ -128,7 +128,7 @@ fn what_hurts_is_what_exceeds_the_limits() {
 fn a_report_of_nothing_is_a_page() {
     assert!(DelayReport::default().html().contains("No packet was seen."));
     let nothing = Quality::of_flow();
-    assert!(report(&nothing).html().contains("none arrived"));
+    assert!(report(&nothing).html().contains("No packet was observed"));
     let lost = call(3, 1, 3_000_000);
     assert!(report(&lost).html().contains("No packet arrived"));
     let mut others = Quality::new();

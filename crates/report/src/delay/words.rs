@@ -18,12 +18,12 @@ const SENT_FOR_A_LOSS: u64 = 1000;
 pub fn verdict(quality: &Quality, relative: bool) -> String {
     let counts = quality.counts();
     let Some(delay) = quality.delay().summary() else {
-        return match counts.sent {
-            0 => format!(
-                "{} observed at B only.",
-                plural(counts.received, "packet was", "packets were")
-            ),
-            sent => format!("Of {}, none arrived.", plural(sent, "packet", "packets")),
+        return match (counts.sent, counts.received) {
+            (0, 0) => "No packet was observed.".to_owned(),
+            (0, received) => {
+                format!("{} observed at B only.", plural(received, "packet was", "packets were"))
+            }
+            (sent, _) => format!("Of {}, none arrived.", plural(sent, "packet", "packets")),
         };
     };
     let harm =
