@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
     /// Use IPv6 for a name with both
     #[arg(short = '6')]
     ipv6: bool,
-    /// End after this many packets
+    /// End after this many packets; further ones, which are not counted, may ask for the outcome of the last
     #[arg(short, long, value_name = "PACKETS", conflicts_with = "duration",
           allow_negative_numbers = true, value_parser = at_least_one::<u64>)]
     count: Option<u64>,

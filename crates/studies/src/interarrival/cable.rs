@@ -50,6 +50,12 @@ pub(super) struct Row {
 }
 
 impl Row {
+    /// How much later its raw stamp was taken in the softIRQ than that of ktime; none without both.
+    pub(super) fn raw_after_ktime_ns(&self) -> Option<f64> {
+        let stamps = self.stamps();
+        Some(approximate(stamps[RAW]? - stamps[KTIME]?))
+    }
+
     /// Its stamps in the order of [`SOURCES`].
     fn stamps(&self) -> [Option<i64>; 5] {
         let Self { ring_kernel_ns, ring_raw_ns, recvmsg_kernel_ns, xdp_pass_ns, .. } = *self;

@@ -8,7 +8,9 @@ use super::stamps::{Clock, Stamps, errors, passages};
 use crate::experiment::{Design, Effect, Factor, Runs, deviation, effects};
 use crate::overhead::packets::{OverheadScale, Packets, Stamped};
 use crate::overhead::paper::{Method, Traffic};
+use crate::overhead::series;
 use crate::probe::{Gap, gaps};
+use crate::timers::Cost;
 use wirestamp_report::format::length;
 
 /// Numeric results of the study.
@@ -20,12 +22,22 @@ pub(super) struct InterarrivalResult {
     pub(super) user_space: Vec<Stamps>,
     /// Captures at the end of a cable, of the same packets, and their sender.
     pub(super) captures: Vec<Stamps>,
+    /// How much later the raw stamp of a packet is taken in the softIRQ than that of ktime.
+    pub(super) raw_after_ktime: Vec<RawAfterKtime>,
     /// Correlation of a stamp's overhead with the time between arrivals.
     pub(super) correlation: Vec<Correlation>,
     /// Effects of source and pattern on the natural logarithm of the deviation of the errors of a run.
     pub(super) effects_on_log_deviation: Vec<Effect>,
     /// Sources that this machine refused, with the reason.
     pub(super) refused: Vec<(String, String)>,
+}
+
+/// Differences of the two stamps of the softIRQ, of the packets of a pattern.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct RawAfterKtime {
+    pub(super) pattern: Traffic,
+    /// In nanoseconds; none if no packet has both.
+    pub(super) after_ns: Option<Cost>,
 }
 
 /// Name of the sender's own record among the sources.
@@ -44,6 +56,7 @@ impl InterarrivalResult {
             step_ns,
             user_space: user_space(stamped, size),
             captures: captures(captured, size),
+            raw_after_ktime: raw_after_ktime(captured),
             correlation: Correlation::of_all(stamped),
             effects_on_log_deviation: effects_of_sources(captured),
             refused,
@@ -107,6 +120,15 @@ fn captures(runs: &Runs<Row>, size: OverheadScale) -> Vec<Stamps> {
     };
     let cells = runs.design.cells();
     cells.iter().enumerate().flat_map(of_cell).collect()
+}
+
+fn raw_after_ktime(runs: &Runs<Row>) -> Vec<RawAfterKtime> {
+    let of_cell = |(index, cell)| {
+        let rows = runs.of_cell(index).flatten();
+        let after: Vec<f64> = rows.filter_map(Row::raw_after_ktime_ns).collect();
+        RawAfterKtime { pattern: Cable::of(cell), after_ns: series::cost(&after) }
+    };
+    runs.design.cells().iter().enumerate().map(of_cell).collect()
 }
 
 /// Effects of sources and patterns on the deviation of the errors, for the available sources.

@@ -97,6 +97,12 @@ fn what_the_data_say_of_the_paper_is_computed() {
     };
     let ktime_is_better = stamped_in_softirq(1_000, 2_000);
     assert_eq!(verdicts(&ktime_is_better, &stamped(early)), [Contradicted; 3]);
+    let after = found(&ktime_is_better, &stamped(late)).raw_after_ktime;
+    let [call, video] = after.try_into().unwrap();
+    // Every second packet, by 1 us.
+    let of =
+        |it: findings::RawAfterKtime| it.after_ns.map(|after| (after.min, after.max, after.count));
+    assert_eq!([of(call), of(video)], [Some((0.0, 1_000.0, 180)); 2]);
     // Equal within 5 % is not less by 5 %.
     let equal = stamped_in_softirq(1_000, 1_000);
     let without_overhead = stamped(|turn, packet| {

@@ -106,8 +106,9 @@ pub struct LiveReport {
     pub dropped: u64,
     /// Time from the deadline of the first burst to the end of the last one.
     pub elapsed: Span,
-    /// CPU time of the kernel thread of [`Direction::ReceiveOn`] meanwhile, in the stack and in captures there; none in
-    /// the other directions. The frames that still wait in its queue at the end are not included.
+    /// CPU time of the kernel thread of [`Direction::ReceiveOn`] meanwhile, in the stack and in captures there. The frames
+    /// that still wait in its queue at the end are not included. None in the other directions, and where /proc does not
+    /// show the thread, as in a PID namespace.
     pub receiving_time: Option<Duration>,
     /// Bursts that were late because a sleep ended after their deadline.
     pub overslept: u64,
@@ -165,7 +166,7 @@ impl LiveFrames {
     ) -> Result<LiveReport, LiveError> {
         disable_timer_slack();
         let (sent_before, dropped_before) = (self.program.sent, self.dropped()?);
-        let received_before = self.receiving_time()?;
+        let received_before = self.program.receiving_time();
         let BurstRun { elapsed, overslept, stopped } =
             run_bursts(clock, pace, limit, stop, |frames| {
                 // The kernel silently drops frames for an interface that is down.
@@ -175,16 +176,9 @@ impl LiveFrames {
         let sent = self.program.sent - sent_before;
         let bytes = sent * u64::from(self.template.frame_bytes);
         let dropped = self.dropped()?.saturating_sub(dropped_before);
-        let receiving_time = self.receiving_time()?.zip(received_before);
+        let receiving_time = self.program.receiving_time().zip(received_before);
         let receiving_time = receiving_time.map(|(after, before)| after.saturating_sub(before));
         Ok(LiveReport { sent, bytes, dropped, elapsed, receiving_time, overslept, stopped })
-    }
-
-    /// CPU time so far of the kernel thread that receives the frames.
-    fn receiving_time(&self) -> Result<Option<Duration>, LiveError> {
-        let failed =
-            |cause| system("find the receiving kernel thread", &self.interface.link, cause);
-        self.program.receiving_time().map_err(failed)
     }
 
     fn dropped(&self) -> Result<u64, LiveError> {

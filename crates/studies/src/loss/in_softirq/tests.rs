@@ -84,8 +84,6 @@ fn packets_are_received_through_the_queue() {
         let [round] = study.run(cell, &stop).unwrap().try_into().unwrap();
         let of: &SoftirqRound = &round;
         assert_eq!(of.sent, PACKETS, "{cell:?}");
-        // Other tests may keep the softIRQ from its core.
-        assert!(of.softirq_ns.is_some(), "{of:?}");
         let captured = of.captured.unwrap_or(0) + of.reader_dropped.unwrap_or(0);
         assert!(captured <= of.received(), "{of:?}");
     }
