@@ -41,6 +41,7 @@ fn interarrival_times_are_compared_with_the_senders() {
         assert!(page.contains(text), "{text}");
     }
     let raw = fs::read_to_string(folder.path().join("interarrival/001-call.csv")).unwrap();
-    let head = "packet,sent_ns,ring_kernel_ns,ring_raw_ns,recvmsg_kernel_ns,xdp_pass_ns";
+    let head =
+        "packet,sent_ns,ring_kernel_ns,ring_raw_ns,recvmsg_kernel_ns,xdp_pass_ns,trace_pass_raw_ns";
     assert_eq!((raw.lines().next(), raw.lines().count()), (Some(head), 51));
 }

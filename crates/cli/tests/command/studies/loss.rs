@@ -26,9 +26,12 @@ fn losses_are_compared_with_dumpcap() {
         let ours = cell["method"].as_str().unwrap().starts_with("ring-");
         assert!(!ours || cell["unaccounted"] == 0, "{cell:#}");
     }
-    assert_eq!(found["claims"].as_array().unwrap().len(), 2);
+    // Eight kinds of work in the softIRQ, two sizes, two gaps.
+    assert_eq!(found["in_softirq"]["cells"].as_array().unwrap().len(), 32);
+    assert_eq!(found["claims"].as_array().unwrap().len(), 6);
     let page = fs::read_to_string(found["report"].as_str().unwrap()).unwrap();
-    assert_eq!(page.matches("<svg ").count(), 8);
+    // Four figures of the softIRQ and four of the reader, for two sizes of screen.
+    assert_eq!(page.matches("<svg ").count(), 16);
     assert!(page.contains("Departures from the paper"));
     assert!(folder.path().join("loss/001-ring-raw-64-0ns-idle.csv").exists());
 }

@@ -25,7 +25,7 @@ fn reception_losses_are_all_explained() {
         let is_complete = cell["captures_lost"] == 0 && cell["interfaces_dropped"] == 0;
         assert!((0.0..=100.0).contains(&share) && (!is_complete || share > 99.9999), "{cell:#}");
     }
-    assert_eq!(found["claims"].as_array().unwrap().len(), 4);
+    assert_eq!(found["claims"].as_array().unwrap().len(), 5);
     assert_eq!(found["published"][0]["fluctuation_ns"], 40000.0);
 
     let page = fs::read_to_string(found["report"].as_str().unwrap()).unwrap();
