@@ -12,8 +12,9 @@ use wirestamp_sys::clock::{self, ClockId};
 const SAMPLES: u64 = 1_000_000;
 /// Samples of a timeline.
 const BATCH: u64 = 16;
-/// Readings of a clock until one has a counter value.
-const READINGS: usize = 1_000;
+/// Max time until a reading of a clock has a counter value. The calibration thread needs milliseconds to observe a new
+/// line of the kernel, and longer on a busy host.
+const VALUE_TIMEOUT: Duration = Duration::from_secs(30);
 const LATER: Duration = Duration::from_secs(1);
 const SECOND: i64 = 1_000_000_000;
 
@@ -167,9 +168,12 @@ fn stamps_are_exact_while_the_clock_is_slewed_and_stepped() {
 }
 
 /// Reading of `CLOCK_REALTIME` as a stamp of the kernel, with its counter value, and the time by `CLOCK_MONOTONIC_RAW`
-/// before and after it. Around a change of the kernel's line a stamp gets no counter value: then the clock is read again.
+/// before and after it. Around a change of the kernel's line a stamp gets no counter value until the change is observed:
+/// then the clock is read again.
 fn kernel_stamp(service: &ClockService) -> (Stamp, [i64; 2]) {
-    for _ in 0..READINGS {
+    let started = Instant::now();
+    let mut readings = 0;
+    while started.elapsed() < VALUE_TIMEOUT {
         let before = clock::now(ClockId::MonotonicRaw);
         let value = clock::now(ClockId::Realtime).unsigned_abs();
         let after = clock::now(ClockId::MonotonicRaw);
@@ -177,10 +181,13 @@ fn kernel_stamp(service: &ClockService) -> (Stamp, [i64; 2]) {
         service.counter_values().replace(&mut stamps);
         let [stamp] = stamps;
         if stamp.raw.domain == Domain::Counter {
+            println!("{readings} readings without a counter value, {:?}", started.elapsed());
             return (stamp, [before, after]);
         }
+        readings += 1;
+        thread::sleep(Duration::from_millis(1));
     }
-    panic!("no counter value for {READINGS} readings");
+    panic!("no counter value for {readings} readings: {:?}", service.status());
 }
 
 #[test]
