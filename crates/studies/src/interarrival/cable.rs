@@ -10,7 +10,7 @@ use wirestamp_clock::{Time, Utc};
 use crate::experiment::{Cell, Design, Factor, Study};
 use crate::overhead::packets::OverheadScale;
 use crate::overhead::paper::Traffic;
-use crate::probe::{Observed, Passage, Probe, Source};
+use crate::probe::{Observed, Passage, Probe, SendTimes, Source};
 use wirestamp_report::format::approximate;
 
 const fn source(method: Method, stamp: StampSource) -> Source {
@@ -133,7 +133,8 @@ impl Study for Cable {
     fn run(&mut self, cell: &Cell, stop: &Stop) -> anyhow::Result<Vec<Row>> {
         let traffic = Self::of(cell);
         let packets = self.size.packets_of(traffic).into();
-        let observed = self.probe.observe(&SOURCES, traffic.pattern(), packets, stop)?;
+        let observed =
+            self.probe.observe(&SOURCES, traffic.pattern(), packets, SendTimes::Call, stop)?;
         for (source, captures) in SOURCES.iter().zip(&observed.captures) {
             let balances = captures.as_ref().is_none_or(|captures| captures.ledger.balances());
             ensure!(

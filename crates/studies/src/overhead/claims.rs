@@ -1,6 +1,7 @@
 //! Claims of the paper, and their verdicts here.
 
 use super::findings::overheads;
+use super::kernel_stamp::AddedByClock;
 use super::packets::Stamped;
 use super::paper::{Method, PUBLISHED, Published, Traffic};
 use super::series;
@@ -17,6 +18,10 @@ struct Measure {
     text: fn(f64) -> String,
     /// Value in the paper's tables.
     published: Option<fn(Method, Traffic) -> Option<f64>>,
+    /// The lead of the counter over ktime as clock of the kernel's events.
+    in_softirq: fn(&AddedByClock) -> Option<Estimate>,
+    /// How that lead is written.
+    lead_text: fn(f64) -> String,
 }
 
 const MEASURES: [Measure; 3] = [
@@ -26,6 +31,8 @@ const MEASURES: [Measure; 3] = [
         lead: |ktime, raw| ktime - raw,
         text: duration,
         published: Some(|method, pattern| Some(published(method, pattern)?.mean_ns)),
+        in_softirq: |ktime| ktime.mean_ns,
+        lead_text: |ns| format!("ktime takes {} longer", duration(ns)),
     },
     Measure {
         claim: "the overhead of a raw stamp deviates less",
@@ -36,6 +43,10 @@ const MEASURES: [Measure; 3] = [
         lead: |ktime, raw| (ktime / raw).ln(),
         text: duration,
         published: Some(|method, pattern| Some(published(method, pattern)?.variance)),
+        in_softirq: |ktime| ktime.log_deviation_ratio,
+        lead_text: |log| {
+            format!("the deviation with ktime is {:.2} times that with the counter", log.exp())
+        },
     },
     Measure {
         claim: "with raw stamps the overhead of a packet predicts the next better, by the auto-correlation",
@@ -43,6 +54,10 @@ const MEASURES: [Measure; 3] = [
         lead: |ktime, raw| raw - ktime,
         text: |correlation| format!("{correlation:.2}").replace('-', "\u{2212}"),
         published: None,
+        in_softirq: |ktime| ktime.autocorrelation.map(negated),
+        lead_text: |lead| {
+            format!("{lead:+.2} with the counter against ktime").replace('-', "\u{2212}")
+        },
     },
 ];
 
@@ -50,26 +65,39 @@ fn published(method: Method, pattern: Traffic) -> Option<Published> {
     PUBLISHED.into_iter().find(|row| row.method == method && row.pattern == pattern)
 }
 
-/// The paper's claims with verdicts from complete repetitions in user space.
-pub(super) fn claims(runs: &Runs<Stamped>) -> Vec<Claim> {
-    MEASURES.iter().map(|measure| measure.claim(runs)).collect()
+/// The estimate of the difference in the other direction.
+fn negated(Estimate { mean, ci95, .. }: Estimate) -> Estimate {
+    Estimate::new(-mean, ci95)
+}
+
+/// The paper's claims, with verdicts from complete repetitions in user space, and in the softIRQ where events were
+/// recorded. `ktime` is what it adds to an event above the counter.
+pub(super) fn claims(runs: &Runs<Stamped>, ktime: Option<&AddedByClock>) -> Vec<Claim> {
+    MEASURES.iter().map(|measure| measure.claim(runs, ktime)).collect()
 }
 
 impl Measure {
-    fn claim(&self, runs: &Runs<Stamped>) -> Claim {
+    fn claim(&self, runs: &Runs<Stamped>, ktime: Option<&AddedByClock>) -> Claim {
         // Both patterns of ktime, then both of raw.
         let responses = runs.responses(|run| (self.of)(&overheads(run)));
         let [ktime_call, ktime_video, raw_call, raw_video] =
             responses.try_into().unwrap_or_default();
         let pairs = [(ktime_call, raw_call), (ktime_video, raw_video)];
-        let lead = pairs.each_ref().map(|(ktime, raw)| self.lead(ktime, raw));
+        let mut lead: Vec<_> = pairs.iter().map(|(ktime, raw)| self.lead(ktime, raw)).collect();
         let compared = Traffic::ALL.into_iter().zip(&pairs);
         let compared = compared.filter_map(|(pattern, of)| self.compared(pattern, of));
         let compared: Vec<_> = compared.collect();
         let numbers = compared.join(", ");
-        let numbers =
+        let mut numbers =
             if numbers.is_empty() { numbers } else { format!("in user space, {numbers}") };
-        Claim::of(self.claim, lead.into(), &numbers)
+        if let Some(in_softirq) = ktime.and_then(self.in_softirq) {
+            lead.push(Some(in_softirq));
+            numbers += &format!(
+                "; in the softIRQ, as clock of an event, {}",
+                (self.lead_text)(in_softirq.mean)
+            );
+        }
+        Claim::of(self.claim, lead, &numbers)
     }
 
     /// Text with the values of raw and ktime for a pattern, and the paper's; none without values.

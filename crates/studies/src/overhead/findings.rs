@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::causes::LongOverheads;
 use super::in_softirq::{SoftirqStamped, Which, stamped};
+use super::kernel_stamp::{Intervals, KernelStamps};
 use super::packets::{OverheadScale, Packets, Stamped};
 use super::paper::{Method, PUBLISHED, Published, Traffic};
 use super::series;
@@ -39,8 +40,19 @@ pub(super) struct OverheadResult {
     pub(super) softirq: Vec<Added>,
     /// Reason if nothing was measured there.
     pub(super) softirq_reason: Option<String>,
+    /// The kernel's own stamp and the clocks of its events, in the softIRQ.
+    pub(super) kernel_stamps: KernelStamps,
+    /// Reason if these were not measured.
+    pub(super) kernel_stamps_reason: Option<String>,
     /// The paper's numbers.
     pub(super) published: [Published; 4],
+}
+
+/// Runs of the experiments in the softIRQ, or why there are none.
+pub(super) struct InSoftirq {
+    pub(super) programs: anyhow::Result<Runs<Program>>,
+    pub(super) packets: anyhow::Result<Runs<SoftirqStamped>>,
+    pub(super) kernel_stamp: anyhow::Result<Runs<Intervals>>,
 }
 
 /// One method with one pattern. Everything but the auto-correlation is in nanoseconds.
@@ -76,11 +88,11 @@ impl OverheadResult {
     /// Computes the results of the runs.
     pub(super) fn of(
         runs: &Runs<Stamped>,
-        softirq: anyhow::Result<Runs<Program>>,
-        in_softirq: anyhow::Result<Runs<SoftirqStamped>>,
+        in_softirq: InSoftirq,
         size: OverheadScale,
         step_ns: f64,
     ) -> Self {
+        let InSoftirq { programs: softirq, packets: in_softirq, kernel_stamp } = in_softirq;
         let of_stamps = |which| {
             let runs = in_softirq.as_ref().map(|runs| stamped(runs, which));
             runs.map(|runs| cells(&runs, size, step_ns)).unwrap_or_default()
@@ -106,6 +118,8 @@ impl OverheadResult {
             effects_on_deviation: effects_on(deviation),
             softirq,
             softirq_reason,
+            kernel_stamps: kernel_stamp.as_ref().map(KernelStamps::of).unwrap_or_default(),
+            kernel_stamps_reason: kernel_stamp.as_ref().err().map(|error| format!("{error:#}")),
             published: PUBLISHED,
         }
     }
@@ -128,7 +142,7 @@ fn cells(runs: &Runs<Stamped>, size: OverheadScale, step_ns: f64) -> Vec<CellFin
 }
 
 /// The standard deviation of a run without its longest thousandth.
-fn deviation_of_999(run: &[f64]) -> Option<f64> {
+pub(super) fn deviation_of_999(run: &[f64]) -> Option<f64> {
     let mut sorted = run.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let kept = usize::try_from(nearest_rank_per_mille(999, length(&sorted))).ok()?;

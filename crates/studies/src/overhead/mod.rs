@@ -4,14 +4,15 @@
 //! A checkpoint is taken before the stamp and another after it, for each packet of the paper's two
 //! patterns. The overhead of the stamp is the time between them, minus the cost of a checkpoint. In the
 //! softIRQ, a tracing program takes stamps and checkpoints; in user space, the thread that receives the packet.
-//! The kernel also reports the run time of a program with a stamp and without. Departures from the paper:
-//! `deviations.md`.
+//! Around the kernel's own stamp, two events of the kernel are the checkpoints. The kernel also reports the run time of
+//! a program with a stamp and without. Departures from the paper: `deviations.md`.
 
 mod causes;
 mod claims;
 mod figures;
 mod findings;
 mod in_softirq;
+mod kernel_stamp;
 pub(crate) mod packets;
 pub(crate) mod paper;
 pub(crate) mod series;
@@ -23,8 +24,9 @@ use crate::account::{Account, Making, Part};
 use crate::experiment::{self, Progress, Runs};
 use crate::options::Options;
 use crate::presentation::Texts;
-use findings::OverheadResult;
+use findings::{InSoftirq, OverheadResult};
 use in_softirq::PacketsInSoftirq;
+use kernel_stamp::KernelStamp;
 use packets::{OverheadScale, Packets, Stamped};
 use paper::Traffic;
 use softirq::Programs;
@@ -53,23 +55,32 @@ pub(crate) fn run(
     let in_softirq = PacketsInSoftirq::new(size);
     let in_softirq =
         in_softirq.and_then(|mut study| experiment::run(&mut study, folder, *seed, stop, progress));
+    let kernel_stamp = KernelStamp::new(size);
+    let kernel_stamp = kernel_stamp
+        .and_then(|mut study| experiment::run(&mut study, folder, *seed, stop, progress));
     let runs = experiment::run(&mut packets, folder, *seed, stop, progress)?;
-    let result = OverheadResult::of(&runs, softirq, in_softirq, size, packets.step_ns);
+    let in_softirq = InSoftirq { programs: softirq, packets: in_softirq, kernel_stamp };
+    let result = OverheadResult::of(&runs, in_softirq, size, packets.step_ns);
     account(&runs, &result)
 }
 
-/// Account of the runs and their results. The claims are about the counter's own instruction, which a program can execute
-/// in user space only.
+/// Account of the runs and their results. The claims are about the counter's own instruction: a program can execute it in
+/// user space only, and the kernel executes it to stamp events.
 fn account(runs: &Runs<Stamped>, findings: &OverheadResult) -> anyhow::Result<Account> {
     let texts = Texts::new(include_str!("report.md"), include_str!("deviations.md"), PAPER);
-    texts.account(Making::of(runs), claims::claims(runs), findings, &|id, heading| {
-        let (figure, pattern) = id.split_once('-')?;
-        let pattern = Traffic::ALL.into_iter().find(|it| it.name() == pattern)?;
-        Some(Part::figure(heading, id, figures::names(), |size, id| match figure {
-            "density" => figures::density(findings, pattern, size, id),
-            _ => figures::autocorrelation(findings, pattern, size, id),
-        }))
-    })
+    texts.account(
+        Making::of(runs),
+        claims::claims(runs, findings.kernel_stamps.ktime()),
+        findings,
+        &|id, heading| {
+            let (figure, pattern) = id.split_once('-')?;
+            let pattern = Traffic::ALL.into_iter().find(|it| it.name() == pattern)?;
+            Some(Part::figure(heading, id, figures::names(), |size, id| match figure {
+                "density" => figures::density(findings, pattern, size, id),
+                _ => figures::autocorrelation(findings, pattern, size, id),
+            }))
+        },
+    )
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 mod captures;
 mod departures;
+mod events;
 mod gaps;
 mod source;
 
@@ -22,7 +23,8 @@ use wirestamp_lab::wire::Wire;
 use wirestamp_traffic::Pattern;
 
 pub(crate) use captures::Captures;
-pub(crate) use departures::Departures;
+pub(crate) use departures::{Departures, SendTimes};
+pub(crate) use events::PacketEvent;
 pub(crate) use gaps::{Gap, Passage, gaps};
 pub(crate) use source::Source;
 
@@ -70,6 +72,7 @@ impl Probe {
         sources: &[Source],
         pattern: Pattern,
         packets: u64,
+        recorded: SendTimes,
         stop: &Stop,
     ) -> anyhow::Result<Observed> {
         let cores = Cores::choose(sources.len());
@@ -87,7 +90,7 @@ impl Probe {
             let sent = self
                 .wire
                 .source
-                .run(|| Departures::send(&self.clock, pattern, packets, sending, stop));
+                .run(|| Departures::send(&self.clock, pattern, packets, sending, recorded, stop));
             let waited = started.iter().zip(&counts).filter(|(capture, _)| capture.is_some());
             await_all(waited.map(|(_, count)| count), packets, stop);
             drop(at_end);
@@ -116,7 +119,7 @@ impl Probe {
         let measurement = self.wire.wire.run(start).context("cannot enter the lab")??;
         let core = Cores::choose(1).first().and_then(|cores| cores.convert);
         // A veth passes packets on before the send call returns, so all have arrived after the last one.
-        let send = || Departures::send(&self.clock, pattern, packets, core, stop);
+        let send = || Departures::send(&self.clock, pattern, packets, core, SendTimes::Call, stop);
         self.wire.source.run(send).context("cannot enter the lab")??;
         Ok(measurement.finish()?)
     }

@@ -4,7 +4,7 @@ use super::findings::{
     CellFindings, JitterResult, MAX_ERROR, MEAN_ERROR, Measure, flow, of_source,
 };
 use super::flows::{SOURCES, SourceJitter};
-use super::paper::Pause;
+use super::paper::{Pause, deviation_of_pentium_4};
 use crate::experiment::{Claim, Estimate, Runs, spearman};
 use wirestamp_report::estimate::coefficient;
 use wirestamp_report::format::duration;
@@ -21,7 +21,38 @@ pub(super) fn claims(runs: &Runs<SourceJitter>, findings: &JitterResult) -> Vec<
         jitter_is_below_the_period(runs, findings),
         falls(runs, of_periods, |frame_bytes, pause| f64::from(pause.period_ns(frame_bytes))),
         falls(runs, of_frames, |frame_bytes, _| f64::from(frame_bytes)),
+        is_below_pentium_4(runs, findings),
     ]
+}
+
+/// Claims that the source with the least jitter is better than the report's Pentium 4 in every flow.
+fn is_below_pentium_4(runs: &Runs<SourceJitter>, findings: &JitterResult) -> Claim {
+    let jitter: Measure = |row| row.driver_jitter.or(row.jitter);
+    let cells = runs.design.cells();
+    let (mut leads, mut compared, mut weaker) = (Vec::new(), 0, Vec::new());
+    for (index, cell) in cells.iter().enumerate() {
+        let Some((frame_bytes, pause)) = flow(&runs.design, cell) else { continue };
+        let Some(theirs) = deviation_of_pentium_4(frame_bytes, pause) else { continue };
+        compared += 1;
+        let lead = |run: &[SourceJitter]| {
+            let least = run.iter().filter_map(jitter).reduce(f64::min)?;
+            Some((theirs / least.max(1.0)).ln())
+        };
+        let lead = Estimate::of(&runs.of_cell(index).filter_map(lead).collect::<Vec<_>>());
+        if lead.is_some_and(|lead| lead.mean <= 0.0) {
+            let period = duration(f64::from(pause.period_ns(frame_bytes)));
+            weaker.push(format!("{frame_bytes} bytes every {period}"));
+        }
+        leads.push(lead);
+    }
+    let claim =
+        "the jitter of the better source is below that of the report's Pentium 4 in every flow";
+    let better = compared - weaker.len();
+    let mut numbers = format!("in {better} of {compared} flows");
+    if !weaker.is_empty() {
+        numbers += &format!("; not with {}", weaker.join(", "));
+    }
+    Claim::goal(claim, leads, if findings.cells.is_empty() { "" } else { &numbers })
 }
 
 /// Lead of each source and flow over all runs: positive if the run agrees with the report.

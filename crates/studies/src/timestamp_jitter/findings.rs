@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::flows::{SOURCES, SourceJitter};
-use super::paper::Pause;
+use super::paper::{self, Pause};
 use crate::experiment::{Cell, Design, Effect, Estimate, Factor, Runs, effects, mean};
 
 /// Numeric results of the study.
@@ -48,6 +48,12 @@ pub(super) struct CellFindings {
     pub(super) deviation_error: Option<Estimate>,
     /// The standard deviation of the differences, time by time.
     pub(super) jitter: Option<Estimate>,
+    /// The same against the driver's transmit stamps.
+    pub(super) driver_jitter: Option<Estimate>,
+    /// What the sender adds between the call and the driver.
+    pub(super) call_jitter: Option<Estimate>,
+    /// The standard deviation of the times by the report's Pentium 4.
+    pub(super) jitter_of_pentium_4: Option<f64>,
 }
 
 /// Times between packets: the least and the longest of all runs, and the mean of the means and of the
@@ -142,6 +148,9 @@ fn of_cell(
         mean_error: estimate(MEAN_ERROR),
         deviation_error: estimate(|row| Some(row.deviation? - row.sent_deviation?)),
         jitter: estimate(|row| row.jitter),
+        driver_jitter: estimate(|row| row.driver_jitter),
+        call_jitter: estimate(|row| row.call_jitter),
+        jitter_of_pentium_4: paper::deviation_of_pentium_4(frame_bytes, pause),
     })
 }
 

@@ -10,7 +10,7 @@ use wirestamp_traffic::Pattern;
 
 use super::paper::Pause;
 use crate::experiment::{Cell, Design, Factor, Study, deviation, mean};
-use crate::probe::{Captures, Departures, Gap, Passage, Probe, Source, gaps};
+use crate::probe::{Captures, Departures, Gap, Passage, Probe, SendTimes, Source, gaps};
 use wirestamp_report::format::{approximate, length};
 
 /// Sources that stamp the packets at the same time.
@@ -21,6 +21,9 @@ pub(super) const SOURCES: [Source; 2] = [
 
 /// Ethernet's check sequence, which the report counts to a frame and this project does not.
 const CHECK_SEQUENCE: u16 = 4;
+
+/// Shortest time between packets at which the sender also reads the driver's transmit stamps.
+const SHORTEST_WITH_DRIVER: Span = Span::from_micros(100);
 
 /// How long it takes to set captures up and to wait for their last packets.
 const AROUND: Duration = Duration::from_millis(300);
@@ -94,15 +97,26 @@ pub(super) struct SourceJitter {
     pub(super) deviation: Option<f64>,
     /// The standard deviation of the differences, time by time: the jitter of the stamps alone.
     pub(super) jitter: Option<f64>,
+    /// The same against the driver's transmit stamps instead of the times of the calls; none if these were not recorded.
+    #[serde(default)]
+    pub(super) driver_jitter: Option<f64>,
+    /// The standard deviation of the time between two transmit stamps, less that between the two calls: what the sender
+    /// itself adds.
+    #[serde(default)]
+    pub(super) call_jitter: Option<f64>,
 }
 
 impl SourceJitter {
     /// That of a capture.
     fn of(source: Source, departures: &Departures, captures: &Captures) -> Self {
-        let known = known(departures, captures);
+        let (stamps, origin) = (&captures.stamps, departures.origin());
+        let by_driver = times_between(stamps, |packet| departures.by_driver(packet), origin);
+        let known = times_between(stamps, |packet| departures.of(packet), origin);
         let stamped: Vec<_> = known.iter().map(|(stamped, _)| *stamped).collect();
         let sent: Vec<_> = known.iter().map(|(_, sent)| *sent).collect();
-        let errors: Vec<_> = known.iter().map(|(stamped, sent)| stamped - sent).collect();
+        let errors = |known: &[(f64, f64)]| -> Vec<_> {
+            known.iter().map(|(stamped, sent)| stamped - sent).collect()
+        };
         let least = |times: &[f64]| times.iter().copied().reduce(f64::min);
         let most = |times: &[f64]| times.iter().copied().reduce(f64::max);
         Self {
@@ -119,22 +133,35 @@ impl SourceJitter {
             mean: mean(&stamped),
             max: most(&stamped),
             deviation: deviation(&stamped),
-            jitter: deviation(&errors),
+            jitter: deviation(&errors(&known)),
+            driver_jitter: deviation(&errors(&by_driver)),
+            call_jitter: deviation(&errors(&calls_to_driver(departures))),
         }
     }
 }
 
-/// The times between stamps, each with that between the sendings.
-fn known(departures: &Departures, captures: &Captures) -> Vec<(f64, f64)> {
-    let Some(origin) = departures.origin() else { return Vec::new() };
+/// The times between transmit stamps of the driver, each with that between the calls.
+fn calls_to_driver(departures: &Departures) -> Vec<(f64, f64)> {
+    let numbers = (0..).take(departures.sent());
+    let stamped = numbers.filter_map(|packet| Some((packet, departures.by_driver(packet)?)));
+    times_between(&stamped.collect::<Vec<_>>(), |packet| departures.of(packet), departures.origin())
+}
+
+/// The times between the stamps of consecutive packets, each with that between the sendings at `sent`.
+fn times_between(
+    stamps: &[(u64, Time<Utc>)],
+    sent: impl Fn(u64) -> Option<Time<Utc>>,
+    origin: Option<Time<Utc>>,
+) -> Vec<(f64, f64)> {
+    let Some(origin) = origin else { return Vec::new() };
     let since = |time: Time<Utc>| approximate((time - origin).as_nanos());
     let passage = |(packet, stamp): &(u64, Time<Utc>)| Passage {
         packet: *packet,
-        sent_ns: departures.of(*packet).map(since),
+        sent_ns: sent(*packet).map(since),
         stamped_ns: since(*stamp),
     };
     let known = |gap: &Gap| Some((gap.stamped_ns, gap.sent_ns?));
-    gaps(captures.stamps.iter().map(passage)).iter().filter_map(known).collect()
+    gaps(stamps.iter().map(passage)).iter().filter_map(known).collect()
 }
 
 /// The study.
@@ -172,7 +199,12 @@ impl Study for Flows {
             Pattern::new("constant", frame_bytes.saturating_sub(CHECK_SEQUENCE), interval)?;
         let lasting = i64::try_from(self.size.flow.as_nanos()).unwrap_or(i64::MAX);
         let packets = pattern.packets_in(Span::from_nanos(lasting));
-        let observed = self.probe.observe(&SOURCES, pattern, packets, stop)?;
+        let recorded = if interval < SHORTEST_WITH_DRIVER {
+            SendTimes::Call
+        } else {
+            SendTimes::CallAndDriver
+        };
+        let observed = self.probe.observe(&SOURCES, pattern, packets, recorded, stop)?;
         let mut rows = Vec::new();
         for (source, captures) in SOURCES.iter().zip(&observed.captures) {
             let Some(captures) = captures else { continue };

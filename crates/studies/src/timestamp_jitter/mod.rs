@@ -41,7 +41,7 @@ pub(crate) fn run(
 /// Account of the runs and their results.
 fn account(runs: &Runs<SourceJitter>, findings: &JitterResult) -> anyhow::Result<Account> {
     let texts = Texts::new(include_str!("report.md"), include_str!("deviations.md"), PAPER)
-        .with_published(include_str!("published.json"));
+        .with_published(paper::PUBLISHED);
     texts.account(Making::of(runs), claims::claims(runs, findings), findings, &|_, _| None)
 }
 

@@ -33,6 +33,8 @@ fn runs(off: impl Fn(u16, Pause, u32) -> (f64, f64, f64)) -> Runs<SourceJitter> 
             max: Some(period + 100.0 + max_error),
             deviation: Some(jitter),
             jitter: Some(jitter),
+            driver_jitter: Some(jitter / 2.0),
+            call_jitter: Some(3.0),
         };
         (turn, SOURCES.iter().map(row).collect())
     };
