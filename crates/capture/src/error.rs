@@ -203,7 +203,7 @@ pub enum Error {
     /// The file is not a capture file.
     #[error(
         "{path} is not a capture file: {reason}; pcapng and classic pcap are supported, also \
-         compressed with zstd"
+         compressed with zstd or gzip"
     )]
     NotACapture {
         /// The file.
@@ -239,6 +239,16 @@ pub enum Error {
         path: PathBuf,
         /// The obstacle, and the next step.
         reason: String,
+    },
+    /// The file has frames of a link type that is not supported.
+    #[error(
+        "{path} has the link type {link}, which wirestamp cannot read; docs/guide.md lists those it can"
+    )]
+    LinkType {
+        /// The file.
+        path: PathBuf,
+        /// Name and number of the link type.
+        link: String,
     },
     /// The file is truncated or corrupt.
     #[error("{path} is damaged after packet {packets}: {reason}")]

@@ -34,15 +34,18 @@ mod frame;
 mod identity;
 mod internet;
 pub mod iperf3;
+mod link;
 pub mod rtp;
 #[cfg(test)]
 mod samples;
 pub mod sdp;
 pub mod stamp;
 mod tcp;
+mod tunnel;
 
 pub use capture_loss::CaptureLoss;
 pub use flow::FlowKey;
-pub use frame::{LinkType, Packet, ParseError};
-pub use identity::{IDENTITY_BYTES, IdentityKey, PacketId};
+pub use frame::{Packet, ParseError};
+pub use identity::{IDENTITY_BYTES, IdentityKey, MatchRule, PacketId, Reassembly, Recognised};
+pub use link::LinkType;
 pub use tcp::TcpSegment;

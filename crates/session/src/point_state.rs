@@ -3,13 +3,15 @@
 use wirestamp_clock::Stamp;
 use wirestamp_metrics::flow::{FlowConfig, FlowMonitor, FlowPacket, FlowReport};
 use wirestamp_metrics::{Observation, Sampling};
-use wirestamp_packet::{LinkType, Packet};
+use wirestamp_packet::{IdentityKey, LinkType, MatchRule, Packet, Reassembly, Recognised};
 
 /// State of one point.
 #[derive(Clone, Debug, Default)]
 pub struct PointState {
     sampling: Option<Sampling>,
     monitor: Option<FlowMonitor>,
+    rule: MatchRule,
+    reassembly: Reassembly,
     /// Packets without identity: not IP, or cut too short. They are excluded.
     pub unidentified: u64,
     /// Packets that are not in the sample.
@@ -25,6 +27,18 @@ impl PointState {
     #[must_use]
     pub fn new(sampling: Option<&Sampling>) -> Self {
         Self { sampling: sampling.cloned(), ..Self::default() }
+    }
+
+    /// Recognises packets by this rule.
+    #[must_use]
+    pub fn recognising(self, rule: MatchRule) -> Self {
+        Self { rule, ..self }
+    }
+
+    /// The rule by which packets are recognised.
+    #[must_use]
+    pub const fn rule(&self) -> MatchRule {
+        self.rule
     }
 
     /// Also measures the flows. This uses all packets, not only the sample: streams and round trips are recognised from
@@ -60,10 +74,16 @@ impl PointState {
         if let Some((monitor, packet)) = self.monitor.as_mut().zip(packet.as_ref()) {
             monitor.observe(&FlowPacket { packet, length, time: stamp.utc });
         }
-        let Some(observation) = packet.and_then(|packet| Observation::of(&packet, length, stamp))
-        else {
-            self.unidentified += 1;
-            return None;
+        let recognise = |packet| {
+            self.rule.recognise(&packet, length, &mut self.reassembly, IdentityKey::default())
+        };
+        let observation = match packet.map_or(Recognised::Unidentified, recognise) {
+            Recognised::As { id, flow, length } => Observation { id, flow, length, stamp },
+            Recognised::Incomplete => return None,
+            Recognised::Unidentified => {
+                self.unidentified += 1;
+                return None;
+            }
         };
         let chosen = self.sampling.as_ref().is_none_or(|sampling| sampling.chooses(&observation));
         self.not_chosen += u64::from(!chosen);

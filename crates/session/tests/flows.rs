@@ -96,7 +96,7 @@ fn empty_packets_and_what_is_no_ip_are_counted_apart() {
 fn a_filter_and_a_count_choose_packets() {
     let filter = |text: &str| Some(Filter::compile(text).unwrap());
     let packets = |filter, count| {
-        let options = FileOptions { filter, count, partial: false };
+        let options = FileOptions { filter, count, ..FileOptions::default() };
         flows(&pcap(&call(10)), &options).unwrap().flows.monitor.packets()
     };
     assert_eq!(packets(filter("udp port 5004"), None), 10);

@@ -13,7 +13,7 @@ use wirestamp_packet::LinkType;
 
 use super::interface::Interface;
 use super::pipe::Pipe;
-use super::source::{self, Chunks, Kind};
+use super::source::{self, Bytes, Chunks, Kind};
 use super::times::from_epoch;
 use crate::{CaptureLoss, Error, Stop};
 
@@ -53,9 +53,6 @@ enum Format {
     Classic(PcapReader<Bytes>),
 }
 
-/// A file, decompressed if necessary. Both readers buffer at most 8 MB, even if the file states larger lengths.
-type Bytes = Box<dyn Read + Send>;
-
 /// The interfaces of all sections so far.
 #[derive(Default)]
 struct Interfaces {
@@ -67,7 +64,7 @@ struct Interfaces {
 }
 
 impl Reader {
-    /// Opens the file at `path`, or standard input for `-`. Files compressed with zstd are decompressed.
+    /// Opens the file at `path`, or standard input for `-`. Files compressed with zstd or gzip are decompressed.
     ///
     /// # Errors
     /// It cannot be read, or is not a capture file.
@@ -89,13 +86,9 @@ impl Reader {
         let peeked = source::peek(bytes);
         let peeked = peeked.map_err(|cause| Error::Read { path: path.to_owned(), cause })?;
         let (bytes, kind) = peeked.ok_or_else(|| source::empty(path))?;
-        let (bytes, kind): (Bytes, _) = if kind == Kind::Zstd {
-            let (bytes, kind) =
-                source::decompress(bytes).map_err(|e| not_capture(io_reason(&e)))?;
-            (Box::new(bytes), kind)
-        } else {
-            (Box::new(Chunks(bytes)), kind)
-        };
+        let whole: Bytes = Box::new(Chunks(bytes));
+        let (bytes, kind) =
+            source::decompressed(whole, kind).map_err(|e| not_capture(io_reason(&e)))?;
         if let Some(reason) = source::unsupported(kind) {
             return Err(not_capture(reason.into()));
         }
@@ -105,6 +98,8 @@ impl Reader {
         } else {
             // A file of this format has one interface without a description.
             interfaces.all.push(Interface::default());
+            let bytes = source::with_max_snap_length(bytes);
+            let bytes = bytes.map_err(|cause| Error::Read { path: path.to_owned(), cause })?;
             Format::Classic(PcapReader::new(bytes).map_err(|e| not_capture(reason(&e)))?)
         };
         Ok(Self { path: path.to_owned(), format, packets: 0, interfaces, bytes: Vec::new() })
@@ -123,12 +118,15 @@ impl Reader {
     pub fn next_packet(&mut self) -> Result<Option<Packet<'_>>, Error> {
         let packets = self.packets;
         let path = &self.path;
-        let damaged = |reason| Error::Damaged { path: path.clone(), packets, reason };
+        let failed = |failure| match failure {
+            Failure::Damaged(reason) => Error::Damaged { path: path.clone(), packets, reason },
+            Failure::LinkType(link) => Error::LinkType { path: path.clone(), link: name(link) },
+        };
         let next = match &mut self.format {
             Format::Next(reader) => next_of_pcapng(reader, &mut self.interfaces, &mut self.bytes),
             Format::Classic(reader) => next_of_classic(reader, &mut self.interfaces),
         };
-        let next = next.map_err(damaged)?;
+        let next = next.map_err(failed)?;
         self.packets += u64::from(next.is_some());
         Ok(next)
     }
@@ -156,6 +154,18 @@ impl Reader {
     }
 }
 
+/// Why a packet cannot be read.
+enum Failure {
+    Damaged(String),
+    LinkType(DataLink),
+}
+
+impl From<String> for Failure {
+    fn from(reason: String) -> Self {
+        Self::Damaged(reason)
+    }
+}
+
 impl Interfaces {
     /// Index of interface `id` of the section.
     fn index(&self, id: u32) -> Result<usize, String> {
@@ -173,7 +183,7 @@ fn next_of_pcapng<'a>(
     reader: &mut PcapNgReader<Bytes>,
     interfaces: &mut Interfaces,
     bytes: &'a mut Vec<u8>,
-) -> Result<Option<Packet<'a>>, String> {
+) -> Result<Option<Packet<'a>>, Failure> {
     loop {
         let Some(block) = reader.next_block() else { return Ok(None) };
         let (block, state) = block.map_err(|e| reason(&e))?;
@@ -210,7 +220,7 @@ fn next_of_pcapng<'a>(
 fn next_of_classic<'a>(
     reader: &'a mut PcapReader<Bytes>,
     interfaces: &mut Interfaces,
-) -> Result<Option<Packet<'a>>, String> {
+) -> Result<Option<Packet<'a>>, Failure> {
     let link = link(reader.header().datalink)?;
     let Some(packet) = reader.next_packet() else { return Ok(None) };
     let packet = packet.map_err(|e| reason(&e))?;
@@ -226,11 +236,15 @@ fn next_of_classic<'a>(
     }))
 }
 
-fn link(link: DataLink) -> Result<LinkType, String> {
-    match link {
-        DataLink::ETHERNET => Ok(LinkType::Ethernet),
-        DataLink::RAW | DataLink::IPV4 | DataLink::IPV6 => Ok(LinkType::Ip),
-        other => Err(format!("link type {other:?} is not supported; only Ethernet and IP are")),
+fn link(link: DataLink) -> Result<LinkType, Failure> {
+    LinkType::of_number(link.into()).ok_or(Failure::LinkType(link))
+}
+
+/// The name of a link type that is not supported, or its number.
+fn name(link: DataLink) -> String {
+    match DataLink::from(u32::from(link) & 0xffff) {
+        DataLink::Unknown(number) => number.to_string(),
+        known => format!("{known:?} ({})", u32::from(known)),
     }
 }
 

@@ -5,6 +5,8 @@ use std::io::{self, Chain, Cursor, Read, Seek};
 use std::os::fd::AsFd;
 use std::path::Path;
 
+use flate2::read::MultiGzDecoder;
+
 use crate::Error;
 
 /// First bytes of a pcapng section header, the same in both byte orders.
@@ -23,6 +25,14 @@ const WINDOW_LOG: u32 = 23;
 
 /// Bytes per read: they stay in a core's cache until they are used.
 const CHUNK: usize = 256 * 1024;
+
+/// Place and length of the snap length in the header of a classic file (pcap-savefile(5)).
+const SNAP_LENGTH: std::ops::Range<usize> = 16..20;
+/// The largest snap length of tcpdump (libpcap's `MAXIMUM_SNAPLEN`).
+const MAX_SNAP_LENGTH: u32 = 262_144;
+
+/// A file, decompressed if necessary. Both readers buffer at most 8 MB, even if the file states larger lengths.
+pub(super) type Bytes = Box<dyn Read + Send>;
 
 /// Limits the size of reads, whatever the size of the buffer.
 pub(super) struct Chunks<R>(pub(super) R);
@@ -92,13 +102,37 @@ pub(super) fn peek<R: Read>(mut bytes: R) -> io::Result<Option<(Whole<R>, Kind)>
 /// The whole input: the first bytes, which were read already, then the rest.
 pub(super) type Whole<R> = Chain<Cursor<Vec<u8>>, R>;
 
-/// Decompressed bytes, and their format.
-pub(super) fn decompress(bytes: impl Read + Send) -> io::Result<(impl Read + Send, Kind)> {
-    let mut bytes = zstd::Decoder::new(bytes)?;
-    bytes.window_log_max(WINDOW_LOG)?;
+/// The bytes, decompressed if they are compressed, and their format then.
+pub(super) fn decompressed(bytes: Bytes, kind: Kind) -> io::Result<(Bytes, Kind)> {
+    let mut bytes: Bytes = match kind {
+        Kind::Zstd => {
+            let mut bytes = zstd::Decoder::new(bytes)?;
+            bytes.window_log_max(WINDOW_LOG)?;
+            Box::new(bytes)
+        }
+        Kind::Gzip => Box::new(MultiGzDecoder::new(bytes)),
+        Kind::Pcapng | Kind::Classic | Kind::Other => return Ok((bytes, kind)),
+    };
     let magic = first_bytes(&mut bytes)?;
-    let kind = kind(&magic);
-    Ok((Cursor::new(magic).chain(bytes), kind))
+    let kind = self::kind(&magic);
+    Ok((Box::new(Cursor::new(magic).chain(bytes)), kind))
+}
+
+/// A classic file whose header states the largest snap length. Some programs write longer packets than they state, which
+/// tcpdump and tshark read.
+pub(super) fn with_max_snap_length(mut bytes: Bytes) -> io::Result<Bytes> {
+    let mut header = Vec::new();
+    bytes.by_ref().take(24).read_to_end(&mut header)?;
+    let is_little_endian = CLASSIC.iter().any(|it| header.starts_with(&it.to_le_bytes()));
+    if let Some(stated) = header.get_mut(SNAP_LENGTH) {
+        let max = MAX_SNAP_LENGTH;
+        stated.copy_from_slice(&if is_little_endian {
+            max.to_le_bytes()
+        } else {
+            max.to_be_bytes()
+        });
+    }
+    Ok(Box::new(Cursor::new(header).chain(bytes)))
 }
 
 fn first_bytes(from: &mut impl Read) -> io::Result<Vec<u8>> {
@@ -110,9 +144,9 @@ fn first_bytes(from: &mut impl Read) -> io::Result<Vec<u8>> {
 /// Why the format is not supported, if it is not.
 pub(super) fn unsupported(kind: Kind) -> Option<&'static str> {
     match kind {
-        Kind::Gzip => Some("it is compressed with gzip, run gunzip first"),
+        Kind::Zstd | Kind::Gzip => Some("it is compressed twice"),
         Kind::Other => Some("unknown magic number"),
-        Kind::Pcapng | Kind::Zstd | Kind::Classic => None,
+        Kind::Pcapng | Kind::Classic => None,
     }
 }
 

@@ -12,6 +12,7 @@ use wirestamp_metrics::{self as metrics, FlowTable, Sampling};
 use wirestamp_session::PointState;
 
 use super::clocks;
+use super::matching::Matching;
 use crate::capture::Direction;
 use crate::metrics::Endpoint;
 use crate::parse::seconds;
@@ -44,6 +45,12 @@ pub(crate) struct Arguments {
     /// at both points
     #[arg(long, value_name = "SHARE")]
     pub(super) sample: Option<Sampling>,
+    /// How packets of both points are recognised as the same: packet (addresses and content), beginning (fewer bytes, for
+    /// a short snap length), reassembled (fragments are joined), inner (inside of tunnels), payload (without addresses
+    /// and ports, for NAT), rtp (by its numbers, for NAT and relays); auto is packet, and for two files that do not
+    /// match by it, the others
+    #[arg(long = "match", value_name = "RULE", default_value = "auto")]
+    pub(super) matching: Matching,
     /// Rate every flow as a phone call with this codec, instead of only RTP by its payload type: g711, g711-plc, g723.1-5.3, g723.1-6.3, g729, g729a, gsm-fr or
     /// gsm-efr
     #[arg(long, value_name = "CODEC")]
@@ -151,7 +158,9 @@ impl Arguments {
 
     /// The initial state of a point.
     pub(super) fn point_state(&self) -> PointState {
-        PointState::new(self.sample.as_ref()).watching(FlowConfig::default())
+        PointState::new(self.sample.as_ref())
+            .recognising(self.matching.first())
+            .watching(FlowConfig::default())
     }
 }
 

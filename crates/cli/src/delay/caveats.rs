@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use wirestamp_metrics::Quality;
+use wirestamp_packet::MatchRule;
 use wirestamp_session::PointState;
 
 use super::result::DelayResult;
@@ -13,6 +14,7 @@ impl DelayResult {
     pub(super) fn caveats(&self, total: &Quality) -> Vec<String> {
         let mut lines = self.sample(total);
         lines.extend(self.unknown_loss.map(|reason| sentence(&reason.to_string())));
+        lines.extend(recognised_by(self.rule()).map(str::to_owned));
         lines.extend(self.rated_codecs());
         lines.extend(self.clocks.notes());
         lines.extend(self.capture_losses());
@@ -131,4 +133,30 @@ fn coarse(total: &Quality) -> Option<String> {
             time(within)
         )
     })
+}
+
+/// What the rule means for the results; none for the usual one.
+const fn recognised_by(rule: MatchRule) -> Option<&'static str> {
+    match rule {
+        MatchRule::Packet => None,
+        MatchRule::Beginning => Some(
+            "Packets are recognised by their first bytes (--match beginning): those that differ only behind them count \
+             as the same.",
+        ),
+        MatchRule::Reassembled => Some(
+            "Fragments are joined (--match reassembled): a packet arrives with its last fragment, and is lost if one is \
+             missing.",
+        ),
+        MatchRule::Inner => Some(
+            "Packets are those inside of tunnels (--match inner), and flows have their addresses.",
+        ),
+        MatchRule::Payload => Some(
+            "Packets are recognised by their payload, without addresses and ports (--match payload), and flows have the \
+             addresses at A.",
+        ),
+        MatchRule::Rtp => Some(
+            "Packets are recognised by the numbers of RTP (--match rtp): all others are unidentified, and flows have \
+             the addresses at A.",
+        ),
+    }
 }

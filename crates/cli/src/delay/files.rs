@@ -1,5 +1,7 @@
 //! Comparison of two capture files.
 
+use std::error::Error;
+use std::fmt::{self, Display};
 use std::path::Path;
 
 use anyhow::bail;
@@ -7,6 +9,7 @@ use wirestamp_capture::Filter;
 use wirestamp_capture::file::Reader;
 use wirestamp_clock::Span;
 use wirestamp_metrics::{FlowTable, Outcome};
+use wirestamp_packet::MatchRule;
 use wirestamp_session::{Comparison, Correction, Survey, Terms, compare, survey};
 
 use super::arguments::{Arguments, flow_table};
@@ -18,13 +21,29 @@ use super::round_trip::RoundTrips;
 use super::rtp::RtpStreams;
 use crate::usage::usage;
 
-/// Compares two capture files or pipes.
+/// Error of `--align`: no packet is in both files.
+#[derive(Debug)]
+pub(super) struct NothingInCommon {
+    a: String,
+    b: String,
+}
+
+impl Display for NothingInCommon {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot align: no packet of {} is in {}", self.a, self.b)
+    }
+}
+
+impl Error for NothingInCommon {}
+
+/// Compares two capture files or pipes, whose packets are recognised by `rule`.
 pub(super) fn compare_captures(
     arguments: &Arguments,
     points: [&Point; 2],
+    rule: MatchRule,
 ) -> anyhow::Result<DelayResult> {
     let filter = arguments.filter.as_deref().map(Filter::compile).transpose()?;
-    let point_state = arguments.point_state();
+    let point_state = arguments.point_state().recognising(rule);
     let mut terms = Terms {
         correlation: arguments.correlation(),
         partial: arguments.partial,
@@ -78,7 +97,7 @@ fn correction(
     }
     let [a, b] = open(points)?;
     let Some(survey) = survey(a, b, terms)? else {
-        bail!("cannot align: no packet of {} is in {}", arguments.a, arguments.b)
+        bail!(NothingInCommon { a: arguments.a.clone(), b: arguments.b.clone() })
     };
     let skew = survey.skew.filter(|skew| arguments.remove_skew && skew.is_certain());
     if arguments.remove_skew && skew.is_none() {

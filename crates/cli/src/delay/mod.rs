@@ -7,6 +7,7 @@ mod direction;
 mod files;
 mod layers;
 mod live;
+mod matching;
 mod outside_capture;
 mod page;
 mod point;
@@ -53,7 +54,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         }
         (Point::File(_) | Point::Pipe(_), Point::File(_) | Point::Pipe(_)) => {
             arguments.live.refuse()?;
-            files::compare_captures(arguments, [&a, &b])?
+            matching::compare(arguments, [&a, &b])?
         }
     };
     result.remarks.iter().for_each(|remark| output.remark(remark));

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use wirestamp_metrics::emodel::{Codec, Parameters};
 use wirestamp_metrics::{FlowTable, Quality, Sampling};
-use wirestamp_packet::FlowKey;
+use wirestamp_packet::{FlowKey, MatchRule};
 use wirestamp_session::{PointState, TapReport};
 
 use super::clocks::{ClockError, Clocks};
@@ -51,6 +51,7 @@ impl DelayResult {
             .map(|(flow, quality)| self.flow(&flow, quality))
             .collect();
         let rest = json!({
+            "match_rule": self.rule().name(),
             "lost_reason": self.unknown_loss.map(|reason| reason.to_string()),
             "clock_error_reason": self.clocks.reason(),
             "sample_share": self.sampling.as_ref().map_or(1.0, |it| it.share),
@@ -69,6 +70,16 @@ impl DelayResult {
         merge(&mut document, self.clocks());
         merge(&mut document, rest);
         Ok(document)
+    }
+
+    /// The rule by which packets were recognised.
+    pub(super) const fn rule(&self) -> MatchRule {
+        self.points[0].rule()
+    }
+
+    /// Whether any packet was observed at both points.
+    pub(super) fn has_matches(&self) -> bool {
+        self.flows.total().counts().matched > 0
     }
 
     /// Packets of both points that could not be identified.

@@ -25,7 +25,7 @@ use crate::usage::usage;
     A single point cannot measure one-way delay. Voice is rated (MOS, R-factor) for the sum of \
     --delay and --jitter-buffer.")]
 pub(crate) struct Arguments {
-    /// A capture file: pcapng or pcap, compressed with zstd or not
+    /// A capture file: pcapng or pcap, compressed with zstd or gzip or not
     #[arg(value_name = "FILE")]
     file: Option<String>,
     /// A filter in pcap-filter(7) syntax
@@ -46,6 +46,12 @@ pub(crate) struct Arguments {
     /// Max number of flows in the table, worst first; --json has all
     #[arg(long, value_name = "ROWS", default_value_t = 40)]
     pub(super) top: usize,
+    /// Flows of the packets inside of tunnels (IPIP, 6in4, GRE, VXLAN, Geneve, GTP-U), instead of those of the tunnels
+    #[arg(long, overrides_with = "outer")]
+    pub(super) inner: bool,
+    /// Flows of the packets as they are on the wire (the default)
+    #[arg(long, overrides_with = "inner")]
+    outer: bool,
     /// Browse the flows of a file interactively, as those of an interface
     #[arg(long, conflicts_with = "json")]
     pub(super) screen: bool,

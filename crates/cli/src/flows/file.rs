@@ -16,6 +16,7 @@ pub(super) fn run(path: &Path, arguments: &Arguments) -> anyhow::Result<Document
         filter: arguments.filter().as_deref().map(Filter::compile).transpose()?,
         count: arguments.count,
         partial: arguments.partial,
+        inner: arguments.inner,
     };
     let stop = arguments.browses()?.then(stop_on_signal).transpose()?;
     let mut found = of_file(Reader::open(path)?, arguments.config(), &options)?;

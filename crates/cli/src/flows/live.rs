@@ -8,7 +8,7 @@ use anyhow::bail;
 use wirestamp_capture::capabilities::card_clock;
 use wirestamp_capture::{Capture, Config, Cores, Error, Limit, Stop, pair};
 use wirestamp_clock::ClockService;
-use wirestamp_session::flows::{FlowTap, SharedFlows};
+use wirestamp_session::flows::{FlowTap, Flows, SharedFlows};
 use wirestamp_session::{Recording, TapReport};
 
 use super::arguments::Arguments;
@@ -33,7 +33,8 @@ pub(super) fn run(
     let stop = stop_on_signal()?;
     let capture = open(target, arguments, &clock)?;
     capture.facts().notes.iter().for_each(|note| output.remark(note));
-    let flows = Arc::new(SharedFlows::new(arguments.config()));
+    let flows =
+        Arc::new(SharedFlows::from(Flows::new(arguments.config()).inside_tunnels(arguments.inner)));
     let endpoint = &arguments.live.endpoint;
     let figures = metrics::flows::serve(endpoint, &flows, &capture, &clock, output)?;
     output.remark(format_args!("measuring flows on {}; Ctrl-C ends it", target.interface));

@@ -237,7 +237,7 @@ fn damaged_files_need_partial() {
         (&empty, "empty"),
         (&garbage, "not a capture"),
         (&short, "magic number"),
-        (&gzip, "gunzip"),
+        (&gzip, "not a capture"),
         (&cut, "--partial"),
     ];
     for (file, hint) in refused {

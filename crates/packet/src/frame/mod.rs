@@ -1,26 +1,12 @@
 //! A view over a captured frame.
 
-use etherparse::err::{ip, macsec};
+use etherparse::err::ip;
 use etherparse::{
-    EtherType, Ethernet2Slice, Ipv6ExtensionsSlice, LaxIpPayloadSlice, LaxIpSlice,
-    LaxMacsecPayloadSlice, LaxMacsecSlice, SingleVlanSlice, TcpSlice, UdpSlice, ether_type,
-    ip_number,
+    Ipv6ExtensionsSlice, LaxIpPayloadSlice, LaxIpSlice, TcpSlice, UdpSlice, ip_number,
 };
 
-use crate::FlowKey;
 use crate::internet::{Fragment, Internet};
-
-/// Protocol of the first byte of a captured frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LinkType {
-    /// An Ethernet II header (pcap `LINKTYPE_ETHERNET`), with up to three tags (VLAN, MACsec without encryption).
-    Ethernet,
-    /// An IPv4 or IPv6 header (pcap `LINKTYPE_RAW`, and tunnel devices).
-    Ip,
-}
-
-/// Max number of tags before the IP packet.
-const TAGS: usize = 3;
+use crate::{FlowKey, LinkType};
 
 /// Reason why a frame is not a [`Packet`]. Callers count such frames; they are not errors of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -54,17 +40,14 @@ pub struct Packet<'a> {
 impl<'a> Packet<'a> {
     /// Parses the IP packet in a captured frame.
     ///
-    /// `bytes` are the captured bytes of the frame, without its frame check sequence.
+    /// `bytes` are the captured bytes of the frame; bytes after the IP packet are ignored.
     ///
     /// # Errors
     ///
     /// See [`ParseError`]. A packet with a complete IP header and an incomplete or malformed transport header is
     /// valid, with an empty [`payload`](Self::payload).
     pub fn parse(link: LinkType, bytes: &'a [u8]) -> Result<Self, ParseError> {
-        let packet = match link {
-            LinkType::Ethernet => packet_of_frame(bytes)?,
-            LinkType::Ip => bytes,
-        };
+        let packet = link.ip_packet(bytes)?;
         let (ip, stop) = LaxIpSlice::from_slice(packet).map_err(|error| ip_error(&error))?;
         // If extension headers are not readable to their end, the protocol above them is unknown.
         let readable = stop.is_none();
@@ -124,49 +107,6 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// The IP packet in an Ethernet frame, after its tags.
-///
-/// etherparse can do all of this in one call. But it parses more than is needed, and copying the result dominated the
-/// cost of parsing.
-fn packet_of_frame(frame: &[u8]) -> Result<&[u8], ParseError> {
-    let frame = Ethernet2Slice::from_slice_without_fcs(frame).map_err(|_| ParseError::CutShort)?;
-    let mut inside = (frame.ether_type(), frame.payload().payload);
-    for _ in 0..TAGS {
-        inside = match tagged(inside)? {
-            Some(inside) => inside,
-            None => break,
-        };
-    }
-    match inside {
-        (ether_type::IPV4 | ether_type::IPV6, packet) => Ok(packet),
-        _ => Err(ParseError::NotIp),
-    }
-}
-
-/// The content after a VLAN tag, or after a MACsec tag without encryption. `None` for any other type.
-fn tagged(
-    (ether_type, bytes): (EtherType, &[u8]),
-) -> Result<Option<(EtherType, &[u8])>, ParseError> {
-    match ether_type {
-        ether_type::VLAN_TAGGED_FRAME
-        | ether_type::PROVIDER_BRIDGING
-        | ether_type::VLAN_DOUBLE_TAGGED_FRAME => {
-            let vlan = SingleVlanSlice::from_slice(bytes).map_err(|_| ParseError::CutShort)?;
-            Ok(Some((vlan.ether_type(), vlan.payload_slice())))
-        }
-        ether_type::MACSEC => {
-            let macsec = LaxMacsecSlice::from_slice(bytes).map_err(|error| macsec_error(&error))?;
-            match macsec.payload {
-                LaxMacsecPayloadSlice::Unmodified(inside) => {
-                    Ok(Some((inside.ether_type, inside.payload)))
-                }
-                LaxMacsecPayloadSlice::Modified { .. } => Err(ParseError::NotIp),
-            }
-        }
-        _ => Ok(None),
-    }
-}
-
 /// Payload of UDP or TCP, and its length on the wire; `length` is the length above IP. UDP has its own length field
 /// (0 for segmentation offload), and bytes after its end are not payload.
 fn payload<'a>(
@@ -194,13 +134,6 @@ fn ip_error(error: &ip::LaxHeaderSliceError) -> ParseError {
     match error {
         ip::LaxHeaderSliceError::Len(_) => ParseError::CutShort,
         ip::LaxHeaderSliceError::Content(_) => ParseError::Malformed,
-    }
-}
-
-fn macsec_error(error: &macsec::HeaderSliceError) -> ParseError {
-    match error {
-        macsec::HeaderSliceError::Len(_) => ParseError::CutShort,
-        macsec::HeaderSliceError::Content(_) => ParseError::Malformed,
     }
 }
 

@@ -141,7 +141,7 @@ fn by_etherparse(link: LinkType, bytes: &[u8]) -> Result<&[u8], ParseError> {
         LinkType::Ethernet => {
             LaxSlicedPacket::from_ethernet(bytes).map_err(|_| ParseError::CutShort)?
         }
-        LinkType::Ip => LaxSlicedPacket::from_ip(bytes).map_err(|error| ip_error(&error))?,
+        _ => LaxSlicedPacket::from_ip(bytes).map_err(|error| ip_error(&error))?,
     };
     match (sliced.net, sliced.transport, sliced.stop_err) {
         (Some(LaxNetSlice::Arp(_)), ..) | (None, _, None | Some((_, Layer::Arp))) => {
@@ -156,6 +156,11 @@ fn by_etherparse(link: LinkType, bytes: &[u8]) -> Result<&[u8], ParseError> {
 }
 
 fn assert_as_by_etherparse(link: LinkType, bytes: &[u8]) {
+    // etherparse does not look behind a length in place of the type.
+    let is_length = matches!(bytes.get(12..14), Some([high, _]) if *high < 6);
+    if link == LinkType::Ethernet && is_length {
+        return;
+    }
     let found = Packet::parse(link, bytes).map(|packet| packet.payload());
     assert_eq!(found, by_etherparse(link, bytes));
 }

@@ -1,5 +1,8 @@
 //! Identity of a packet, by which another observation point recognises it.
 
+mod reassembly;
+mod rule;
+
 use std::net::IpAddr;
 use std::ops::Range;
 
@@ -7,7 +10,10 @@ use etherparse::{IpNumber, ip_number};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::Packet;
+use crate::internet::Fragment;
+use crate::{FlowKey, Packet};
+pub use reassembly::Reassembly;
+pub use rule::{MatchRule, Recognised};
 
 /// Max bytes above IP in the identity.
 ///
@@ -46,7 +52,7 @@ pub struct IdentityKey(pub u64);
 /// # Limits
 ///
 /// - A packet that is changed on the path (address translation, fragmentation, a proxy, a source route in use) is
-///   another packet afterwards.
+///   another packet afterwards. [`MatchRule`] has identities for some of these cases.
 /// - So is a packet captured on its sender before segmentation offload, or on its receiver after receive offload.
 ///   Capture on another machine, or disable these offloads.
 /// - Packets with equal hashed fields have the same identity, for example a retransmitted IPv6 datagram. The
@@ -63,27 +69,55 @@ impl Packet<'_> {
     /// that captured more.
     #[must_use]
     pub fn identity(&self, key: IdentityKey) -> Option<PacketId> {
-        let window = self.body_length().unwrap_or(IDENTITY_BYTES).min(IDENTITY_BYTES);
-        let body = self.body().get(..window)?;
+        self.identity_of_first(IDENTITY_BYTES, key)
+    }
 
+    /// Identity of the packet by its first bytes above IP, at most [`IDENTITY_BYTES`].
+    fn identity_of_first(&self, bytes: usize, key: IdentityKey) -> Option<PacketId> {
+        let window = self.body_length().unwrap_or(bytes).min(bytes);
+        let body = self.body().get(..window)?;
+        Some(self.header().identity(body, key))
+    }
+
+    fn header(&self) -> IdentifyingHeader {
+        IdentifyingHeader {
+            flow: self.flow(),
+            fragment: self.fragment(),
+            length: self.body_length(),
+        }
+    }
+}
+
+/// Fields of the IP header that identify a packet, the same for both versions of IP.
+#[derive(Clone, Copy, Debug)]
+struct IdentifyingHeader {
+    flow: FlowKey,
+    fragment: Fragment,
+    /// Bytes above IP.
+    length: Option<usize>,
+}
+
+impl IdentifyingHeader {
+    /// The identity of a packet whose bytes above IP begin with `body`, at most [`IDENTITY_BYTES`].
+    fn identity(&self, body: &[u8], key: IdentityKey) -> PacketId {
+        let window = body.len().min(IDENTITY_BYTES);
         let mut input = [0; HEADER_BYTES + IDENTITY_BYTES];
-        input[..HEADER_BYTES].copy_from_slice(&self.identifying_header());
-        input[HEADER_BYTES..HEADER_BYTES + window].copy_from_slice(body);
+        input[..HEADER_BYTES].copy_from_slice(&self.bytes());
+        input[HEADER_BYTES..HEADER_BYTES + window].copy_from_slice(&body[..window]);
         // Fragments after the first do not begin with a transport header.
-        if self.fragment().offset == 0
-            && let Some(checksum) = transport_checksum(IpNumber(self.flow().protocol))
+        if self.fragment.offset == 0
+            && let Some(checksum) = transport_checksum(IpNumber(self.flow.protocol))
         {
             input[HEADER_BYTES..][checksum].fill(0);
         }
-        Some(PacketId(xxh3_64_with_seed(&input[..HEADER_BYTES + window], key.0)))
+        PacketId(xxh3_64_with_seed(&input[..HEADER_BYTES + window], key.0))
     }
 
-    /// The identifying fields of the IP header, the same for both versions of IP.
-    fn identifying_header(&self) -> [u8; HEADER_BYTES] {
-        let (flow, fragment) = (self.flow(), self.fragment());
+    fn bytes(&self) -> [u8; HEADER_BYTES] {
+        let Self { flow, fragment, length } = self;
         let version = if flow.source.is_ipv4() { 4 } else { 6 };
         // An unknown length gets a value that no known length has.
-        let length = self.body_length().and_then(|length| u32::try_from(length).ok());
+        let length = length.and_then(|length| u32::try_from(length).ok());
         let mut header = [0; HEADER_BYTES];
         write_address(&mut header[..16], flow.source.ip());
         write_address(&mut header[16..32], flow.destination.ip());

@@ -144,14 +144,7 @@ pub(super) fn stamp(time: Time<Utc>) -> Stamp {
     Stamp { raw, utc: time, error: Span::ZERO }
 }
 
-/// Filters are compiled for Ethernet frames, so a packet that was captured without an Ethernet header gets one.
+/// Filters are compiled for Ethernet frames: a frame of another link type gets an Ethernet header.
 pub(crate) fn passes(filter: &Filter, link: LinkType, bytes: &[u8]) -> bool {
-    match link {
-        LinkType::Ethernet => filter.passes(bytes),
-        LinkType::Ip => {
-            let version = bytes.first().map_or(0, |byte| byte >> 4);
-            let ethertype: [u8; 2] = if version == 6 { [0x86, 0xdd] } else { [0x08, 0x00] };
-            filter.passes(&[&[0; 12], &ethertype[..], bytes].concat())
-        }
-    }
+    link.as_ethernet(bytes).is_some_and(|frame| filter.passes(&frame))
 }

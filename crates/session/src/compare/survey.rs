@@ -75,7 +75,9 @@ struct Sample {
 }
 
 fn sample(reader: Reader, terms: &Terms<'_>) -> Result<Sample, Error> {
-    let mut file = File::new(reader, terms.partial, terms.filter, PointState::default());
+    let rule = terms.sight.map(PointState::rule).unwrap_or_default();
+    let state = PointState::default().recognising(rule);
+    let mut file = File::new(reader, terms.partial, terms.filter, state);
     let mut sample = Sample { mask: 0, seen: HashMap::new() };
     while let Some(observation) = file.next()? {
         sample.add(observation.id, observation.stamp.utc);

@@ -17,6 +17,8 @@ pub struct FileOptions {
     pub count: Option<u64>,
     /// Accepts a damaged file and reads the packets before the damage. Otherwise damage is an error.
     pub partial: bool,
+    /// Whether packets in tunnels belong to the flow inside.
+    pub inner: bool,
 }
 
 /// Flows of a file.
@@ -42,7 +44,7 @@ pub fn of_file(
     config: FlowConfig,
     options: &FileOptions,
 ) -> Result<FileReport, Error> {
-    let mut flows = Flows::new(config);
+    let mut flows = Flows::new(config).inside_tunnels(options.inner);
     let mut error = Some(Span::ZERO);
     let mut damage = None;
     let mut left = options.count.unwrap_or(u64::MAX);

@@ -23,7 +23,7 @@ impl SharedFlows {
     /// An empty table.
     #[must_use]
     pub fn new(config: FlowConfig) -> Self {
-        Self { flows: Mutex::new(Flows::new(config)) }
+        Flows::new(config).into()
     }
 
     /// Locks the flows. The capture waits while the guard is held.
@@ -45,6 +45,12 @@ impl SharedFlows {
                 return reports;
             }
         }
+    }
+}
+
+impl From<Flows> for SharedFlows {
+    fn from(flows: Flows) -> Self {
+        Self { flows: Mutex::new(flows) }
     }
 }
 

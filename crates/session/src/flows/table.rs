@@ -14,6 +14,8 @@ pub struct Flows {
     pub not_ip: u64,
     /// Packets with an earlier stamp than a packet before them.
     pub out_of_order: u64,
+    /// Whether packets in tunnels belong to the flow inside.
+    inner: bool,
     newest: Option<Time<Utc>>,
 }
 
@@ -21,7 +23,19 @@ impl Flows {
     /// An empty table.
     #[must_use]
     pub fn new(config: FlowConfig) -> Self {
-        Self { monitor: FlowMonitor::new(config), not_ip: 0, out_of_order: 0, newest: None }
+        Self {
+            monitor: FlowMonitor::new(config),
+            not_ip: 0,
+            out_of_order: 0,
+            inner: false,
+            newest: None,
+        }
+    }
+
+    /// With `inner`, packets in tunnels belong to the flow inside ([`Packet::innermost`]).
+    #[must_use]
+    pub fn inside_tunnels(self, inner: bool) -> Self {
+        Self { inner, ..self }
     }
 
     /// Records packets lost by the capture.
@@ -34,7 +48,10 @@ impl Flows {
         self.out_of_order += u64::from(self.newest.is_some_and(|newest| time < newest));
         self.newest = self.newest.max(Some(time));
         match Packet::parse(link, bytes) {
-            Ok(packet) => self.monitor.observe(&FlowPacket { packet: &packet, length, time }),
+            Ok(packet) => {
+                let packet = if self.inner { packet.innermost() } else { packet };
+                self.monitor.observe(&FlowPacket { packet: &packet, length, time });
+            }
             Err(_) => self.not_ip += 1,
         }
     }

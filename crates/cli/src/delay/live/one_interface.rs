@@ -14,7 +14,7 @@ use wirestamp_session::{Correction, PairSession, PipeReport, Recording, TapRepor
 use super::super::arguments::{Arguments, flow_table};
 use super::super::clocks::{ClockError, Clocks, ONE_CLOCK, TOO_FEW};
 use super::super::result::DelayResult;
-use super::super::{files, point};
+use super::super::{matching, point};
 use super::coverage::{Coverage, now};
 use super::session::{announce, no_packets_hint, open, result};
 use crate::clock;
@@ -190,7 +190,7 @@ pub(in super::super) fn with_file(
     outcome.and(written)?;
     let here = point::Point::File(spool.path().to_owned());
     match of_file {
-        Point::A => files::compare_captures(arguments, [file, &here]),
-        Point::B => files::compare_captures(arguments, [&here, file]),
+        Point::A => matching::compare(arguments, [file, &here]),
+        Point::B => matching::compare(arguments, [&here, file]),
     }
 }

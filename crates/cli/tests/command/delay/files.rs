@@ -126,9 +126,10 @@ fn empty_packets_count_and_unknown_links_fail() {
     let found = delayed(&[], &files_with_nothing);
     assert_eq!((&found["matched"], &found["unidentified"]), (&10.into(), &1.into()));
 
-    let mut cooked = Classic::of_link(113);
-    cooked.frame(sent(0), &[0; 60]);
-    let (_folder, files) = files(cooked, b());
+    // Frames of USB.
+    let mut usb = Classic::of_link(189);
+    usb.frame(sent(0), &[0; 60]);
+    let (_folder, files) = files(usb, b());
     let output = run(&["delay", &files[0], &files[1]]);
     let message = stderr(&output);
     assert_eq!((output.status.code(), message.lines().count()), (Some(1), 1), "{message}");

@@ -40,7 +40,9 @@ fn assert_unknown(a: Classic, b: Classic, reason: &str) {
     let (folder, files) = files(a, b);
     let report = folder.path().join("report.html");
     let report = report.to_str().unwrap();
-    let output = run(&["delay", &files[0], &files[1], "--json", "--report", report]);
+    let rule = ["--match", "packet"];
+    let output =
+        run(&[&["delay", &files[0], &files[1], "--json", "--report", report][..], &rule].concat());
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&found["lost"], &found["matched"]), (&Value::Null, &0.into()), "{found:#}");
@@ -48,7 +50,7 @@ fn assert_unknown(a: Classic, b: Classic, reason: &str) {
     assert!(said.contains(reason), "{said}");
     let page = std::fs::read_to_string(report).unwrap();
     assert!(page.contains("Loss is unknown") && !page.contains("none arrived"), "a total loss");
-    let text = run(&["delay", &files[0], &files[1]]);
+    let text = run(&[&["delay", &files[0], &files[1]][..], &rule].concat());
     let text = String::from_utf8(text.stdout).unwrap();
     assert!(text.contains("unknown") && text.contains(reason), "{text}");
     assert!(!text.contains("(100"), "{text}");

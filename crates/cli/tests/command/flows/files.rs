@@ -131,19 +131,19 @@ fn flows_end_after_the_packet_count() {
 #[test]
 fn invalid_arguments_fail_with_one_line() {
     let folder = tempfile::tempdir().unwrap();
-    // A header of classic pcap with link type 105, which is Wi-Fi's.
-    let wifi = [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 105].map(u32::to_le_bytes);
-    fs::write(folder.path().join("wifi.pcap"), wifi.as_flattened()).unwrap();
+    // A packet of classic pcap with link type 189, which is USB's.
+    let usb = [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 189, 0, 0, 0, 0].map(u32::to_le_bytes);
+    fs::write(folder.path().join("usb.pcap"), usb.as_flattened()).unwrap();
     fs::write(folder.path().join("text"), "no capture").unwrap();
     let cases: [(&str, i32, &str); 8] = [
         ("", 2, "FILE"),
-        ("wifi.pcap --duration 5", 2, "--duration applies to interfaces"),
+        ("usb.pcap --duration 5", 2, "--duration applies to interfaces"),
         ("-i lo --partial", 2, "--partial applies to files"),
-        ("wifi.pcap", 1, "only Ethernet and IP"),
+        ("usb.pcap", 1, "has the link type USB_LINUX (189), which wirestamp cannot read"),
         ("text", 1, "text"),
         ("nothing.pcap", 1, "nothing.pcap"),
-        ("wifi.pcap udp prot 5", 2, "filter"),
-        ("wifi.pcap --max-flows 0", 2, "1.."),
+        ("usb.pcap udp prot 5", 2, "filter"),
+        ("usb.pcap --max-flows 0", 2, "1.."),
     ];
     for (arguments, code, hint) in cases {
         let all = ["flows"].into_iter().chain(arguments.split_whitespace());

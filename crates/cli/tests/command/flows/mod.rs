@@ -2,3 +2,4 @@
 
 mod files;
 mod iperf3;
+mod tunnels;

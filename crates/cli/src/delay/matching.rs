@@ -1,0 +1,103 @@
+//! By which rule the packets of two points are recognised as the same.
+
+use std::str::FromStr;
+
+use wirestamp_packet::MatchRule;
+
+use super::arguments::Arguments;
+use super::files::{NothingInCommon, compare_captures};
+use super::point::Point;
+use super::result::DelayResult;
+use super::unknown_loss::UnknownLoss;
+
+/// Value of `--match`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Matching {
+    /// [`MatchRule::Packet`], and for two files that have hardly any packet in common by it, the rules that may help.
+    Auto,
+    By(MatchRule),
+}
+
+impl Matching {
+    /// The rule with which a measurement begins.
+    pub(super) fn first(self) -> MatchRule {
+        match self {
+            Self::Auto => MatchRule::default(),
+            Self::By(rule) => rule,
+        }
+    }
+}
+
+impl FromStr for Matching {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        if name == "auto" {
+            return Ok(Self::Auto);
+        }
+        let rule = name.parse::<MatchRule>();
+        rule.map(Self::By).map_err(|error| format!("{error}, or auto to choose one"))
+    }
+}
+
+impl UnknownLoss {
+    /// The rules that may recognise the packets.
+    const fn rules(self) -> &'static [MatchRule] {
+        match self {
+            Self::Fragments => &[MatchRule::Reassembled],
+            Self::Tunnel(_) | Self::NotIp => &[MatchRule::Inner],
+            Self::CutShort => &[MatchRule::Beginning, MatchRule::Rtp],
+            Self::Changed | Self::OtherAddresses => &[MatchRule::Payload, MatchRule::Rtp],
+            Self::OtherDirection => &[],
+            Self::NothingInCommon => &[MatchRule::Inner, MatchRule::Payload, MatchRule::Rtp],
+        }
+    }
+}
+
+/// Compares two capture files or pipes. With `--match auto`, files are compared again by other rules while the loss is
+/// unknown.
+pub(super) fn compare(arguments: &Arguments, points: [&Point; 2]) -> anyhow::Result<DelayResult> {
+    let by = |rule| -> anyhow::Result<DelayResult> {
+        let mut result = compare_captures(arguments, points, rule)?;
+        result.unknown_loss = UnknownLoss::of(&result.flows, &result.points);
+        Ok(result)
+    };
+    let first = by(arguments.matching.first());
+    let is_read_once = points.iter().any(|point| matches!(point, Point::Pipe(_)));
+    if arguments.matching != Matching::Auto || is_read_once {
+        return first;
+    }
+    let rules = match &first {
+        Ok(result) => result.unknown_loss.map_or(&[][..], UnknownLoss::rules),
+        Err(error) if error.is::<NothingInCommon>() => &MatchRule::ALL[1..],
+        Err(_) => &[],
+    };
+    for rule in rules {
+        match by(*rule) {
+            Ok(found) if found.unknown_loss.is_none() && found.has_matches() => return Ok(found),
+            Ok(_) => {}
+            Err(error) if error.is::<NothingInCommon>() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let mut result = first?;
+    if !rules.is_empty() {
+        let tried: Vec<_> = rules.iter().map(|rule| rule.name()).collect();
+        let tried = tried.join(", ");
+        result.remarks.push(format!("also tried without success: --match {tried}"));
+    }
+    Ok(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_parsed_and_others_listed() {
+        assert_eq!("auto".parse(), Ok(Matching::Auto));
+        assert_eq!("rtp".parse(), Ok(Matching::By(MatchRule::Rtp)));
+        let error = "magic".parse::<Matching>().unwrap_err();
+        assert!(error.contains("payload") && error.contains("auto"), "{error}");
+    }
+}

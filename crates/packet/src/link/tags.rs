@@ -1,0 +1,64 @@
+//! Headers between Ethernet and IP: VLAN, MACsec, PPPoE, MPLS.
+
+use etherparse::err::macsec;
+use etherparse::{EtherType, LaxMacsecPayloadSlice, LaxMacsecSlice, SingleVlanSlice, ether_type};
+
+use super::{Inside, after, at, ip, point_to_point};
+use crate::ParseError;
+
+/// A PPPoE session (RFC 2516, section 4).
+const PPPOE_SESSION: EtherType = EtherType(0x8864);
+/// MPLS, unicast and multicast (RFC 5332).
+pub(super) const MPLS: EtherType = EtherType(0x8847);
+const MPLS_MULTICAST: EtherType = EtherType(0x8848);
+
+/// Max number of labels in a stack.
+const LABELS: usize = 16;
+/// The bit of a label that marks the last one (RFC 3032, section 2.1).
+const BOTTOM_OF_STACK: u8 = 1;
+
+/// The content after one such header. `None` for any other type.
+pub(super) fn inside((ether_type, bytes): Inside<'_>) -> Result<Option<Inside<'_>>, ParseError> {
+    match ether_type {
+        ether_type::VLAN_TAGGED_FRAME
+        | ether_type::PROVIDER_BRIDGING
+        | ether_type::VLAN_DOUBLE_TAGGED_FRAME => {
+            let vlan = SingleVlanSlice::from_slice(bytes).map_err(|_| ParseError::CutShort)?;
+            Ok(Some((vlan.ether_type(), vlan.payload_slice())))
+        }
+        ether_type::MACSEC => {
+            let macsec = LaxMacsecSlice::from_slice(bytes).map_err(|error| macsec_error(&error))?;
+            match macsec.payload {
+                LaxMacsecPayloadSlice::Unmodified(inside) => {
+                    Ok(Some((inside.ether_type, inside.payload)))
+                }
+                LaxMacsecPayloadSlice::Modified { .. } => Err(ParseError::NotIp),
+            }
+        }
+        PPPOE_SESSION => point_to_point::inside_pppoe(bytes).map(Some),
+        MPLS | MPLS_MULTICAST => inside_mpls(bytes).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// What follows a stack of labels. Its type is not stated: an IP packet is recognised by its version.
+fn inside_mpls(mut bytes: &[u8]) -> Result<Inside<'_>, ParseError> {
+    for _ in 0..LABELS {
+        let [.., bottom, _ttl] = at::<4>(bytes, 0)?;
+        bytes = after(bytes, 4)?;
+        if bottom & BOTTOM_OF_STACK != 0 {
+            return ip(bytes).map_err(|error| match error {
+                ParseError::Malformed => ParseError::NotIp,
+                other => other,
+            });
+        }
+    }
+    Err(ParseError::NotIp)
+}
+
+fn macsec_error(error: &macsec::HeaderSliceError) -> ParseError {
+    match error {
+        macsec::HeaderSliceError::Len(_) => ParseError::CutShort,
+        macsec::HeaderSliceError::Content(_) => ParseError::Malformed,
+    }
+}
