@@ -52,6 +52,11 @@ pub(super) struct CellFindings {
     pub(super) driver_jitter: Option<Estimate>,
     /// What the sender adds between the call and the driver.
     pub(super) call_jitter: Option<Estimate>,
+    /// Jitter of the same memory accesses on the sender's core, without packets: what the machine adds.
+    pub(super) machine_jitter: Option<Estimate>,
+    /// Interruptions of that core longer than a microsecond, and interrupts that the kernel served on it, in a second.
+    pub(super) machine_interruptions: Option<Estimate>,
+    pub(super) machine_interrupts: Option<Estimate>,
     /// The standard deviation of the times by the report's Pentium 4.
     pub(super) jitter_of_pentium_4: Option<f64>,
 }
@@ -150,6 +155,9 @@ fn of_cell(
         jitter: estimate(|row| row.jitter),
         driver_jitter: estimate(|row| row.driver_jitter),
         call_jitter: estimate(|row| row.call_jitter),
+        machine_jitter: estimate(|row| row.machine_jitter),
+        machine_interruptions: estimate(|row| row.machine_interruptions),
+        machine_interrupts: estimate(|row| row.machine_interrupts),
         jitter_of_pentium_4: paper::deviation_of_pentium_4(frame_bytes, pause),
     })
 }

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
-use wirestamp_capture::{Method, StampSource, Stop};
-use wirestamp_clock::{Span, Time, Utc};
+use wirestamp_capture::{Cores, Method, StampSource, Stop};
+use wirestamp_clock::{Counter, Span, Time, Utc, survey};
 use wirestamp_traffic::Pattern;
 
+use super::control::Control;
 use super::paper::Pause;
 use crate::experiment::{Cell, Design, Factor, Study, deviation, mean};
 use crate::probe::{Captures, Departures, Gap, Passage, Probe, SendTimes, Source, gaps};
@@ -24,6 +25,9 @@ const CHECK_SEQUENCE: u16 = 4;
 
 /// Shortest time between packets at which the sender also reads the driver's transmit stamps.
 const SHORTEST_WITH_DRIVER: Span = Span::from_micros(100);
+
+/// Longest time for the control of the machine before a flow.
+const MAX_CONTROL: Duration = Duration::from_secs(2);
 
 /// How long it takes to set captures up and to wait for their last packets.
 const AROUND: Duration = Duration::from_millis(300);
@@ -104,11 +108,19 @@ pub(super) struct SourceJitter {
     /// itself adds.
     #[serde(default)]
     pub(super) call_jitter: Option<f64>,
+    /// Of the control on the sender's core, before the flow ([`Control`]): jitter of the same work, interruptions in a
+    /// second, and interrupts that the kernel served in a second.
+    #[serde(default)]
+    pub(super) machine_jitter: Option<f64>,
+    #[serde(default)]
+    pub(super) machine_interruptions: Option<f64>,
+    #[serde(default)]
+    pub(super) machine_interrupts: Option<f64>,
 }
 
 impl SourceJitter {
     /// That of a capture.
-    fn of(source: Source, departures: &Departures, captures: &Captures) -> Self {
+    fn of(source: Source, departures: &Departures, captures: &Captures, control: &Control) -> Self {
         let (stamps, origin) = (&captures.stamps, departures.origin());
         let by_driver = times_between(stamps, |packet| departures.by_driver(packet), origin);
         let known = times_between(stamps, |packet| departures.of(packet), origin);
@@ -136,6 +148,9 @@ impl SourceJitter {
             jitter: deviation(&errors(&known)),
             driver_jitter: deviation(&errors(&by_driver)),
             call_jitter: deviation(&errors(&calls_to_driver(departures))),
+            machine_jitter: control.jitter_ns,
+            machine_interruptions: Some(control.interruptions_per_second),
+            machine_interrupts: control.interrupts_per_second,
         }
     }
 }
@@ -168,11 +183,16 @@ fn times_between(
 pub(super) struct Flows {
     size: JitterScale,
     probe: Probe,
+    tick_ns: f64,
 }
 
 impl Flows {
     pub(super) fn new(size: JitterScale) -> anyhow::Result<Self> {
-        Ok(Self { size, probe: Probe::new()? })
+        let survey = survey();
+        let source = survey.sources.iter().find(|source| source.name == Counter::select().name());
+        let frequency_hz = source.and_then(|source| source.frequency_hz);
+        let tick_ns = 1e9 / frequency_hz.context("the counter's frequency is not known")?;
+        Ok(Self { size, probe: Probe::new()?, tick_ns })
     }
 
     /// The sources that this machine refused, each with the reason.
@@ -189,7 +209,7 @@ impl Study for Flows {
     }
 
     fn lasts(&self, _: &Cell) -> Duration {
-        self.size.flow + AROUND
+        self.size.flow + self.size.flow.min(MAX_CONTROL) + AROUND
     }
 
     fn run(&mut self, cell: &Cell, stop: &Stop) -> anyhow::Result<Vec<SourceJitter>> {
@@ -204,6 +224,11 @@ impl Study for Flows {
         } else {
             SendTimes::CallAndDriver
         };
+        let interval_ns = f64::from(pause.period_ns(frame_bytes));
+        let lasts = self.size.flow.min(MAX_CONTROL);
+        let core = Cores::choose(SOURCES.len()).first().and_then(|cores| cores.convert);
+        let packets_of_control = Control::packets_in(lasts, interval_ns);
+        let control = Control::measure(core, self.tick_ns, interval_ns, packets_of_control)?;
         let observed = self.probe.observe(&SOURCES, pattern, packets, recorded, stop)?;
         let mut rows = Vec::new();
         for (source, captures) in SOURCES.iter().zip(&observed.captures) {
@@ -212,7 +237,7 @@ impl Study for Flows {
                 captures.ledger.balances(),
                 "the ledger of {source} does not balance: its times are not to be trusted"
             );
-            rows.push(SourceJitter::of(*source, &observed.departures, captures));
+            rows.push(SourceJitter::of(*source, &observed.departures, captures, &control));
         }
         Ok(rows)
     }

@@ -7,6 +7,7 @@
 //! from the report: `deviations.md`.
 
 mod claims;
+mod control;
 mod findings;
 mod flows;
 mod paper;

@@ -35,6 +35,9 @@ fn runs(off: impl Fn(u16, Pause, u32) -> (f64, f64, f64)) -> Runs<SourceJitter> 
             jitter: Some(jitter),
             driver_jitter: Some(jitter / 2.0),
             call_jitter: Some(3.0),
+            machine_jitter: Some(900.0),
+            machine_interruptions: Some(20_000.0),
+            machine_interrupts: Some(250.0),
         };
         (turn, SOURCES.iter().map(row).collect())
     };
