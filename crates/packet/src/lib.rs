@@ -35,6 +35,7 @@ mod identity;
 mod internet;
 pub mod iperf3;
 mod link;
+mod parse_error;
 pub mod rtp;
 #[cfg(test)]
 mod samples;
@@ -45,7 +46,8 @@ mod tunnel;
 
 pub use capture_loss::CaptureLoss;
 pub use flow::FlowKey;
-pub use frame::{Packet, ParseError};
+pub use frame::Packet;
 pub use identity::{IDENTITY_BYTES, IdentityKey, MatchRule, PacketId, Reassembly, Recognised};
 pub use link::LinkType;
+pub use parse_error::ParseError;
 pub use tcp::TcpSegment;

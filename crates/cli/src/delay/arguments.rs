@@ -12,7 +12,7 @@ use wirestamp_metrics::{self as metrics, FlowTable, Sampling};
 use wirestamp_session::PointState;
 
 use super::clocks;
-use super::matching::Matching;
+use super::match_option::Matching;
 use crate::capture::Direction;
 use crate::metrics::Endpoint;
 use crate::parse::seconds;

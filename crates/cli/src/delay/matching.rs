@@ -1,44 +1,13 @@
 //! By which rule the packets of two points are recognised as the same.
 
-use std::str::FromStr;
-
 use wirestamp_packet::MatchRule;
 
 use super::arguments::Arguments;
 use super::files::{NothingInCommon, compare_captures};
+use super::match_option::Matching;
 use super::point::Point;
 use super::result::DelayResult;
 use super::unknown_loss::UnknownLoss;
-
-/// Value of `--match`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Matching {
-    /// [`MatchRule::Packet`], and for two files that have hardly any packet in common by it, the rules that may help.
-    Auto,
-    By(MatchRule),
-}
-
-impl Matching {
-    /// The rule with which a measurement begins.
-    pub(super) fn first(self) -> MatchRule {
-        match self {
-            Self::Auto => MatchRule::default(),
-            Self::By(rule) => rule,
-        }
-    }
-}
-
-impl FromStr for Matching {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        if name == "auto" {
-            return Ok(Self::Auto);
-        }
-        let rule = name.parse::<MatchRule>();
-        rule.map(Self::By).map_err(|error| format!("{error}, or auto to choose one"))
-    }
-}
 
 impl UnknownLoss {
     /// The rules that may recognise the packets.
@@ -87,17 +56,4 @@ pub(super) fn compare(arguments: &Arguments, points: [&Point; 2]) -> anyhow::Res
         result.remarks.push(format!("also tried without success: --match {tried}"));
     }
     Ok(result)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rules_are_parsed_and_others_listed() {
-        assert_eq!("auto".parse(), Ok(Matching::Auto));
-        assert_eq!("rtp".parse(), Ok(Matching::By(MatchRule::Rtp)));
-        let error = "magic".parse::<Matching>().unwrap_err();
-        assert!(error.contains("payload") && error.contains("auto"), "{error}");
-    }
 }

@@ -7,6 +7,7 @@ mod direction;
 mod files;
 mod layers;
 mod live;
+mod match_option;
 mod matching;
 mod outside_capture;
 mod page;

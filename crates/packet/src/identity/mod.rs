@@ -1,6 +1,7 @@
 //! Identity of a packet, by which another observation point recognises it.
 
 mod reassembly;
+mod recognised;
 mod rule;
 
 use std::net::IpAddr;
@@ -13,7 +14,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::internet::Fragment;
 use crate::{FlowKey, Packet};
 pub use reassembly::Reassembly;
-pub use rule::{MatchRule, Recognised};
+pub use recognised::Recognised;
+pub use rule::MatchRule;
 
 /// Max bytes above IP in the identity.
 ///

@@ -2,11 +2,12 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::{IDENTITY_BYTES, IdentifyingHeader, IdentityKey, Packet, PacketId, Recognised};
+use super::recognised::Recognised;
+use super::{IDENTITY_BYTES, IdentifyingHeader, IdentityKey, Packet, PacketId};
 use crate::FlowKey;
 use crate::internet::Fragment;
 
-/// Max packets of which a part is missing. The oldest is given up for a further one.
+/// Max packets of which a part is missing. A further one replaces the oldest.
 const INCOMPLETE_PACKETS: usize = 4096;
 
 /// Fragments of one point.
@@ -40,7 +41,7 @@ struct Parts {
 
 impl Reassembly {
     /// Adds a fragment. The packet is recognised with its last one, in whatever order they arrive. Overlapping and repeated
-    /// fragments are not told apart.
+    /// fragments count as further ones.
     pub(super) fn add(&mut self, packet: &Packet<'_>, frame: u32, key: IdentityKey) -> Recognised {
         let (fragment, body) = (packet.fragment(), packet.body());
         let Some(length) = packet.body_length() else { return Recognised::Unidentified };
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn incomplete_packets_are_given_up_for_later_ones() {
+    fn later_packets_replace_incomplete_ones() {
         let first = |identification: u32| {
             let mut fragment = fragments(&Datagram::new(&[7; 300]).ipv4(), 64).swap_remove(0);
             let identification = u16::try_from(identification).unwrap();

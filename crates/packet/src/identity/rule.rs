@@ -7,8 +7,8 @@ use etherparse::{IpNumber, ip_number};
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::recognised::Recognised;
 use super::{IDENTITY_BYTES, IdentityKey, Packet, PacketId, Reassembly, transport_checksum};
-use crate::FlowKey;
 use crate::rtp::Rtp;
 
 /// Bytes above IP that [`MatchRule::Beginning`] uses: with the headers of Ethernet, two VLAN tags and IPv6 they are within
@@ -36,24 +36,6 @@ pub enum MatchRule {
     Payload,
     /// Source (SSRC), sequence number, time and payload type of RTP: for address translation and relays of media.
     Rtp,
-}
-
-/// A packet with its identity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Recognised {
-    /// The identity, the flow that the packet belongs to, and its length on the wire.
-    As {
-        /// The identity.
-        id: PacketId,
-        /// The flow: that of the inner packet with [`MatchRule::Inner`].
-        flow: FlowKey,
-        /// The length of the frame; of fragments, the sum.
-        length: u32,
-    },
-    /// A part of a packet that is not complete yet.
-    Incomplete,
-    /// It has no identity by this rule.
-    Unidentified,
 }
 
 impl MatchRule {

@@ -71,6 +71,9 @@ const TAGS: usize = 3;
 /// Max number of headers that contain the type of the next one, as PKTAP's.
 const NESTED: usize = 2;
 
+/// EtherType of MPLS (RFC 3032, section 5).
+const MPLS: EtherType = EtherType(0x8847);
+
 /// What follows a header: its type and its bytes.
 type Inside<'a> = (EtherType, &'a [u8]);
 

@@ -2,8 +2,7 @@
 
 use etherparse::ether_type;
 
-use super::tags::MPLS;
-use super::{Inside, after, at, ip, type_at};
+use super::{Inside, MPLS, after, at, ip, type_at};
 use crate::ParseError;
 
 /// Address and control field of HDLC that precede PPP (RFC 1662, section 3.1).

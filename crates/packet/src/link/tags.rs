@@ -3,13 +3,12 @@
 use etherparse::err::macsec;
 use etherparse::{EtherType, LaxMacsecPayloadSlice, LaxMacsecSlice, SingleVlanSlice, ether_type};
 
-use super::{Inside, after, at, ip, point_to_point};
+use super::{Inside, MPLS, after, at, ip, point_to_point};
 use crate::ParseError;
 
 /// A PPPoE session (RFC 2516, section 4).
 const PPPOE_SESSION: EtherType = EtherType(0x8864);
-/// MPLS, unicast and multicast (RFC 5332).
-pub(super) const MPLS: EtherType = EtherType(0x8847);
+/// MPLS with multicast labels (RFC 5332).
 const MPLS_MULTICAST: EtherType = EtherType(0x8848);
 
 /// Max number of labels in a stack.

@@ -88,7 +88,7 @@ fn ip_packets_of_every_link_type_are_found() {
 }
 
 #[test]
-fn frames_without_ip_are_told_apart_from_short_ones() {
+fn frames_without_ip_and_short_ones_have_different_errors() {
     let parse = |link: LinkType, bytes: &[u8]| Packet::parse(link, bytes).map(|_| ()).unwrap_err();
     assert_eq!(parse(LinkType::Wifi, &[0x80, 0, 0, 0]), ParseError::NotIp, "a beacon");
     assert_eq!(parse(LinkType::Wifi, &[0x08, 0x40]), ParseError::NotIp, "encrypted");

@@ -11,7 +11,6 @@ use super::series;
 use super::softirq::{self, Added, Program};
 use crate::experiment::{Effect, Estimate, Runs, deviation, effects, mean};
 use crate::timers::Cost;
-use wirestamp_metrics::numeric::nearest_rank_per_mille;
 use wirestamp_report::format::length;
 
 /// The longest lag of the auto-correlations, in packets.
@@ -141,14 +140,6 @@ fn cells(runs: &Runs<Stamped>, size: OverheadScale, step_ns: f64) -> Vec<CellFin
     found.map(with_steps).collect()
 }
 
-/// The standard deviation of a run without its longest thousandth.
-pub(super) fn deviation_of_999(run: &[f64]) -> Option<f64> {
-    let mut sorted = run.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let kept = usize::try_from(nearest_rank_per_mille(999, length(&sorted))).ok()?;
-    deviation(sorted.get(..kept)?)
-}
-
 /// The overheads of a run.
 pub(super) fn overheads(run: &[Stamped]) -> Vec<f64> {
     run.iter().map(Stamped::overhead_ns).collect()
@@ -176,7 +167,7 @@ fn of_cell(
         overhead_ns: series::cost(&overheads),
         mean_ns: estimate(mean),
         deviation_ns: estimate(deviation),
-        deviation_of_999_ns: estimate(deviation_of_999),
+        deviation_of_999_ns: estimate(series::deviation_of_999),
         variance_ns2: deviation(&overheads).map(|deviation| deviation.powi(2)),
         autocorrelation: (0..LAGS).filter_map(at_lag).collect(),
         share_of_two_values: None,

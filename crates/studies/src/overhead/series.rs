@@ -30,6 +30,14 @@ pub(crate) fn cost(series: &[f64]) -> Option<Cost> {
     })
 }
 
+/// The standard deviation of a run without its longest thousandth.
+pub(super) fn deviation_of_999(run: &[f64]) -> Option<f64> {
+    let mut sorted = run.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let kept = usize::try_from(nearest_rank_per_mille(999, length(&sorted))).ok()?;
+    deviation(sorted.get(..kept)?)
+}
+
 /// The auto-correlation of a series at the lags from 1 to `lags`: how much a value determines the one
 /// `lag` packets later, 1 for fully and 0 for not at all (Box and Jenkins, "Time Series Analysis",
 /// section 2.1.5). `None` if the series does not vary, or is no longer than the lags.

@@ -4,8 +4,7 @@ use serde::Serialize;
 
 use super::{CLOCKS, IntervalKind, Intervals, of};
 use crate::experiment::{Estimate, Runs, mean};
-use crate::overhead::findings::deviation_of_999;
-use crate::overhead::series;
+use crate::overhead::series::{self, deviation_of_999};
 use crate::timers::Cost;
 use wirestamp_metrics::numeric::nearest_rank_per_mille;
 use wirestamp_report::format::length;
