@@ -28,11 +28,20 @@ fn stamp_overhead_is_compared_with_the_paper() {
         assert!((packets / 2..=packets).contains(&count), "{count} of {packets}");
         assert_eq!(cell["autocorrelation"].as_array().unwrap().len(), 20);
     }
-    // The logarithm of the ratio: one interrupt in a run does not change its sign.
-    let deviates_less = &found["claims"][1];
-    for pattern in [0, 1] {
-        assert!(deviates_less["lead"][pattern]["mean"].as_f64() > Some(0.0), "{deviates_less:#}");
+    // In user space with both patterns, and in the softIRQ.
+    for claim in &found["claims"].as_array().unwrap()[..2] {
+        let leads = claim["lead"].as_array().unwrap();
+        assert_eq!(leads.len(), 3, "{claim:#}");
+        assert!(leads.iter().all(|lead| lead["mean"].is_number()), "{claim:#}");
     }
+    // Medians, because a shared host delays single stamps by more than all others take.
+    let median = |cell: usize| cells[cell]["overhead_ns"]["p50"].as_f64().unwrap();
+    for pattern in [0, 1] {
+        let [ktime, raw] = [median(pattern), median(2 + pattern)];
+        assert!(raw < 2.0 * ktime.max(20.0), "{raw} {ktime}");
+    }
+    let kernel_stamps = &found["kernel_stamps"];
+    assert_eq!(kernel_stamps["cells"].as_array().unwrap().len(), 12, "{kernel_stamps:#}");
     assert_eq!(found["published"][0]["mean_ns"], 195.2762);
     let softirq = found["softirq"].as_array().unwrap();
     assert_eq!(softirq[0]["stamp"], "bpf_ktime_get_ns");
