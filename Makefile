@@ -5,9 +5,10 @@ FOLDER ?= wirestamp-demo
 BENCH_FOLDER ?= wirestamp-bench
 RESULTS_FOLDER ?= wirestamp-results
 SOAK_SECONDS ?= 600
+SEEDS ?= 0..20
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo demo-mesh check test test-all test-aarch64 test-vm test-web bench bench-capture bench-flows accuracy soak fmt setup setup-tests build build-mesh build-studies install-clock install-mesh \
+.PHONY: help demo demo-mesh check test test-all test-aarch64 test-vm test-web bench bench-capture bench-flows accuracy soak chaos fmt setup setup-tests build build-mesh build-studies install-clock install-mesh \
 	fuzz study-quick results
 
 help: ## List the commands
@@ -54,6 +55,9 @@ bench-capture: setup-tests build ## Compare capture tools: loss, CPU time, stamp
 accuracy: setup-tests ## Compare the wall clock with the system clock for 20 minutes, half of them busy
 	$(CARGO) bench --quiet -p wirestamp-clock --bench accuracy -- --seconds 600
 	$(CARGO) bench --quiet -p wirestamp-clock --bench accuracy -- --seconds 600 --busy
+
+chaos: setup-tests ## Random faults of all nodes of a mesh under load, from seeds (root; half a minute each, SEEDS=0..200)
+	WIRESTAMP_CHAOS=$(SEEDS) $(CARGO) test --locked --workspace --features wirestamp/mesh,wirestamp/studies --test command chaos -- --show-output
 
 soak: setup-tests ## Capture 200,000 packets a second for 10 minutes: is memory flat, every packet accounted for
 	$(CARGO) bench --quiet -p wirestamp --bench soak -- --seconds $(SOAK_SECONDS)

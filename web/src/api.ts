@@ -60,7 +60,7 @@ export interface Health {
   keepers: SyncStatus[];
   clock_offsets: ClockOffset[];
   /** Rejected datagrams of active tests. */
-  tests: { task: number; end: 'sender' | 'reflector'; forged: number; too_short: number }[];
+  tests: { task: number; end: 'sender' | 'reflector'; forged: number; too_short: number; answers?: number }[];
 }
 
 
@@ -249,11 +249,17 @@ export async function fetchResults(name: string, stretch: TimeRange, step: numbe
   }
 }
 
-/** The newest results of all tasks since a time, by task number. */
-export async function fetchRecent(from: number): Promise<[number, Recent[]][]> {
-  const { results } = await ask<{ results: Record<string, Recent[]> }>(`results?from=${new Date(from).toISOString()}`);
-  return Object.entries(results).map(([number, newest]) => [Number(number), newest]);
+/** The newest results of all tasks. */
+export interface RecentAnswer {
+  results: Record<string, Recent[]>;
+  /** Collectors that do not answer, with the reason, and their tasks. */
+  not_answered?: string[];
+  without_results?: number[];
+  /** Collectors that cannot store results, with the reason. */
+  cannot_store?: string[];
 }
+
+export const fetchRecent = (from: number): Promise<RecentAnswer> => ask(`results?from=${new Date(from).toISOString()}`);
 
 /** Max number of shown flows. */
 export const MAX_FLOWS = 500;

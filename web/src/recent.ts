@@ -14,6 +14,15 @@ const ALL = 20_000;
 /** Results by task number. */
 export const recent = new Store<ReadonlyMap<number, Recent[]>>(new Map());
 
+/** Collectors that do not answer or cannot store results. */
+export interface CollectorTroubles {
+  why: string[];
+  /** Tasks without results. */
+  tasks: ReadonlySet<number>;
+}
+
+export const troubles = new Store<CollectorTroubles>({ why: [], tasks: new Set() });
+
 let running = false;
 let asked = 0;
 let askedForAll = 0;
@@ -28,7 +37,10 @@ export async function refreshRecent(): Promise<void> {
   const isForAll = at - askedForAll >= ALL;
   const from = isForAll ? reach : Math.max(reach, newest() - LATE);
   try {
-    const found = await fetchRecent(from);
+    const answer = await fetchRecent(from);
+    const found = Object.entries(answer.results).map(([task, news]): [number, Recent[]] => [Number(task), news]);
+    const why = [...(answer.not_answered ?? []), ...(answer.cannot_store ?? [])];
+    troubles.set({ why, tasks: new Set(answer.without_results) });
     const before = isForAll ? new Map<number, Recent[]>() : recent.value;
     recent.set(new Map(found.map(([task, news]) => [task, [...between(before.get(task), reach, from), ...news]])));
     if (isForAll) askedForAll = at;

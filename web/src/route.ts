@@ -16,10 +16,17 @@ function read(): Route {
   const [path = '', query = ''] = location.hash.replace(/^#/, '').split('?');
   const [, first, name] = path.split('/');
   if (first === 'new') return { is: 'new' };
-  if (first === 'task' && name) {
-    return { is: 'task', name: decodeURIComponent(name), range: readRange(query) };
-  }
+  if (first === 'task' && name) return { is: 'task', name: decoded(name), range: readRange(query) };
   return { is: 'overview' };
+}
+
+/** The text of an escaped name, or the name itself if it is not valid. */
+function decoded(name: string): string {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
 }
 
 function readRange(query: string): Range | null {

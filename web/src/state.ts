@@ -2,7 +2,7 @@
 
 import { isBrief, now, type PathSummary, type ClockOffset, type SyncStatus, type PathResult, type Probe, type Recent, type Result, type Task } from './api';
 import { sum } from './series';
-import { clock, lasting, time } from './units';
+import { clock, lasting, share, time } from './units';
 
 /** Severity of a state, shown by a symbol and a colour. */
 export type Mood = 'good' | 'warning' | 'bad' | 'idle';
@@ -26,7 +26,16 @@ export const probeOf = (end: string): string => end.split(/[/@]/)[0] ?? end;
 /** Whether another program reports this point. */
 const isForeign = (end: string): boolean => end.startsWith('ipfix:');
 
-export function stateOf(task: Task, probes: Probe[] | null, last: Pick<Result, 'begin_ns'> | undefined): State {
+/** Time range of the loss in a state, in milliseconds. */
+const LOSS_RANGE = 180_000;
+
+/** Loss ratios of a warning (the highest of a good network, ITU-T Y.1541), and of bad voice (ITU-T G.1010). */
+const SOME_LOSS = 0.001;
+const HIGH_LOSS = 0.03;
+
+/** The state of a task. `error`: why its results cannot be read. */
+export function stateOf(task: Task, probes: Probe[] | null, results: (Recent | Result)[], error: string | null): State {
+  const last = results.at(-1);
   if (task.ended) return { mood: 'idle', word: `ended ${clock(Date.parse(task.ended), false)}` };
   const { start, until } = task.schedule ?? {};
   if (until && Date.parse(until) <= now()) return { mood: 'idle', word: 'over' };
@@ -39,6 +48,7 @@ export function stateOf(task: Task, probes: Probe[] | null, last: Pick<Result, '
       return { mood: 'bad', word: `trouble at ${probe.name}`, why: trouble.why };
     }
   }
+  if (error !== null) return { mood: 'bad', word: 'results not available', why: error };
   const missing = endsOf(task)
     .filter((end) => !isForeign(end))
     .map(probeOf)
@@ -48,10 +58,16 @@ export function stateOf(task: Task, probes: Probe[] | null, last: Pick<Result, '
   }
   if (task.measure === 'flows' && !task.schedule?.for) return { mood: 'good', word: 'follows flows' };
   const age = last ? now() - last.begin_ns / 1e6 : Infinity;
-  if (age < QUIET) return { mood: 'good', word: 'measures' };
+  if (age < QUIET) return measures(lossOfAll(results.filter((it) => now() - it.begin_ns / 1e6 < LOSS_RANGE)));
   if (task.schedule?.for) return { mood: 'idle', word: 'pauses' };
   const word = last ? `no packets for ${lasting(age / 1000)}` : 'no packets yet';
   return { mood: 'idle', word };
+}
+
+function measures(loss: number | null): State {
+  if (loss === null || loss < SOME_LOSS) return { mood: 'good', word: 'measures' };
+  const why = `lost packets of the last ${lasting(LOSS_RANGE / 1000)}`;
+  return { mood: loss < HIGH_LOSS ? 'warning' : 'bad', word: `${share(loss)} lost`, why };
 }
 
 /** Min error of a bad clock, in nanoseconds: delays are in milliseconds. */
@@ -144,8 +160,8 @@ export function lossOf(result: Pick<PathResult, 'matched' | 'lost'>): number | n
 }
 
 /** Loss ratio over all results. */
-export function lossOfAll(results: Recent[]): number | null {
-  const ofPath = results.filter(isBrief);
+export function lossOfAll(results: (Recent | Result)[]): number | null {
+  const ofPath = results.filter((it): it is PathSummary | PathResult => 'matched' in it);
   return lossOf({ matched: sum(ofPath, (it) => it.matched), lost: sum(ofPath, (it) => it.lost ?? 0) });
 }
 

@@ -131,3 +131,34 @@ test('clock sources and clock errors are shown', async ({ page, day }) => {
   await page.goto(day.url(DAY));
   await expect(page.getByRole('note')).toContainText('the clocks of roof and cellar differ by 5\u202fms');
 });
+
+test('collectors in trouble and paths with loss are shown', async ({ page, day }) => {
+  const path = { ...TASK, measure: 'passive-delay', from: 'roof/eth0', to: 'cellar/eth1' };
+  const tasks = ['away', 'good', 'lossy'].map((name, index) => ({ ...path, number: index + 1, name }));
+  const since = { address: '192.0.2.1:9', since: TASK.made, heard: TASK.made, until: null, health: null };
+  const now = Date.now();
+  const second = (lost: number) => ({ begin_ns: (now - 5000) * 1e6, matched: 1000 - lost, lost, delay_mean_ns: 1e6 });
+  await page.route('**/api/v1/tasks', (route) => route.fulfill({ json: tasks }));
+  await page.route('**/api/v1/probes', (route) =>
+    route.fulfill({ json: ['roof', 'cellar'].map((name) => ({ name, ...since })) }),
+  );
+  await page.route('**/api/v1/results?*', (route) =>
+    route.fulfill({
+      json: {
+        results: { 2: [second(0)], 3: [second(108)] },
+        not_answered: ['cannot read results from the collector store: it does not answer'],
+        without_results: [1],
+        cannot_store: ['the controller cannot store results: the disk is full'],
+      },
+    }),
+  );
+  await page.goto(day.url());
+  await expect(page.getByRole('alert').first()).toContainText('the collector store: it does not answer');
+  await expect(page.getByRole('alert').last()).toContainText('the disk is full');
+  const badge = (name: string) => page.locator('.task', { hasText: name }).locator('.badge');
+  await expect(badge('away')).toHaveText(/results not available/);
+  await expect(badge('good')).toHaveClass('badge good');
+  await expect(badge('lossy')).toHaveText(/10\.8\u202f% lost/);
+  await expect(badge('lossy')).toHaveClass('badge bad');
+  await page.screenshot({ path: 'screenshots/troubles.png', fullPage: true });
+});

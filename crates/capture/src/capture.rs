@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use wirestamp_clock::{ClockService, Domain, Time, Utc};
+use wirestamp_packet::LinkType;
 use wirestamp_sys::scheduling;
 
 use crate::affinity::{Cores, ThreadCores};
@@ -46,14 +47,16 @@ impl Capture {
         let pair = pair(config.method, config.stamp)?;
         config.lanes.iter().try_for_each(Cores::check)?;
         pair.check_lanes(config.lanes.len())?;
-        let filter = config.filter.as_deref().map(Filter::compile).transpose()?;
         let interface = Arc::new(Interface::open(&config.interface)?);
+        let link = interface.link.unwrap_or(LinkType::Ethernet);
+        let compile = |filter| Filter::compile_for(filter, link);
+        let filter = config.filter.as_deref().map(compile).transpose()?;
         capabilities::require(pair, &interface)?;
         let card_stamps = card_stamps(pair, &config.interface, clock)?;
         let failed = |e| Error::system("read the counters", &config.interface, "cap_net_raw", e);
         let dropped = interface.dropped().map_err(failed)?;
         let live = Arc::new(LiveLedger::new(Arc::clone(&interface), dropped));
-        let mut facts = Facts::of(pair, &config, clock);
+        let mut facts = Facts { link, ..Facts::of(pair, &config, clock) };
         if config.wait == (Wait::Block { realtime: true })
             && let Err(reason) = scheduling::check_realtime()
         {
@@ -142,6 +145,7 @@ impl Capture {
             limit: self.config.limit,
             stop,
             interface: &self.interface,
+            wait_for_interface: self.config.wait_for_interface,
             snaplen: self.facts.snaplen,
             opened: self.opened,
             live: &self.live,

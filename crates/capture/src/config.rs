@@ -39,6 +39,9 @@ pub struct Config {
     pub wait: Wait,
     /// When the capture ends automatically.
     pub limit: Limit,
+    /// Whether the capture continues while the interface is down, until it is up again. Otherwise that is an error, as is
+    /// its removal in any case.
+    pub wait_for_interface: bool,
 }
 
 impl Config {
@@ -60,6 +63,7 @@ impl Config {
             lanes: Cores::choose(1),
             wait: Wait::Block { realtime: false },
             limit: Limit::default(),
+            wait_for_interface: false,
         }
     }
 }

@@ -119,9 +119,11 @@ pub enum Error {
          --tune"
     )]
     TunedByAnother(String),
-    /// The interface has no Ethernet frames.
-    #[error("cannot capture on {interface}: it is no Ethernet interface (hardware type {kind})")]
-    NotEthernet {
+    /// The interface has neither Ethernet frames nor plain IP packets.
+    #[error(
+        "cannot capture on {interface}: it has neither Ethernet frames nor plain IP packets (hardware type {kind})"
+    )]
+    UnknownLink {
         /// The interface.
         interface: String,
         /// Its type, `ARPHRD_*` of linux/if_arp.h.
@@ -203,7 +205,7 @@ pub enum Error {
     /// The file is not a capture file.
     #[error(
         "{path} is not a capture file: {reason}; pcapng and classic pcap are supported, also \
-         compressed with zstd or gzip"
+         compressed with zstd, gzip or xz"
     )]
     NotACapture {
         /// The file.

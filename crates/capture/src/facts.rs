@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use wirestamp_clock::{ClockService, Domain, Phc};
+use wirestamp_packet::LinkType;
 
 use crate::affinity::ThreadCores;
 use crate::bpf_program::{Place, StampedBy};
@@ -14,6 +15,8 @@ use crate::pairs::{IN_THE_SOFTIRQ_BY_FUNCTION, Pair};
 pub struct Facts {
     /// Interface name.
     pub interface: String,
+    /// How its frames begin: with an Ethernet header, or with the IP packet.
+    pub link: LinkType,
     /// Reception method.
     pub method: &'static str,
     /// Timestamp source.
@@ -38,6 +41,7 @@ impl Facts {
     pub(crate) fn of(pair: &Pair, config: &Config, clock: &ClockService) -> Self {
         Self {
             interface: config.interface.clone(),
+            link: LinkType::Ethernet,
             method: pair.method.name(),
             stamp: pair.stamp.name(),
             taken: pair.taken,

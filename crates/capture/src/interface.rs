@@ -6,12 +6,23 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixDatagram;
 
+use wirestamp_packet::LinkType;
 use wirestamp_sys::{ethtool, interface};
 
 use crate::Error;
 
-const ETHERNET: u16 = 1; // ARPHRD_ETHER (linux/if_arp.h)
-const LOOPBACK: u16 = 772; // ARPHRD_LOOPBACK, with Ethernet headers of zeroes
+/// Hardware types of linux/if_arp.h.
+mod hardware {
+    pub(super) const ETHER: u16 = 1;
+    pub(super) const RAWIP: u16 = 519;
+    pub(super) const TUNNEL: u16 = 768; // IPIP
+    pub(super) const TUNNEL6: u16 = 769;
+    /// With Ethernet headers of zeroes.
+    pub(super) const LOOPBACK: u16 = 772;
+    pub(super) const SIT: u16 = 776;
+    /// Tun and WireGuard.
+    pub(super) const NONE: u16 = 0xfffe;
+}
 
 /// An interface of the network namespace in which it was opened.
 #[derive(Debug)]
@@ -20,6 +31,8 @@ pub(crate) struct Interface {
     pub(crate) index: i32,
     /// Hardware type, `ARPHRD_*` of linux/if_arp.h.
     pub(crate) kind: u16,
+    /// How its frames begin; none if captures do not support it.
+    pub(crate) link: Option<LinkType>,
     pub(crate) is_loopback: bool,
     /// `/proc/thread-self/net/dev`: reads from any thread show the namespace in which the file was opened.
     counters: File,
@@ -31,8 +44,8 @@ impl Interface {
     /// Finds an interface that supports captures.
     pub(crate) fn open(name: &str) -> Result<Self, Error> {
         let interface = Self::find(name)?;
-        if !is_ethernet(interface.kind) {
-            return Err(Error::NotEthernet { interface: interface.name, kind: interface.kind });
+        if interface.link.is_none() {
+            return Err(Error::UnknownLink { interface: interface.name, kind: interface.kind });
         }
         interface.check()?;
         Ok(interface)
@@ -47,8 +60,8 @@ impl Interface {
         let socket = UnixDatagram::unbound().map_err(failed)?;
         let index = interface::index(&socket, name).map_err(|_| missing())?;
         let kind = interface::hardware_type(&socket, name).map_err(failed)?;
-        let is_loopback = kind == LOOPBACK;
-        Ok(Self { name: name.to_owned(), index, kind, is_loopback, counters, socket })
+        let (link, is_loopback) = (link(kind), kind == hardware::LOOPBACK);
+        Ok(Self { name: name.to_owned(), index, kind, link, is_loopback, counters, socket })
     }
 
     /// Whether packets can still arrive here.
@@ -104,9 +117,14 @@ impl AsFd for Interface {
     }
 }
 
-/// Whether packets of a hardware type begin with an Ethernet header.
-pub(crate) fn is_ethernet(kind: u16) -> bool {
-    matches!(kind, ETHERNET | LOOPBACK)
+/// How frames of a hardware type begin, if captures support it: with an Ethernet header, or with the IP packet.
+pub(crate) fn link(kind: u16) -> Option<LinkType> {
+    use hardware::{ETHER, LOOPBACK, NONE, RAWIP, SIT, TUNNEL, TUNNEL6};
+    match kind {
+        ETHER | LOOPBACK => Some(LinkType::Ethernet),
+        NONE | RAWIP | TUNNEL | TUNNEL6 | SIT => Some(LinkType::Ip),
+        _ => None,
+    }
 }
 
 /// The interfaces of the calling thread's network namespace that support captures.
@@ -117,6 +135,24 @@ pub fn interfaces() -> io::Result<Vec<String>> {
     let table = fs::read_to_string("/proc/thread-self/net/dev")?;
     let usable = |name: &&str| Interface::open(name).is_ok();
     Ok(names(&table).filter(usable).map(str::to_owned).collect())
+}
+
+/// How frames of an interface begin; none if captures do not support it.
+///
+/// # Errors
+/// There is no such interface in the calling thread's network namespace.
+pub fn link_type(interface: &str) -> Result<Option<LinkType>, Error> {
+    Ok(Interface::find(interface)?.link)
+}
+
+/// All interfaces of the calling thread's network namespace, each with whether it supports captures now, or why not.
+///
+/// # Errors
+/// The kernel's list of interfaces cannot be read.
+pub fn interface_states() -> io::Result<Vec<(String, Result<(), Error>)>> {
+    let table = fs::read_to_string("/proc/thread-self/net/dev")?;
+    let state = |name: &str| (name.to_owned(), Interface::open(name).map(drop));
+    Ok(names(&table).map(state).collect())
 }
 
 /// The names in `/proc/net/dev`, before the colons (proc_net(5)).
@@ -154,6 +190,16 @@ mod tests {
     fn every_interface_has_a_line() {
         assert!(names(TABLE).eq(["lo", "tap-b"]));
         assert!(interfaces().unwrap().contains(&"lo".to_owned()));
+    }
+
+    #[test]
+    fn frames_begin_with_ethernet_or_ip() {
+        let lo = Interface::open("lo").unwrap();
+        assert_eq!((lo.link, lo.is_loopback), (Some(LinkType::Ethernet), true));
+        assert_eq!(
+            [1, 0xfffe, 512].map(link),
+            [Some(LinkType::Ethernet), Some(LinkType::Ip), None]
+        );
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub use config::Config;
 pub use error::Error;
 pub use facts::Facts;
 pub use filter::Filter;
-pub use interface::interfaces;
+pub use interface::{interface_states, interfaces, link_type};
 pub use ledger::Ledger;
 pub use live_ledger::LiveLedger;
 pub use method::{Method, StampSource};

@@ -203,6 +203,7 @@ fn only_times_and_their_comments_change() {
 
 fn facts(stamp: &'static str, clock: &str) -> Facts {
     Facts {
+        link: wirestamp_packet::LinkType::Ethernet,
         interface: "tap-a".into(),
         method: "ring",
         stamp,

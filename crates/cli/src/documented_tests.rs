@@ -26,7 +26,8 @@ fn commands(text: &str) -> Vec<Vec<String>> {
     let parts = lines.flat_map(|line| line.split(['|', '&', ';']));
     let words = parts.filter_map(shlex::split).map(|words| {
         let begin = words.iter().position(|word| word.ends_with("wirestamp"));
-        words.into_iter().skip(begin.unwrap_or(usize::MAX)).collect::<Vec<_>>()
+        let words = words.into_iter().skip(begin.unwrap_or(usize::MAX));
+        words.take_while(|word| word != ">").collect::<Vec<_>>()
     });
     words.filter(|words| words.len() > 1).collect()
 }

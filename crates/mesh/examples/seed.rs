@@ -19,7 +19,7 @@ use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time};
 use wirestamp_mesh::Name;
-use wirestamp_mesh::collector::{Collector, Results};
+use wirestamp_mesh::collector::{Collector, Results, SpoolOrigin};
 use wirestamp_mesh::controller::{Change, TaskStore};
 use wirestamp_mesh::protocol::{MachineClock, ObservationBatch};
 use wirestamp_mesh::task::Task;
@@ -163,8 +163,9 @@ fn fill(
 ) -> Result<(), Box<dyn Error>> {
     let probes = path.ends.map(|end| end.split('/').next().unwrap_or_default().parse::<Name>());
     let [first, second] = probes;
-    let first = collector.open(&first?, (task, 0), (1, 1))?;
-    let second = collector.open(&second?, (task, 1), (1, 1))?;
+    let origin = SpoolOrigin { spool: 1, first: 1, instance: 0 };
+    let first = collector.open(&first?, (task, 0), origin)?;
+    let second = collector.open(&second?, (task, 1), origin)?;
     let mut rng = Rng::with_seed(task);
     let begin = until - path.age;
     for (number, from) in (1..).zip((begin..until).step_by(usize::try_from(BATCH)?)) {

@@ -31,6 +31,17 @@ pub enum Error {
         /// Cause.
         cause: rusqlite::Error,
     },
+    /// Its contents are damaged, or are no database.
+    #[error(
+        "cannot use {}: it is damaged ({cause}); move it away, and the next start creates an empty one",
+        path.display()
+    )]
+    Damaged {
+        /// Path.
+        path: PathBuf,
+        /// Cause.
+        cause: rusqlite::Error,
+    },
     /// Another process has it open.
     #[error("cannot open {}: another wirestamp uses it; give each process its own folder", .0.display())]
     InUse(PathBuf),
@@ -130,6 +141,9 @@ fn about(path: &Path, cause: rusqlite::Error) -> Error {
     let path = path.to_owned();
     match cause.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::InUse(path),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            Error::Damaged { path, cause }
+        }
         _ => Error::Database { path, cause },
     }
 }
@@ -240,12 +254,33 @@ mod tests {
     }
 
     #[test]
+    fn damaged_page_is_an_error_with_a_hint() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("things");
+        let mut database = open(&path).unwrap();
+        let fill = |change: &Transaction<'_>| {
+            (0..5000)
+                .try_for_each(|it| change.execute("INSERT INTO thing VALUES (?)", [it]).map(drop))
+        };
+        database.change(fill).unwrap();
+        drop(database);
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[4096..].fill(0x55);
+        std::fs::write(&path, bytes).unwrap();
+        let sum = |it: &Connection| {
+            it.query_row("SELECT sum(number) FROM thing", [], |row| row.get::<_, i64>(0))
+        };
+        let error = open(&path).and_then(|it| it.read(sum)).unwrap_err().to_string();
+        assert!(error.contains("is damaged") && error.contains("move it away"), "{error}");
+    }
+
+    #[test]
     fn foreign_file_is_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("text");
         std::fs::write(&path, "this is not an SQLite database, but some other text").unwrap();
         let error = open(&path).map(drop).unwrap_err().to_string();
-        assert!(error.contains("text: ") && error.contains("not a database"), "{error}");
+        assert!(error.contains("text: it is damaged (file is not a database)"), "{error}");
         let path = folder.path().join("newer");
         drop(open(&path).unwrap());
         Connection::open(&path).unwrap().pragma_update(None, "user_version", 7).unwrap();

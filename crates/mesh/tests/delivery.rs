@@ -3,6 +3,7 @@
 mod common;
 mod exporting;
 
+use std::net::Ipv4Addr;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use common::{
     BEGIN, MILLISECOND, Probe, Running, authority, batch, mesh, now, observation, subject, sum,
     token,
 };
+use tokio::net::TcpSocket;
 use tokio::runtime::Runtime;
 use wirestamp_mesh::collector::Measured;
 use wirestamp_mesh::member;
@@ -148,4 +150,30 @@ fn token_works_once_and_with_its_ca_only() {
     assert!(why.contains("UnknownIssuer"), "{why}");
     let renewed = runtime.block_on(member::renew(&address, &credentials)).unwrap();
     assert!(renewed.certificate_pem != credentials.certificate_pem);
+}
+
+/// A host opens many connections and sends nothing. Most of them are closed at once, and others can still enrol.
+#[test]
+fn idle_connections_of_a_stranger_do_not_block_members() {
+    const CONNECTIONS: usize = 600;
+    let (folder, mesh) = mesh();
+    let runtime = Runtime::new().unwrap();
+    let idle: Vec<_> = runtime.block_on(async {
+        let connect = || async {
+            let socket = TcpSocket::new_v4().unwrap();
+            socket.bind((Ipv4Addr::new(127, 0, 0, 2), 0).into()).unwrap();
+            socket.connect(mesh.address).await.unwrap()
+        };
+        let mut idle = Vec::new();
+        for _ in 0..CONNECTIONS {
+            idle.push(connect().await);
+        }
+        idle
+    });
+    let probe = Probe::let_in(&runtime, folder.path(), mesh.address, "roof", 0);
+    let (subject, _) = probe.credentials.subject_and_serial().unwrap();
+    assert_eq!(subject.name.as_ref(), "roof");
+    // Each connection beyond the limit of its host was closed.
+    let closed = idle.iter().filter(|it| matches!(it.try_read(&mut [0]), Ok(0)));
+    assert!(closed.count() > CONNECTIONS / 2);
 }

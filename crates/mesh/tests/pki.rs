@@ -184,9 +184,9 @@ fn token_works_once_and_replaces_certificates() {
     let used = token;
 
     let token = again.token(&probe, HOUR, now()).unwrap();
-    assert_eq!(again.invited(now()).unwrap()[0].0, probe);
+    assert_eq!(again.unused_tokens(now()).unwrap()[0].subject, probe);
     again.enrol(&token, &other, now()).unwrap();
-    assert_eq!(again.invited(now()).unwrap(), []);
+    assert_eq!(again.unused_tokens(now()).unwrap(), []);
     let good: Vec<_> = again.entries().unwrap().iter().map(|it| it.is_good(now())).collect();
     assert_eq!(good, [false, false, true]);
     // The earlier node cannot enrol again with its used token.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use wirestamp_packet::FlowKey;
 
-use crate::{Outcome, Quality};
+use crate::{JitterBuffer, Outcome, Quality, TcpDifferences};
 
 /// A [`Quality`] per flow.
 ///
@@ -14,28 +14,58 @@ use crate::{Outcome, Quality};
 #[derive(Clone, Debug)]
 pub struct FlowTable {
     limit: usize,
+    buffer: JitterBuffer,
     /// Quality over the flows that came after the table was full.
     pub others: Quality,
     flows: HashMap<FlowKey, Quality>,
+    /// Segments of TCP that only one point observed.
+    tcp: TcpDifferences,
 }
 
 impl FlowTable {
     /// A table for at most `limit` flows.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { limit, others: Quality::new(), flows: HashMap::new() }
+        let buffer = JitterBuffer::default();
+        let (others, tcp) = (Quality::new(), TcpDifferences::default());
+        Self { limit, buffer, others, flows: HashMap::new(), tcp }
+    }
+
+    /// Rates voice for receivers with this de-jitter buffer.
+    #[must_use]
+    pub fn with_jitter_buffer(self, buffer: JitterBuffer) -> Self {
+        Self { buffer, ..self }
+    }
+
+    /// The de-jitter buffer for which voice is rated.
+    #[must_use]
+    pub const fn jitter_buffer(&self) -> JitterBuffer {
+        self.buffer
     }
 
     /// Records an outcome in its flow.
     pub fn record(&mut self, outcome: &Outcome) {
+        self.tcp.record(outcome);
         let flow = outcome.flow();
         if let Some(quality) = self.flows.get_mut(&flow) {
             quality.record(outcome);
         } else if self.flows.len() < self.limit {
-            self.flows.entry(flow).or_insert_with(Quality::of_flow).record(outcome);
+            let new = || Quality::of_flow().with_jitter_buffer(self.buffer);
+            self.flows.entry(flow).or_insert_with(new).record(outcome);
         } else {
             self.others.record(outcome);
         }
+    }
+
+    /// States that the other point may not have captured at the time of a recorded outcome.
+    pub fn note_outside_capture(&mut self, outcome: &Outcome) {
+        self.tcp.take_back(outcome);
+    }
+
+    /// Segments of TCP that only one point observed while the other one captured.
+    #[must_use]
+    pub const fn tcp_differences(&self) -> &TcpDifferences {
+        &self.tcp
     }
 
     /// Quality over all flows. Its [`SequenceMetrics`](crate::SequenceMetrics) cover the flows in the table.

@@ -15,7 +15,7 @@
 //! | reordering | RFC 4737 section 3.3 | [`Outcome::Matched`], [`Counts::reordered`] |
 //! | reordering extent, late time and byte offset, gaps, free runs, n-reordering | RFC 4737 sections 4.2 to 4.6, 5.3 | [`reordering`], [`SequenceMetrics::reordering`] |
 //! | loss distance, loss periods, burst ratio | RFC 3357 sections 5 and 6, ITU-T G.107 section 7.5 | [`LossPattern`], [`SequenceMetrics::loss_pattern`] |
-//! | R-factor, MOS | ITU-T G.107 section 7 and Annex B, G.113 Appendix I | [`emodel`], [`Quality::as_call`], [`Quality::as_call_over_time`] |
+//! | R-factor, MOS | ITU-T G.107 section 7 and Annex B, G.113 Appendix I | [`emodel`], [`JitterBuffer`], [`Quality::as_call`], [`Quality::as_call_over_time`] |
 //! | jitter, loss and skew of RTP | RFC 3550 section 6.4.1, appendices A.1, A.3 and A.8 | [`rtp`] |
 //! | jitter and loss of iperf3 | its `src/iperf_udp.c` | [`iperf3`] |
 //! | gaps of packet trains, before and after the network | | [`TrainGaps`] |
@@ -45,6 +45,7 @@ mod flow_table;
 mod histogram;
 mod interarrival;
 pub mod iperf3;
+mod jitter_buffer;
 mod loss_pattern;
 mod moments;
 pub mod numeric;
@@ -55,6 +56,7 @@ pub mod reordering;
 pub mod rtp;
 mod sampling;
 mod series;
+mod tcp_differences;
 mod train;
 mod two_way;
 mod values;
@@ -68,12 +70,14 @@ pub use distribution::{Distribution, Summary};
 pub use duplication::Duplication;
 pub use flow_table::FlowTable;
 pub use interarrival::InterArrival;
+pub use jitter_buffer::JitterBuffer;
 pub use loss_pattern::LossPattern;
 pub use observation::{Observation, Point};
 pub use outcome::{Outcome, UndeterminedReason};
 pub use quality::{CallOverTime, ClockError, Counts, Quality, SequenceMetrics};
 pub use sampling::{InvalidShare, Sampling};
 pub use series::{Series, Slot};
+pub use tcp_differences::{Differences, TcpDifferences};
 pub use train::{MatchedPacket, TrainGaps};
 pub use two_way::{Reply, ReplyKind, TwoWayCounts, TwoWayResult, TwoWayTest};
 pub use wirestamp_packet::CaptureLoss;

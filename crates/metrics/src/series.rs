@@ -32,6 +32,8 @@ pub struct Slot {
     pub matched: u64,
     /// Packets that were lost.
     pub lost: u64,
+    /// Packets of those that arrived that were too late for the de-jitter buffer.
+    pub late: u64,
     /// Min delay in nanoseconds; undefined without arrivals, like the others.
     pub min: i64,
     /// Sum of the delays in nanoseconds.
@@ -42,7 +44,7 @@ pub struct Slot {
 
 impl Slot {
     fn at(place: i64) -> Self {
-        Self { place, matched: 0, lost: 0, min: i64::MAX, sum: 0.0, max: i64::MIN }
+        Self { place, matched: 0, lost: 0, late: 0, min: i64::MAX, sum: 0.0, max: i64::MIN }
     }
 
     /// Mean delay in nanoseconds; `None` without arrivals.
@@ -54,6 +56,7 @@ impl Slot {
     fn merge(&mut self, other: &Self) {
         self.matched += other.matched;
         self.lost += other.lost;
+        self.late += other.late;
         self.min = self.min.min(other.min);
         self.sum += other.sum;
         self.max = self.max.max(other.max);
@@ -80,6 +83,11 @@ impl Series {
     /// Records a packet sent at `sent` that was lost.
     pub fn record_loss(&mut self, sent: Time<Utc>) {
         self.slot(sent).lost += 1;
+    }
+
+    /// Records that a packet sent at `sent`, which arrived, was too late for the de-jitter buffer.
+    pub(crate) fn record_late(&mut self, sent: Time<Utc>) {
+        self.slot(sent).late += 1;
     }
 
     /// Adds the packets of another stream.

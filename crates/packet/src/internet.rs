@@ -68,6 +68,18 @@ impl<'a> Internet<'a> {
         }
     }
 
+    /// The same without fragmentation and with another body, of which `length` bytes are on the wire.
+    pub(crate) fn with_body<'b>(
+        &self,
+        identification: u32,
+        body: &'b [u8],
+        length: usize,
+    ) -> Internet<'b> {
+        let Self { source, destination, protocol, .. } = *self;
+        let fragment = Fragment { identification, ..Fragment::default() };
+        Internet { source, destination, protocol, fragment, body, body_length: Some(length) }
+    }
+
     /// Discards the body, because its start is unknown.
     pub(crate) fn discard_body(&mut self) {
         self.body = &[];

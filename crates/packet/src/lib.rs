@@ -40,6 +40,7 @@ pub mod rtp;
 #[cfg(test)]
 mod samples;
 pub mod sdp;
+mod segmentation;
 pub mod stamp;
 mod tcp;
 mod tunnel;
@@ -50,4 +51,5 @@ pub use frame::Packet;
 pub use identity::{IDENTITY_BYTES, IdentityKey, MatchRule, PacketId, Reassembly, Recognised};
 pub use link::LinkType;
 pub use parse_error::ParseError;
+pub use segmentation::Segmentation;
 pub use tcp::TcpSegment;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use wirestamp_clock::{OutOfRange, Time, Utc};
 
 /// The machine, the moment and the command. Serialises with these names.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Circumstances {
     /// Date and time in UTC: `2026-11-21 14:05:09`.
     pub date: String,
@@ -21,6 +21,9 @@ pub struct Circumstances {
     pub processor: String,
     /// Clock source of the kernel.
     pub clocksource: String,
+    /// Frequency of the processor's counter in Hz, where it was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counter_hz: Option<f64>,
     /// The command line, with the program's name without its path.
     pub command: String,
 }
@@ -36,6 +39,7 @@ impl Circumstances {
             kernel: read("/proc/sys/kernel/osrelease"),
             processor: processor(),
             clocksource: read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            counter_hz: None,
             command: command(),
         }
     }

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use jiff::Timestamp;
+
 use crate::table::Values;
 use crate::{Error, Table};
 
@@ -41,9 +43,16 @@ impl Values {
             Self::Whole(values) => values[row].map(|value| value.to_string()),
             Self::Real(values) => values[row].map(|value| value.to_string()),
             Self::Text(values) => values[row].clone(),
+            Self::Time(values) => values[row].and_then(time),
         };
         cell.unwrap_or_default()
     }
+}
+
+/// A time as in RFC 3339, with all nine digits of the second.
+fn time(nanos: i64) -> Option<String> {
+    let time = Timestamp::from_nanosecond(nanos.into()).ok()?;
+    Some(format!("{time:.9}"))
 }
 
 #[cfg(test)]
@@ -65,6 +74,12 @@ mod tests {
         table.write_csv(&path).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!(text, "a,b,c\n-1,,\"x, \"\"y\"\"\"\n,0.1,\n");
+        let begin = [Field::<i64>::time("begin_time", |it| Some(*it))];
+        Table::of(&[1_000_000_010, -1], &begin).write_csv(&path).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let expected =
+            "begin_time\n1970-01-01T00:00:01.000000010Z\n1969-12-31T23:59:59.999999999Z\n";
+        assert_eq!(text, expected);
         let nowhere = table.write_csv(&folder.path().join("no/where")).unwrap_err().to_string();
         assert!(nowhere.contains("check that the folder exists"), "{nowhere}");
     }

@@ -43,7 +43,7 @@ const FIELDS: &[Field<FlowReport>] = &[
     Field::whole("cumulative_lost", |it| rtp(it, |rtp| Some(rtp.cumulative_lost))),
     Field::whole("capture_lost", |it| rtp(it, |rtp| whole(rtp.capture_lost))),
     Field::whole("lost_uncertainty", |it| rtp(it, |rtp| whole(rtp.lost_uncertainty))),
-    Field::whole("late", |it| rtp(it, |rtp| whole(rtp.late))),
+    Field::whole("late", |it| rtp(it, |rtp| rtp.late.and_then(whole))),
     Field::whole("loss_periods", |it| rtp(it, |rtp| whole(rtp.loss_periods))),
     Field::real("burst_ratio", |it| rtp(it, |rtp| Some(rtp.burst_ratio))),
     Field::real("jitter_ms", |it| rtp(it, |rtp| rtp.jitter_ms)),
@@ -72,6 +72,10 @@ const FIELDS: &[Field<FlowReport>] = &[
     Field::whole("rtt_ns_p50", |it| trip(it).map(|it| it.p50)),
     Field::whole("rtt_ns_p99", |it| trip(it).map(|it| it.p99)),
     Field::whole("rtt_ns_max", |it| trip(it).map(|it| it.max)),
+    Field::whole("segments", |it| tcp(it, |tcp| whole(tcp.segments))),
+    Field::whole("capture_missed", |it| whole(it.capture_missed)),
+    Field::time("first_time", |it| Some(it.first_ns)),
+    Field::time("last_time", |it| Some(it.last_ns)),
 ];
 
 /// A count, always far below the limit.

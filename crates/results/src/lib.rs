@@ -25,6 +25,7 @@ mod table;
 mod table_file;
 
 pub use error::Error;
-pub use families::{Families, Labels, TEXT, Value, help, seconds};
+pub use families::{Families, Labels, TEXT, Value, delay_bounds, help, seconds};
+pub use parquet::is_complete_parquet;
 pub use table::{Field, Table};
-pub use table_file::TableFile;
+pub use table_file::{TableFile, TableFormat};

@@ -5,10 +5,11 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
+use parquet::basic::{Compression, LogicalType, Repetition, TimeUnit, Type as Physical};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::properties::WriterProperties;
+use parquet::file::reader::SerializedFileReader;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::Type;
 
@@ -53,6 +54,21 @@ impl Table {
     }
 }
 
+/// Whether a file is complete: the description at its end, which is written last, can be read.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn is_complete_parquet(path: &Path) -> io::Result<bool> {
+    match SerializedFileReader::new(File::open(path)?) {
+        Ok(_) => Ok(true),
+        Err(ParquetError::External(cause)) => match cause.downcast::<io::Error>() {
+            Ok(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(*error),
+            _ => Ok(false),
+        },
+        Err(_) => Ok(false),
+    }
+}
+
 /// The error of the system, if it is one.
 pub(crate) fn into_io(error: ParquetError) -> io::Error {
     match error {
@@ -70,6 +86,9 @@ impl Column {
             Values::Whole(_) => (Physical::INT64, None),
             Values::Real(_) => (Physical::DOUBLE, None),
             Values::Text(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+            Values::Time(_) => {
+                (Physical::INT64, Some(LogicalType::timestamp(true, TimeUnit::NANOS)))
+            }
         };
         Type::primitive_type_builder(self.name, physical)
             .with_repetition(Repetition::OPTIONAL)
@@ -81,7 +100,7 @@ impl Column {
 impl Values {
     fn write(&self, to: &mut SerializedColumnWriter<'_>) -> Result<()> {
         match self {
-            Self::Whole(values) => {
+            Self::Whole(values) | Self::Time(values) => {
                 let (present, levels) = present(values, |value| *value);
                 to.typed::<Int64Type>().write_batch(&present, Some(&levels), None)?;
             }
@@ -106,7 +125,7 @@ fn present<T, U>(values: &[Option<T>], convert: impl Fn(&T) -> U) -> (Vec<U>, Ve
 
 #[cfg(test)]
 mod tests {
-    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::file::reader::FileReader;
     use parquet::record::{Field as Cell, Row as Record};
     use proptest::prelude::*;
 
@@ -148,6 +167,20 @@ mod tests {
             // NaN is not equal to itself.
             prop_assert_eq!(format!("{:?}", read), format!("{:?}", expected));
         }
+    }
+
+    #[test]
+    fn times_are_timestamps_in_utc() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("table.parquet");
+        let begin = [Field::<i64>::time("begin_time", |it| Some(*it))];
+        Table::of(&[1_000_000_010], &begin).write_parquet(&path).unwrap();
+        let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
+        let column = reader.metadata().file_metadata().schema_descr().column(0);
+        let expected = LogicalType::timestamp(true, TimeUnit::NANOS);
+        assert_eq!(column.logical_type_ref(), Some(&expected));
+        let row = reader.get_row_iter(None).unwrap().next().unwrap().unwrap();
+        assert_eq!(cells(&row), [("begin_time".into(), Cell::Long(1_000_000_010))]);
     }
 
     #[test]

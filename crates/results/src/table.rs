@@ -10,6 +10,7 @@ enum Get<R> {
     Whole(fn(&R) -> Option<i64>),
     Real(fn(&R) -> Option<f64>),
     Text(fn(&R) -> Option<String>),
+    Time(fn(&R) -> Option<i64>),
 }
 
 impl<R> Field<R> {
@@ -26,6 +27,11 @@ impl<R> Field<R> {
     /// A column of text.
     pub const fn text(name: &'static str, get: fn(&R) -> Option<String>) -> Self {
         Self { name, get: Get::Text(get) }
+    }
+
+    /// A column of times, in nanoseconds since 1970 (UTC): a timestamp in Parquet, and RFC 3339 in CSV.
+    pub const fn time(name: &'static str, get: fn(&R) -> Option<i64>) -> Self {
+        Self { name, get: Get::Time(get) }
     }
 }
 
@@ -48,6 +54,8 @@ pub(crate) enum Values {
     Whole(Vec<Option<i64>>),
     Real(Vec<Option<f64>>),
     Text(Vec<Option<String>>),
+    /// Nanoseconds since 1970 (UTC).
+    Time(Vec<Option<i64>>),
 }
 
 impl Table {
@@ -58,6 +66,7 @@ impl Table {
             Get::Whole(get) => Values::Whole(rows.iter().map(get).collect()),
             Get::Real(get) => Values::Real(rows.iter().map(get).collect()),
             Get::Text(get) => Values::Text(rows.iter().map(get).collect()),
+            Get::Time(get) => Values::Time(rows.iter().map(get).collect()),
         };
         let column = |field: &Field<R>| Column { name: field.name, values: values(&field.get) };
         Self { rows: rows.len(), columns: fields.iter().map(column).collect() }

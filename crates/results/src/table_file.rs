@@ -9,10 +9,19 @@ use parquet::file::writer::SerializedFileWriter;
 use crate::parquet::into_io;
 use crate::{Error, Field, Table};
 
-/// A file that receives rows in parts: Parquet if its name ends in `.parquet`, otherwise CSV.
+/// A file that receives rows in parts.
 pub struct TableFile {
     path: PathBuf,
     writer: Writer,
+}
+
+/// Format of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableFormat {
+    /// Comma-separated values (RFC 4180), with a header.
+    Csv,
+    /// Apache Parquet.
+    Parquet,
 }
 
 enum Writer {
@@ -22,15 +31,29 @@ enum Writer {
 }
 
 impl TableFile {
-    /// Creates or overwrites the file, with these columns.
+    /// Creates or overwrites the file, with these columns, in the format that its name states.
     ///
     /// # Errors
     /// If the file cannot be written.
     pub fn create<R>(path: &Path, fields: &[Field<R>]) -> Result<Self, Error> {
+        let is_parquet = path.extension().is_some_and(|it| it == "parquet");
+        let format = if is_parquet { TableFormat::Parquet } else { TableFormat::Csv };
+        Self::create_as(path, format, fields)
+    }
+
+    /// Creates or overwrites the file in this format, with these columns.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn create_as<R>(
+        path: &Path,
+        format: TableFormat,
+        fields: &[Field<R>],
+    ) -> Result<Self, Error> {
         let columns = Table::of(&[], fields);
         let create = || {
             let file = File::create(path)?;
-            if path.extension().is_some_and(|it| it == "parquet") {
+            if format == TableFormat::Parquet {
                 return columns.parquet_writer(file).map(Writer::Parquet).map_err(into_io);
             }
             let mut writer = csv::Writer::from_writer(file);

@@ -13,9 +13,9 @@ use crate::recording::Recording;
 
 /// Correlates the observations of two points on this machine. Calls `record` with every outcome.
 pub struct PairSession<R> {
-    state: Mutex<(Correlator, R)>,
-    /// States of the two points.
-    sights: [Mutex<PointState>; 2],
+    correlator: Mutex<(Correlator, R)>,
+    /// State of each point.
+    states: [Mutex<PointState>; 2],
 }
 
 /// Result of the capture at one tap.
@@ -37,20 +37,23 @@ pub struct TapReport {
 impl<R: FnMut(Outcome) + Send> PairSession<R> {
     /// A session of two points without packets.
     pub fn new(config: Config, record: R) -> Self {
-        Self { state: Mutex::new((Correlator::new(config), record)), sights: Default::default() }
+        Self {
+            correlator: Mutex::new((Correlator::new(config), record)),
+            states: Default::default(),
+        }
     }
 
     /// Sets the initial state of both points; by default they observe every packet.
     #[must_use]
-    pub fn seeing(self, sight: &PointState) -> Self {
-        Self { sights: [(); 2].map(|()| Mutex::new(sight.clone())), ..self }
+    pub fn with_state(self, state: &PointState) -> Self {
+        Self { states: [(); 2].map(|()| Mutex::new(state.clone())), ..self }
     }
 
     /// Runs the capture at one point to its end, and correlates its packets.
     ///
     /// # Errors
     /// When the capture ends early, or its file cannot be finished.
-    pub fn attend(
+    pub fn capture(
         &self,
         point: Point,
         capture: Capture,
@@ -58,12 +61,18 @@ impl<R: FnMut(Outcome) + Send> PairSession<R> {
         stop: &Stop,
     ) -> Result<TapReport, Error> {
         let facts = capture.facts().clone();
-        let mut tap = Tap { point, meeting: self, recording, sight: self.sight(point).clone() };
+        let mut tap = Tap {
+            point,
+            session: self,
+            recording,
+            link: facts.link,
+            state: self.state(point).clone(),
+        };
         let clock = tap.recording.clock();
         let (ledger, outcome) = capture.run(clock, stop, &mut tap);
-        let Tap { recording, sight, .. } = tap;
-        let unidentified = sight.unidentified;
-        *self.sight(point) = sight;
+        let Tap { recording, state, .. } = tap;
+        let unidentified = state.unidentified;
+        *self.state(point) = state;
         let (figures, written) = recording.finish(&ledger);
         outcome.and(written)?;
         Ok(TapReport { facts, balanced: ledger.balances(), ledger, figures, unidentified })
@@ -83,49 +92,49 @@ impl<R: FnMut(Outcome) + Send> PairSession<R> {
     /// Decides all open outcomes. Returns the states of A and B.
     pub fn finish(self) -> [PointState; 2] {
         let (correlator, mut record) =
-            self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+            self.correlator.into_inner().unwrap_or_else(PoisonError::into_inner);
         correlator.finish(&mut record);
-        self.sights.map(|sight| sight.into_inner().unwrap_or_else(PoisonError::into_inner))
+        self.states.map(|state| state.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// A poisoned lock means that the other tap's thread has panicked, which ends the run anyway.
     fn lock(&self) -> MutexGuard<'_, (Correlator, R)> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.correlator.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// State of a point. A running capture works on its own copy, so the lock is never contended.
-    pub(crate) fn sight(&self, point: Point) -> MutexGuard<'_, PointState> {
-        let sight = &self.sights[usize::from(point == Point::B)];
-        sight.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn state(&self, point: Point) -> MutexGuard<'_, PointState> {
+        let state = &self.states[usize::from(point == Point::B)];
+        state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// One observation point: records the packets of a capture, identifies and correlates them.
 struct Tap<'a, R> {
     point: Point,
-    meeting: &'a PairSession<R>,
+    session: &'a PairSession<R>,
     recording: Recording<'a>,
-    sight: PointState,
+    link: LinkType,
+    state: PointState,
 }
 
 impl<R: FnMut(Outcome) + Send> Sink for Tap<'_, R> {
     fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
         self.recording.packet(packet)?;
         let CapturedPacket { bytes, length, stamp, .. } = *packet;
-        if let Some(observation) = self.sight.take(LinkType::Ethernet, bytes, length, stamp) {
-            self.meeting.observe(self.point, observation);
-        }
+        let Self { session, point, state, link, .. } = self;
+        state.take(*link, bytes, length, stamp, |it| session.observe(*point, it));
         Ok(())
     }
 
     fn missed(&mut self, missed: &CaptureLoss) -> Result<(), Error> {
-        self.meeting.missed(self.point, *missed);
+        self.session.missed(self.point, *missed);
         self.recording.missed(missed)
     }
 
     fn pause(&mut self) -> Result<(), Error> {
         let clock = self.recording.difference_clock();
-        self.meeting.lock().0.set_difference_clock(clock);
+        self.session.lock().0.set_difference_clock(clock);
         self.recording.pause()
     }
 

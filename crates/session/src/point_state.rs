@@ -3,7 +3,9 @@
 use wirestamp_clock::Stamp;
 use wirestamp_metrics::flow::{FlowConfig, FlowMonitor, FlowPacket, FlowReport};
 use wirestamp_metrics::{Observation, Sampling};
-use wirestamp_packet::{IdentityKey, LinkType, MatchRule, Packet, Reassembly, Recognised};
+use wirestamp_packet::{
+    IdentityKey, LinkType, MatchRule, Packet, Reassembly, Recognised, Segmentation,
+};
 
 /// State of one point.
 #[derive(Clone, Debug, Default)]
@@ -18,8 +20,12 @@ pub struct PointState {
     pub not_chosen: u64,
     /// Packets of which the capture has the beginning only.
     pub cut: u64,
+    /// Parts of divided TCP segments that have no identity, because the capture has the beginning of the segment only.
+    pub cut_parts: u64,
     /// Fragments of packets.
     pub fragments: u64,
+    /// Division of TCP segments that are longer than the network carries.
+    pub segmentation: Segmentation,
 }
 
 impl PointState {
@@ -59,34 +65,50 @@ impl PointState {
         self.monitor.as_ref().map_or(0, |monitor| monitor.evicted.flows)
     }
 
-    /// Takes the next frame: its captured bytes, its length on the wire, and its stamp. Returns `None` if the packet is
-    /// excluded.
+    /// Takes the next frame: its captured bytes, its length on the wire, and its stamp. Calls `observe` with its packet,
+    /// unless that is excluded. A TCP segment that is longer than the network carries counts as the packets that the
+    /// network carries for it ([`Segmentation`]), all with its stamp.
     pub fn take(
         &mut self,
         link: LinkType,
         bytes: &[u8],
         length: u32,
         stamp: Stamp,
-    ) -> Option<Observation> {
-        let packet = Packet::parse(link, bytes).ok();
+        mut observe: impl FnMut(Observation),
+    ) {
         self.cut += u64::from(bytes.len() < usize::try_from(length).unwrap_or(usize::MAX));
-        self.fragments += u64::from(packet.as_ref().is_some_and(Packet::is_fragment));
-        if let Some((monitor, packet)) = self.monitor.as_mut().zip(packet.as_ref()) {
-            monitor.observe(&FlowPacket { packet, length, time: stamp.utc });
+        let Ok(packet) = Packet::parse(link, bytes) else {
+            self.unidentified += 1;
+            return;
+        };
+        self.fragments += u64::from(packet.is_fragment());
+        if let Some(monitor) = &mut self.monitor {
+            monitor.observe(&FlowPacket { packet: &packet, length, time: stamp.utc });
         }
-        let recognise = |packet| {
-            self.rule.recognise(&packet, length, &mut self.reassembly, IdentityKey::default())
-        };
-        let observation = match packet.map_or(Recognised::Unidentified, recognise) {
-            Recognised::As { id, flow, length } => Observation { id, flow, length, stamp },
-            Recognised::Incomplete => return None,
-            Recognised::Unidentified => {
-                self.unidentified += 1;
-                return None;
+        let unidentified_before = self.unidentified;
+        let Self { rule, reassembly, segmentation, sampling, unidentified, not_chosen, .. } = self;
+        let mut recognise = |packet: &Packet<'_>, length| match rule.recognise(
+            packet,
+            length,
+            reassembly,
+            IdentityKey::default(),
+        ) {
+            Recognised::As { id, flow, length } => {
+                let observation = Observation { id, flow, length, stamp };
+                if sampling.as_ref().is_none_or(|sampling| sampling.chooses(&observation)) {
+                    observe(observation);
+                } else {
+                    *not_chosen += 1;
+                }
             }
+            Recognised::Incomplete => {}
+            Recognised::Unidentified => *unidentified += 1,
         };
-        let chosen = self.sampling.as_ref().is_none_or(|sampling| sampling.chooses(&observation));
-        self.not_chosen += u64::from(!chosen);
-        chosen.then_some(observation)
+        let packet = rule.view(&packet);
+        if segmentation.divide(&packet, length, &mut recognise) {
+            self.cut_parts += self.unidentified - unidentified_before;
+        } else {
+            recognise(&packet, length);
+        }
     }
 }

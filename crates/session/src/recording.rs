@@ -154,6 +154,7 @@ mod tests {
 
     fn facts() -> Facts {
         Facts {
+            link: wirestamp_packet::LinkType::Ethernet,
             interface: "tap-a".into(),
             method: "ring",
             stamp: "raw",

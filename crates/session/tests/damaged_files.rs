@@ -31,7 +31,7 @@ fn classic(count: u32) -> Vec<u8> {
 fn compared(a: &Path, b: &Path, partial: bool) -> Result<Quality, String> {
     let open = |path| Reader::open(path).map_err(|error| error.to_string());
     let mut quality = Quality::of_flow();
-    let mut record = |outcome: Outcome| quality.record(&outcome);
+    let mut record = |outcome: Outcome, _: bool| quality.record(&outcome);
     let terms = Terms { partial, ..Terms::default() };
     let found = compare(open(a)?, open(b)?, &terms, &mut record);
     found.map(|_| quality).map_err(|error| error.to_string())

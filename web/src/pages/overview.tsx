@@ -8,7 +8,7 @@ import { perSecond } from '../parts/point_charts';
 import { Probes } from '../parts/probes';
 import { Sparkline } from '../parts/sparkline';
 import { mayChange, me, newest, resultEvents, probes, tasks } from '../mesh';
-import { recent, refreshRecent } from '../recent';
+import { recent, refreshRecent, troubles } from '../recent';
 import { taskAddress } from '../route';
 import { delayIn, delayOf, endsOf, latestDelay, lossOfAll, stateOf } from '../state';
 import { useStore } from '../store';
@@ -16,7 +16,7 @@ import { bitRate, packetRate, share, time } from '../units';
 
 export function Overview() {
   const [all, there, results] = [useStore(tasks), useStore(probes), useStore(recent)];
-  const [who, many] = [useStore(me), useStore(resultEvents)];
+  const [who, many, { why }] = [useStore(me), useStore(resultEvents), useStore(troubles)];
   const ours = all && newest(all);
   const open = ours?.filter((it) => !it.ended) ?? [];
   const ended = ours?.filter((it) => it.ended) ?? [];
@@ -24,6 +24,11 @@ export function Overview() {
   if (!ours || !there) return <p class="empty">Loading from the controller&hellip;</p>;
   return (
     <>
+      {why.map((it) => (
+        <p class="panel error" role="alert" key={it}>
+          {it}
+        </p>
+      ))}
       {(there.length > 0 || open.some((it) => it.from)) && (
         <section class="panel" aria-labelledby="map">
           <h2 id="map">Map</h2>
@@ -93,7 +98,8 @@ function TaskList({ tasks, probes, results }: ListProps) {
 const SHOWN = 180;
 
 function TaskRow({ task, probes, results }: { task: Task; probes: Probe[]; results: Recent[] }) {
-  const state = stateOf(task, probes, results.at(-1));
+  const isAway = useStore(troubles).tasks.has(task.number);
+  const state = stateOf(task, probes, results, isAway ? 'its collector does not answer' : null);
   const points = results
     .map((it): [number, number | null] => [it.begin_ns / 1e9, shape(it)])
     .filter((it): it is [number, number] => it[1] !== null);

@@ -50,10 +50,10 @@ interface FoundProps {
 function Measured({ task, range }: FoundProps) {
   const { loaded, error } = useResults(task.name, range);
   const show = useCallback((to: Range) => go(taskAddress(task.name, to)), [task.name]);
-  const last = range.is === 'last' ? loaded?.results.at(-1) : undefined;
+  const latest = range.is === 'last' && loaded ? loaded.results : [];
   const saved = loaded && loaded.results.length > 0 ? loaded : null;
   return (
-    <Frame {...{ task, range, last, error, show }} onSave={saved && ((kind) => save(task.name, saved, kind))}>
+    <Frame {...{ task, range, latest, error, show }} onSave={saved && ((kind) => save(task.name, saved, kind))}>
       {loaded ? (
         <Charts {...{ task, loaded }} onZoom={(to) => show({ is: 'fixed', ...to })} />
       ) : (
@@ -67,7 +67,7 @@ function Followed({ task, range }: FoundProps) {
   const { loaded, error } = useFlows(task.name, range);
   const show = useCallback((to: Range) => go(taskAddress(task.name, to)), [task.name]);
   return (
-    <Frame {...{ task, range, error, show }} last={undefined} onSave={null}>
+    <Frame {...{ task, range, error, show }} latest={[]} onSave={null}>
       {loaded && (loaded.length > 0 ? <FlowTable flows={loaded} /> : <NoResults task={task} />)}
       {!loaded && !error && <p class="empty">Loading results&hellip;</p>}
     </Frame>
@@ -75,8 +75,8 @@ function Followed({ task, range }: FoundProps) {
 }
 
 interface FrameProps extends FoundProps {
-  /** The newest result, if it is shown. */
-  last: Result | undefined;
+  /** The newest results, if they are shown. */
+  latest: Result[];
   error: string | null;
   show: (range: Range) => void;
   /** Null if there is nothing to save. */
@@ -85,7 +85,7 @@ interface FrameProps extends FoundProps {
 }
 
 /** Header and controls of any task. */
-function Frame({ task, range, last, error, show, onSave, children }: FrameProps) {
+function Frame({ task, range, latest, error, show, onSave, children }: FrameProps) {
   const [there, who] = [useStore(probes), useStore(me)];
   const [isEnding, setEnding] = useState(false);
   const stretch = stretchOf(range);
@@ -107,7 +107,7 @@ function Frame({ task, range, last, error, show, onSave, children }: FrameProps)
             {clock(Date.parse(task.made), false)}
           </p>
         </div>
-        <Badge state={stateOf(task, there, last)} />
+        <Badge state={stateOf(task, there, latest, error)} />
         <div class="actions">
           {(['csv', 'json'] as const).map((kind) => (
             <button

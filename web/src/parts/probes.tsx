@@ -57,7 +57,7 @@ function ProbeCard({ probe, tasks }: { probe: Probe; tasks: Task[] }) {
             <CaptureFacts key={it.interface} {...it} />
           ))}
           {health.tests.map((it) => (
-            <RefusedFacts key={`${it.task} ${it.end}`} of={nameOf(it.task)} count={it.forged + it.too_short} />
+            <RefusedFacts key={`${it.task} ${it.end}`} of={nameOf(it.task)} count={it.forged + it.too_short + (it.answers ?? 0)} />
           ))}
           {health.held_bytes > 0 && (
             <>

@@ -84,17 +84,10 @@ impl Reflector {
         Self { key, sessions: Sessions::default(), counts: ReflectorCounts::default() }
     }
 
-    /// Whether a packet is itself the answer of a reflector: it has a receive time where senders have
-    /// zeros (TWAMP Light senders may have any bytes there).
-    fn is_answer(&self, arrival: &Arrival<'_>) -> bool {
-        let mode = self.key.as_ref().map_or(Mode::Open, Mode::Authenticated);
-        Reflected::parse(arrival.bytes, mode).is_ok_and(|answer| answer.received != Stamped(0))
-    }
-
     /// Writes the answer to a packet. The transmit time is read last.
     ///
     /// # Errors
-    /// [`NotStamp`] if the datagram is not a valid test packet.
+    /// [`NotStamp`] if the datagram is not a valid test packet of a sender.
     pub fn reflect(
         &mut self,
         arrival: &Arrival<'_>,
@@ -102,9 +95,13 @@ impl Reflector {
         answer: &mut Vec<u8>,
     ) -> Result<Reflection, NotStamp> {
         let mode = self.key.as_ref().map_or(Mode::Open, Mode::Authenticated);
-        let sent = Sent::parse(arrival.bytes, mode).inspect_err(|error| match error {
+        let is_answer = || Reflected::parse(arrival.bytes, mode).is_ok_and(|it| it.is_answer());
+        let parsed = Sent::parse(arrival.bytes, mode);
+        let parsed = if parsed.is_ok() && is_answer() { Err(NotStamp::Answer) } else { parsed };
+        let sent = parsed.inspect_err(|error| match error {
             NotStamp::TooShort(..) => self.counts.not_stamp += 1,
             NotStamp::Forged => self.counts.forged += 1,
+            NotStamp::Answer => self.counts.answers += 1,
         })?;
         let id = SessionId { from: arrival.from, to: arrival.to, number: sent.session };
         let (session, is_new, forgot) = self.sessions.of(id);

@@ -75,15 +75,13 @@ impl Server {
         mut observer: impl PacketObserver,
     ) -> Result<ReflectorCounts, SocketError> {
         let mut answer = Vec::new();
-        let ports: Vec<u16> = self.sockets.iter().map(|bound| bound.port).collect();
         while !stop.is_requested() {
             wait(self.sockets.iter().map(|bound| &bound.socket), Some(stop), POLL_TIMEOUT)?;
             let Self { sockets, reflector, clock } = &mut self;
             let mut until = clock.now();
             for bound in sockets {
                 let clock = clock.as_mut();
-                let newest =
-                    bound.answer_all(reflector, clock, &ports, &mut answer, &mut observer)?;
+                let newest = bound.answer_all(reflector, clock, &mut answer, &mut observer)?;
                 until = until.min(newest.unwrap_or(until));
             }
             observer.complete(until - BACKLOG);
@@ -98,7 +96,6 @@ impl Bound {
         &mut self,
         reflector: &mut Reflector,
         clock: &mut dyn SystemClock,
-        ports: &[u16],
         answer: &mut Vec<u8>,
         observer: &mut impl PacketObserver,
     ) -> Result<Option<Time<Utc>>, SocketError> {
@@ -120,10 +117,6 @@ impl Bound {
             let (from, to, at) = (received.from, received.to, arrival.at);
             newest = Some(at);
             let length = on_wire(received.bytes.len(), from.is_ipv4());
-            if ports.contains(&from.port()) && reflector.is_answer(&arrival) {
-                reflector.counts.answers += 1;
-                continue;
-            }
             let reflection = match reflector.reflect(&arrival, clock, answer) {
                 Ok(reflection) => reflection,
                 Err(why) => {

@@ -179,6 +179,28 @@ fn only_padding_may_follow_the_extensions_code() {
     assert!(!key.verifies_extensions(1, &coded));
 }
 
+/// Two reflectors on any ports, and a forged packet from one to the other.
+#[test]
+fn answer_of_a_reflector_is_not_answered() {
+    for key in [None, Some(key())] {
+        let mode = key.as_ref().map_or(Mode::Open, Mode::Authenticated);
+        let [mut one, mut other] = [(); 2].map(|()| Reflector::new(key.clone()));
+        let (_, answer) = reflect(&mut one, &packet(mode, 0, 7)).unwrap();
+        assert_eq!(reflect(&mut other, &answer), Err(NotStamp::Answer));
+        assert_eq!((other.counts.answers, other.counts.reflected), (1, 0));
+    }
+}
+
+/// Padding of TWAMP Light senders lies where answers have their receive time.
+#[test]
+fn random_padding_is_no_answer() {
+    let mut reflector = Reflector::new(None);
+    let mut padded = packet(Mode::Open, 0, 7);
+    padded.truncate(14);
+    padded.extend([0xa5; 60]);
+    assert!(reflect(&mut reflector, &padded).is_ok());
+}
+
 proptest! {
     #[test]
     fn answers_to_any_bytes_keep_their_length(

@@ -3,9 +3,12 @@
 /// Why an interface does not support something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Obstacle {
-    /// Only Ethernet frames are captured. The type is `ARPHRD_*` of linux/if_arp.h.
-    #[error("it is no Ethernet interface (hardware type {0})")]
-    NotEthernet(u16),
+    /// Only Ethernet frames and plain IP packets are captured. The type is `ARPHRD_*` of linux/if_arp.h.
+    #[error("it has neither Ethernet frames nor plain IP packets (hardware type {0})")]
+    UnknownLink(u16),
+    /// This method captures only Ethernet frames.
+    #[error("its packets have no Ethernet header; use ring, recvmsg, recvmmsg or libpcap")]
+    NotEthernet,
     /// No packets arrive.
     #[error("it is down; `ip link set up` brings it up")]
     Down,

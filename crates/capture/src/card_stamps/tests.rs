@@ -164,6 +164,7 @@ fn captured<R: Receiver>(
         limit: Limit { packets: Some(3), duration: Some(Duration::from_secs(10)) },
         stop: &stop,
         interface: &interface,
+        wait_for_interface: false,
         snaplen: 1514,
         opened: pipeline::now(),
         live: &LiveLedger::new(Arc::new(Interface::open("lo").unwrap()), 0),

@@ -77,7 +77,7 @@ impl Encoder {
             Format::Pcap => Precision::Nano,
             Format::PcapMicros => Precision::Micro,
         };
-        pcap::begin(into, precision, facts.snaplen);
+        pcap::begin(into, precision, facts.snaplen, facts.link);
         Ok(Self::Pcap(precision))
     }
 

@@ -2,12 +2,13 @@
 
 use super::buffer::Record;
 use super::times::since_epoch;
+use wirestamp_packet::LinkType;
+
 use crate::CapturedPacket;
 
 const MAGIC_MICROSECONDS: u32 = 0xa1b2_c3d4;
 const MAGIC_NANOSECONDS: u32 = 0xa1b2_3c4d;
 const VERSION: [u16; 2] = [2, 4];
-const ETHERNET: u32 = 1; // LINKTYPE_ETHERNET
 const RECORD_HEADER: usize = 16;
 
 /// Unit of the fraction of a second.
@@ -18,7 +19,7 @@ pub(super) enum Precision {
 }
 
 /// Appends the file header.
-pub(super) fn begin(into: &mut Vec<u8>, precision: Precision, snaplen: u32) {
+pub(super) fn begin(into: &mut Vec<u8>, precision: Precision, snaplen: u32, link: LinkType) {
     let magic = match precision {
         Precision::Micro => MAGIC_MICROSECONDS,
         Precision::Nano => MAGIC_NANOSECONDS,
@@ -26,7 +27,7 @@ pub(super) fn begin(into: &mut Vec<u8>, precision: Precision, snaplen: u32) {
     into.extend(magic.to_ne_bytes());
     into.extend(VERSION.map(u16::to_ne_bytes).as_flattened());
     // Two fields that are always zero follow the version.
-    into.extend([0, 0, snaplen, ETHERNET].map(u32::to_ne_bytes).as_flattened());
+    into.extend([0, 0, snaplen, link.number()].map(u32::to_ne_bytes).as_flattened());
 }
 
 /// Appends the record of a packet. The format's times end in 2106; later ones are clamped.

@@ -108,7 +108,11 @@ fn interface<'a>(facts: &'a Facts, provenance: &Provenance) -> InterfaceDescript
         let option = [&[LIBPCAP], filter.as_bytes()].concat();
         options.push(Opt::IfFilter(option.into()));
     }
-    InterfaceDescriptionBlock { linktype: DataLink::ETHERNET, snaplen: facts.snaplen, options }
+    InterfaceDescriptionBlock {
+        linktype: DataLink::from(facts.link.number()),
+        snaplen: facts.snaplen,
+        options,
+    }
 }
 
 fn statistics<'a>(summary: &Statistics<'_>) -> InterfaceStatisticsBlock<'a> {

@@ -64,7 +64,7 @@ struct Interfaces {
 }
 
 impl Reader {
-    /// Opens the file at `path`, or standard input for `-`. Files compressed with zstd or gzip are decompressed.
+    /// Opens the file at `path`, or standard input for `-`. Files compressed with zstd, gzip or xz are decompressed.
     ///
     /// # Errors
     /// It cannot be read, or is not a capture file.

@@ -6,6 +6,8 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
+use liblzma::read::XzDecoder;
+use liblzma::stream::{CONCATENATED, Stream};
 
 use crate::Error;
 
@@ -18,6 +20,12 @@ const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const CLASSIC: [u32; 2] = [0xa1b2_c3d4, 0xa1b2_3c4d];
 /// First bytes of a gzip member (RFC 1952, section 2.3.1).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// First bytes of an xz stream (The .xz File Format, section 2.1.1.1).
+const XZ: [u8; 4] = [0xfd, b'7', b'z', b'X'];
+
+/// Max memory of the decoder of xz: `xz -9` needs 65 MiB.
+const XZ_MEMORY: u64 = 80 << 20;
 
 /// Max window of a zstd frame as a power of two: the 8 MiB that every decoder should support (RFC 8878, section
 /// 3.1.1.1.2). A few bytes can request 128 MiB and more.
@@ -51,6 +59,7 @@ pub(super) enum Kind {
     Zstd,
     Classic,
     Gzip,
+    Xz,
     Other,
 }
 
@@ -111,6 +120,10 @@ pub(super) fn decompressed(bytes: Bytes, kind: Kind) -> io::Result<(Bytes, Kind)
             Box::new(bytes)
         }
         Kind::Gzip => Box::new(MultiGzDecoder::new(bytes)),
+        Kind::Xz => {
+            let stream = Stream::new_stream_decoder(XZ_MEMORY, CONCATENATED)?;
+            Box::new(XzDecoder::new_stream(bytes, stream))
+        }
         Kind::Pcapng | Kind::Classic | Kind::Other => return Ok((bytes, kind)),
     };
     let magic = first_bytes(&mut bytes)?;
@@ -144,7 +157,7 @@ fn first_bytes(from: &mut impl Read) -> io::Result<Vec<u8>> {
 /// Why the format is not supported, if it is not.
 pub(super) fn unsupported(kind: Kind) -> Option<&'static str> {
     match kind {
-        Kind::Zstd | Kind::Gzip => Some("it is compressed twice"),
+        Kind::Zstd | Kind::Gzip | Kind::Xz => Some("it is compressed twice"),
         Kind::Other => Some("unknown magic number"),
         Kind::Pcapng | Kind::Classic => None,
     }
@@ -155,6 +168,7 @@ fn kind(magic: &[u8]) -> Kind {
         _ if magic == PCAPNG => Kind::Pcapng,
         _ if magic == ZSTD => Kind::Zstd,
         _ if magic.starts_with(&GZIP) => Kind::Gzip,
+        _ if magic == XZ => Kind::Xz,
         _ if CLASSIC.iter().any(|it| magic == it.to_be_bytes() || magic == it.to_le_bytes()) => {
             Kind::Classic
         }

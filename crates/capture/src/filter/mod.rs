@@ -17,6 +17,7 @@ mod tests;
 
 use libbpf_rs::libbpf_sys::bpf_insn;
 use pcap::{BpfInstruction, BpfProgram, Capture, Linktype};
+use wirestamp_packet::LinkType;
 
 use self::classic::Operation;
 use self::ebpf::Context;
@@ -29,18 +30,30 @@ const DIRECTION: &str = "the direction of a packet is not in its bytes; leave ou
                          the direction with -Q";
 const TOO_LONG: Reason = "it is too long";
 
-/// A compiled filter over Ethernet frames.
+/// Linux's number of raw IP in libpcap (`DLT_RAW` of pcap/dlt.h), which is not that of files.
+pub(crate) const DLT_RAW: Linktype = Linktype(12);
+
+/// A compiled filter over the frames of a link type.
 pub struct Filter {
     program: BpfProgram,
+    link: LinkType,
 }
 
 impl Filter {
-    /// Compiles `expression`.
+    /// Compiles `expression` for Ethernet frames.
     ///
     /// # Errors
     /// The expression is invalid, with libpcap's reason; or it depends on the direction of a packet, which is not in the
     /// frame.
     pub fn compile(expression: &str) -> Result<Self, Error> {
+        Self::compile_for(expression, LinkType::Ethernet)
+    }
+
+    /// Compiles `expression` for frames that begin with an Ethernet header, or with the IP packet.
+    ///
+    /// # Errors
+    /// As [`Self::compile`].
+    pub fn compile_for(expression: &str, link: LinkType) -> Result<Self, Error> {
         let refused = |error: pcap::Error| Error::Filter {
             expression: expression.to_owned(),
             reason: match error {
@@ -48,9 +61,9 @@ impl Filter {
                 other => other.to_string(),
             },
         };
-        let ethernet = Capture::dead(Linktype::ETHERNET).map_err(refused)?;
-        let program = ethernet.compile(expression, true).map_err(refused)?;
-        let filter = Self { program };
+        let number = if link == LinkType::Ip { DLT_RAW } else { Linktype::ETHERNET };
+        let program = Capture::dead(number).and_then(|dead| dead.compile(expression, true));
+        let filter = Self { program: program.map_err(refused)?, link };
         if filter.operations().is_ok_and(|program| program.iter().any(loads_what_no_frame_has)) {
             return Err(refused(pcap::Error::PcapError(DIRECTION.to_owned())));
         }
@@ -65,7 +78,11 @@ impl Filter {
 
     /// The program for `SO_ATTACH_FILTER`, which keeps `snaplen` bytes of a frame that passes.
     pub(crate) fn for_socket(&self, snaplen: u32) -> Result<Vec<libc::sock_filter>, Error> {
-        let rewritten = self.operations().and_then(|program| tagged::for_socket(&program, snaplen));
+        let rewrite = match self.link {
+            LinkType::Ip => tagged::for_socket_without_tags,
+            _ => tagged::for_socket,
+        };
+        let rewritten = self.operations().and_then(|program| rewrite(&program, snaplen));
         rewritten.and_then(|program| classic::encode(&program)).map_err(not_in_kernel)
     }
 

@@ -24,11 +24,25 @@ const FRAME_LIMIT: u32 = 1 << 20;
 /// The program for sockets, which keeps `snaplen` bytes of each frame that passes.
 pub(super) fn for_socket(program: &[Operation], snaplen: u32) -> Result<Vec<Operation>, Reason> {
     check(program)?;
+    for_packets(cut(program, snaplen))
+}
+
+/// The same for frames without Ethernet header, which have no tags.
+pub(super) fn for_socket_without_tags(
+    program: &[Operation],
+    snaplen: u32,
+) -> Result<Vec<Operation>, Reason> {
+    check(program)?;
+    rewrite(cut(program, snaplen), |operation| Ok(vec![operation]))
+}
+
+/// The program that keeps `snaplen` bytes of a frame that passes.
+fn cut(program: &[Operation], snaplen: u32) -> Vec<Operation> {
     let cut = |operation: &Operation| match *operation {
         Operation::Return(bytes) if bytes > 0 => Operation::Return(snaplen),
         other => other,
     };
-    for_packets(program.iter().map(cut).collect())
+    program.iter().map(cut).collect()
 }
 
 /// The program for the kernel's packets.

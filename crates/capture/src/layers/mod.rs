@@ -37,6 +37,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use wirestamp_clock::{ClockService, Domain};
+use wirestamp_packet::LinkType;
 
 use self::programs::Programs;
 use crate::filter::Filter;
@@ -135,6 +136,10 @@ impl Layers {
     fn at(hooks: &[hooks::Hook], config: Config, clock: &ClockService) -> Result<Self, Error> {
         let filter = config.filter.as_deref().map(Filter::compile).transpose()?;
         let interface = Interface::open(&config.interface)?;
+        if interface.link != Some(LinkType::Ethernet) {
+            let reason = "its packets have no Ethernet header".to_owned();
+            return Err(Error::Layers { interface: config.interface, reason });
+        }
         let programs = Programs::open(&interface, config.direction, hooks, filter.as_ref())?;
         let granularity = clock.timeline(Domain::Monotonic).difference().granularity();
         let facts = Facts {

@@ -27,12 +27,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pcap::{Active, Capture, Packet, PacketHeader};
+use pcap::{Active, Capture, Linktype, Packet, PacketHeader};
 use wirestamp_clock::Counter;
+use wirestamp_packet::LinkType;
 
 use crate::Error;
 use crate::capabilities::Privileges;
-use crate::filter::Filter;
+use crate::filter::{DLT_RAW, Filter};
 use crate::interface::Interface;
 use crate::packet_socket::{PacketSocket, Setup, longest_frame};
 use crate::pool::Pool;
@@ -78,6 +79,15 @@ impl LibPcap {
         let immediate = counter.is_some();
         let pcap = activate(&interface.name, setup.snaplen, half, immediate)
             .map_err(|reason| failed(cause(reason)))?;
+        let expected =
+            if interface.link == Some(LinkType::Ip) { DLT_RAW } else { Linktype::ETHERNET };
+        if pcap.get_datalink() != expected {
+            // For example with IPv6 tunnels: libpcap replaces what it does not know by a header of its own.
+            return Err(Error::Unusable {
+                interface: interface.name.clone(),
+                what: "has a link type that libpcap does not know; use --method ring",
+            });
+        }
         let socket = pcap.as_fd().try_clone_to_owned().map_err(failed)?;
         let socket = PacketSocket::prepare(socket, interface, filter, &setup)?;
         let pool = Arc::new(Pool::allocate(setup.snaplen, half).map_err(failed)?);

@@ -199,12 +199,12 @@ impl<R: Receiver, D: Downstream> Acquisition<'_, R, D> {
                     waiter.wait(limit).and_then(|()| self.poll_drops()).map_err(failed)?;
                     collecting = self.forward().map_err(failed)? > 0;
                     if !collecting {
-                        context.interface.check()?;
+                        context.check_interface()?;
                     }
                 }
             }
         }
-        context.interface.check()
+        context.check_interface()
     }
 
     /// Passes on the frames that have arrived.

@@ -167,6 +167,7 @@ mod tests {
             limit: Limit::default(),
             stop: &stop,
             interface: &Interface::open("lo").unwrap(),
+            wait_for_interface: false,
             snaplen: 1,
             opened: Time::from_nanos(0),
             live: &LiveLedger::new(Arc::new(Interface::open("lo").unwrap()), 0),

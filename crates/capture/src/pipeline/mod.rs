@@ -86,6 +86,8 @@ pub(crate) struct PipelineContext<'a> {
     pub(crate) limit: Limit,
     pub(crate) stop: &'a Stop,
     pub(crate) interface: &'a Interface,
+    /// Whether the capture continues while the interface is down.
+    pub(crate) wait_for_interface: bool,
     /// Snap length: bytes of each packet that the sink receives.
     pub(crate) snaplen: u32,
     /// A time before the receivers were opened.
@@ -95,6 +97,14 @@ pub(crate) struct PipelineContext<'a> {
 }
 
 impl PipelineContext<'_> {
+    /// Whether packets can still arrive: now, or after the interface has come up again.
+    fn check_interface(&self) -> Result<(), Error> {
+        match self.interface.is_up() {
+            Ok(false) if self.wait_for_interface => Ok(()),
+            _ => self.interface.check(),
+        }
+    }
+
     /// Whether one thread is enough: packets arrive stamped, and neither spinning nor real-time priority is
     /// requested.
     fn suits_one_thread(&self, receivers: usize) -> bool {

@@ -10,6 +10,7 @@ pub(crate) const FIRST_NS: i64 = 1_795_269_909_123_456_789;
 
 pub(crate) fn facts() -> Facts {
     Facts {
+        link: wirestamp_packet::LinkType::Ethernet,
         interface: "tap-a".into(),
         method: "ring",
         stamp: "raw",

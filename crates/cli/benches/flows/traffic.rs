@@ -26,6 +26,7 @@ type Frame = (i64, Vec<u8>);
 /// Writes a capture of about this size in bytes; returns the number of packets.
 pub(crate) fn write(path: &Path, bytes: u64) -> anyhow::Result<u64> {
     let facts = Facts {
+        link: wirestamp_packet::LinkType::Ethernet,
         interface: "made".into(),
         method: "none",
         stamp: "none",

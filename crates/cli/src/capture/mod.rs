@@ -2,6 +2,7 @@
 
 mod destination;
 mod events;
+mod interfaces;
 mod list;
 mod present;
 mod tune;
@@ -15,7 +16,7 @@ use clap::{Args, ValueEnum};
 use wirestamp_capture::capabilities::card_clock;
 use wirestamp_capture::tune::Tuned;
 use wirestamp_capture::{
-    Capture, Config, Cores, Facts, Limit, Method, StampSource, ThreadCores, Wait, pair,
+    Capture, Config, Cores, Error, Facts, Limit, Method, StampSource, Stop, ThreadCores, Wait, pair,
 };
 use wirestamp_clock::ClockService;
 
@@ -29,6 +30,12 @@ use crate::parse::{at_least_one, seconds};
 use crate::target::Target;
 use crate::usage::usage;
 use tune::Tune;
+
+/// The largest snap length, that of tcpdump.
+const MAX_SNAP_LENGTH: u32 = 262_144;
+
+/// Interval of checks whether the interface is up.
+const INTERFACE_INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
@@ -44,8 +51,11 @@ use tune::Tune;
     wirestamp capture -i eth0 --tune=apply -w calls.pcapng")]
 pub(crate) struct Arguments {
     /// The interface, or interface@namespace
-    #[arg(short, long, value_name = "IF", required_unless_present = "list")]
+    #[arg(short, long, value_name = "IF", required_unless_present_any = ["list", "list_interfaces"])]
     interface: Option<Target>,
+    /// List the interfaces, and whether packets can be captured on each, or why not
+    #[arg(short = 'D', long, conflicts_with_all = ["interface", "list"])]
+    list_interfaces: bool,
     /// Capture method: ring, recvmsg, recvmmsg, libpcap, xdp, xdp-pass, tc-pass or trace-pass; see
     /// --list
     #[arg(long, value_name = "METHOD", default_value = "ring")]
@@ -65,10 +75,13 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_name = "SECONDS", allow_negative_numbers = true,
           value_parser = seconds)]
     duration: Option<f64>,
-    /// Max bytes of each packet to save
+    /// Max bytes of each packet to save; 0 is the max
     #[arg(short, long, value_name = "BYTES", default_value_t = 262_144, allow_negative_numbers = true,
-          value_parser = clap::value_parser!(u32).range(1..=262_144))]
+          value_parser = clap::value_parser!(u32).range(..=262_144))]
     snaplen: u32,
+    /// Accepted as by tcpdump: addresses are never converted to names
+    #[arg(short = 'n', action = clap::ArgAction::Count, hide = true)]
+    numeric: u8,
     /// in: only received packets; inout: also packets sent by this machine
     /// [default: inout, but in for xdp, xdp-pass, tc-pass and trace-pass, which support nothing else]
     #[arg(short = 'Q', long, value_enum)]
@@ -97,6 +110,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, require_equals = true,
           default_missing_value = "show")]
     tune: Option<Tune>,
+    /// Wait for the interface if it is missing or down, now or later, instead of ending with an error; its removal ends a
+    /// capture in any case
+    #[arg(long)]
+    wait_for_interface: bool,
+    /// Capture with --method xdp and without a filter, although the interface is then cut off from the network stack
+    #[arg(long)]
+    yes: bool,
     /// A filter in pcap-filter(7) syntax
     #[arg(value_name = "FILTER", trailing_var_arg = true)]
     filter: Vec<String>,
@@ -117,6 +137,9 @@ pub(crate) enum Direction {
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
     arguments.check()?;
+    if arguments.list_interfaces {
+        return interfaces::list(output);
+    }
     if arguments.list {
         return list::list(arguments.interface.as_ref(), output);
     }
@@ -135,9 +158,20 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let domain = pair.domain;
     destination.check(domain, output.json)?;
     arguments.events.check(&destination.files())?;
-    let capture = target.query(|| Capture::open(config.clone(), &clock))?;
+    let capture = if arguments.wait_for_interface {
+        open_when_up(&target, &config, &clock, &stop, output)?
+    } else {
+        target.query(|| Capture::open(config.clone(), &clock))?
+    };
     let facts = capture.facts().clone();
     let figures = metrics::capture::serve(&arguments.endpoint, &capture, &clock, output)?;
+    if config.method == Method::Xdp {
+        let packets =
+            if config.filter.is_some() { "packets that match the filter" } else { "all packets" };
+        output.remark(format_args!(
+            "method xdp redirects {packets}: the network stack does not receive them while the capture runs"
+        ));
+    }
     let tuned = tune::apply(arguments.tune, &target, &config, output)?;
     let mut recording = destination.recording(&facts, &clock, domain)?.show_in(figures);
     destination.remark().iter().for_each(|remark| output.remark(remark));
@@ -165,6 +199,32 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Opens the capture as soon as its interface exists and is up, or fails when the stop is requested before.
+fn open_when_up(
+    target: &Target,
+    config: &Config,
+    clock: &ClockService,
+    stop: &Stop,
+    output: Output,
+) -> anyhow::Result<Capture> {
+    let mut is_reported = false;
+    loop {
+        let opened = target.enter(|| Capture::open(config.clone(), clock))?;
+        match opened {
+            Err(error @ (Error::NoSuchInterface(_) | Error::Unusable { .. }))
+                if !stop.is_requested() =>
+            {
+                if !is_reported {
+                    output.remark(format_args!("waiting: {error}"));
+                    is_reported = true;
+                }
+                stop.wait(INTERFACE_INTERVAL);
+            }
+            opened => return Ok(opened?),
+        }
+    }
 }
 
 /// Prints the capture's method and stamps, and with `--verbose` the clock's calibration.
@@ -212,6 +272,13 @@ impl Arguments {
                 self.method
             )));
         }
+        let is_asked_for = self.yes || self.list || self.tune.is_some_and(|it| it != Tune::Apply);
+        if self.method == Method::Xdp && self.filter.is_empty() && !is_asked_for {
+            return Err(usage(
+                "--method xdp takes all packets away from the network stack, those of your own connections too: add \
+                 --yes, or a filter, or use xdp-pass",
+            ));
+        }
         let shows = self.list || matches!(self.tune, Some(Tune::Show | Tune::Restore));
         let Some(first) = self.filter.first().filter(|_| shows) else { return Ok(()) };
         Err(usage(match (self.tune, Tune::from_str(first, false)) {
@@ -230,13 +297,14 @@ impl Arguments {
         let duration = self.duration.map(Duration::from_secs_f64).into_iter();
         let duration = duration.chain(self.destination.limit()).min();
         Config {
-            snaplen: self.snaplen,
+            snaplen: if self.snaplen == 0 { MAX_SNAP_LENGTH } else { self.snaplen },
             filter: (!filter.trim().is_empty()).then_some(filter),
             outgoing: self.direction != Some(Direction::In),
             ring_bytes: self.buffer_size.map_or(defaults.ring_bytes, |kib| kib as usize * 1024),
             lanes: self.lanes(),
             wait: if self.spin { Wait::Spin } else { Wait::Block { realtime: self.realtime } },
             limit: Limit { packets: self.count, duration },
+            wait_for_interface: self.wait_for_interface,
             ..defaults
         }
     }

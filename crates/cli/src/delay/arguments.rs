@@ -8,7 +8,7 @@ use wirestamp_capture::{Error, Limit, Method, StampSource, pair};
 use wirestamp_clock::Span;
 use wirestamp_metrics::emodel::Codec;
 use wirestamp_metrics::flow::FlowConfig;
-use wirestamp_metrics::{self as metrics, FlowTable, Sampling};
+use wirestamp_metrics::{self as metrics, FlowTable, JitterBuffer, Sampling};
 use wirestamp_session::PointState;
 
 use super::clocks;
@@ -55,9 +55,19 @@ pub(crate) struct Arguments {
     /// gsm-efr
     #[arg(long, value_name = "CODEC")]
     pub(super) codec: Option<Codec>,
+    /// De-jitter buffer assumed for rating voice, in milliseconds, or adaptive: adds to the delay; packets that are later
+    /// count as lost
+    #[arg(long, value_name = "MS", default_value = "60")]
+    pub(super) jitter_buffer: JitterBuffer,
     /// Write an HTML report with figures to this file
     #[arg(long, value_name = "FILE")]
     pub(super) report: Option<PathBuf>,
+    /// Write a row for each packet to this file, as CSV
+    #[arg(long, value_name = "FILE")]
+    pub(super) csv: Option<PathBuf>,
+    /// Write a row for each packet to this file, as Parquet
+    #[arg(long, value_name = "FILE")]
+    pub(super) parquet: Option<PathBuf>,
     /// Subtract this many seconds from the stamps of the second point, whose clock is ahead by that
     #[arg(long, value_name = "SECONDS", value_parser = clocks::offset, allow_hyphen_values = true,
           conflicts_with = "align", help_heading = "For two clocks")]
@@ -156,15 +166,15 @@ impl Arguments {
         self.sample.as_ref().map_or(1.0, |it| it.share)
     }
 
+    /// An empty table of [`FLOWS`] flows.
+    pub(super) fn flow_table(&self) -> FlowTable {
+        FlowTable::new(FLOWS).with_jitter_buffer(self.jitter_buffer)
+    }
+
     /// The initial state of a point.
     pub(super) fn point_state(&self) -> PointState {
         PointState::new(self.sample.as_ref())
             .recognising(self.matching.first())
-            .watching(FlowConfig::default())
+            .watching(FlowConfig { buffer: self.jitter_buffer, ..FlowConfig::default() })
     }
-}
-
-/// An empty table of [`FLOWS`] flows.
-pub(super) fn flow_table() -> FlowTable {
-    FlowTable::new(FLOWS)
 }

@@ -1,13 +1,14 @@
 //! Notes on how far the results can be trusted.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use wirestamp_metrics::Quality;
 use wirestamp_packet::MatchRule;
 use wirestamp_session::PointState;
 
 use super::result::DelayResult;
-use crate::output::time;
+use super::unknown_loss::UnknownLoss;
+use crate::output::{plural, time};
 
 impl DelayResult {
     /// All notes, a line each.
@@ -15,10 +16,12 @@ impl DelayResult {
         let mut lines = self.sample(total);
         lines.extend(self.unknown_loss.map(|reason| sentence(&reason.to_string())));
         lines.extend(recognised_by(self.rule()).map(str::to_owned));
+        lines.extend(self.divided_segments());
         lines.extend(self.rated_codecs());
         lines.extend(self.clocks.notes());
         lines.extend(self.capture_losses());
-        if self.lost_outside_capture > 0 && self.unknown_loss.is_none() {
+        let is_known = matches!(self.unknown_loss, None | Some(UnknownLoss::OtherSegments));
+        if self.lost_outside_capture > 0 && is_known {
             lines.push(format!(
                 "{} of the lost packets left A before the first or after the last packet observed at B: \
                  if B did not capture at that time, these are not network losses.",
@@ -38,19 +41,55 @@ impl DelayResult {
         lines
     }
 
+    /// A note on TCP segments that the network does not carry as captured.
+    fn divided_segments(&self) -> Option<String> {
+        let [a, b] = self.divided();
+        let assumed = a.assumed + b.assumed;
+        (a.divided + b.divided > 0).then(|| {
+            let note = format!(
+                "{} TCP segments at A and {} at B are longer than the network carries (TSO, GRO): they count as the {} and \
+                 {} packets of the network, all with the time stamp of the segment.",
+                a.divided, b.divided, a.parts, b.parts
+            );
+            if assumed == 0 {
+                return note;
+            }
+            note + &format!(
+                " For {assumed} of them the begin of the connection was not captured, and an MTU of 1500 bytes is assumed: if \
+                 it is larger, they are fewer packets."
+            )
+        })
+    }
+
     /// The codecs used for rating and their sources, and the RTP that is not rated, a line each.
     fn rated_codecs(&self) -> Vec<String> {
-        if self.codec.is_some() {
-            return Vec::new();
-        }
         let flows = self.flows.flows();
         let voices: BTreeSet<_> =
             flows.iter().filter_map(|(flow, _)| Some(self.voice(flow)?.to_string())).collect();
-        let mut lines: Vec<_> = voices.iter().map(|voice| format!("Codec: {voice}.")).collect();
+        let mut lines = Vec::new();
+        if !voices.is_empty() {
+            lines.push(format!(
+                "R and MOS by ITU-T G.107, for the measured delay and a de-jitter buffer of {} (--jitter-buffer); late: \
+                 packets that came too late for it.",
+                self.flows.jitter_buffer()
+            ));
+        }
+        let mut unknown = BTreeMap::<_, u64>::new();
+        for reason in flows.iter().filter_map(|(flow, quality)| self.unknown_rating(flow, quality))
+        {
+            *unknown.entry(reason).or_default() += 1;
+        }
+        lines.extend(unknown.into_iter().map(|(reason, count)| {
+            format!("R and MOS of {} are unknown: {reason}.", plural(count, "flow", "flows"))
+        }));
+        if self.codec.is_some() {
+            return lines;
+        }
+        lines.extend(voices.iter().map(|voice| format!("Codec: {voice}.")));
         let unrated: Vec<_> = self.media.unrated().into_iter().collect();
         if !unrated.is_empty() {
             lines.push(format!(
-                "RTP without R and MOS, because ITU-T G.113 has no values for it: {}.",
+                "RTP without R and MOS, because only narrowband codecs of ITU-T G.113 are rated: {}.",
                 unrated.join(", ")
             ));
         }

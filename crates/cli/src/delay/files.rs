@@ -12,9 +12,9 @@ use wirestamp_metrics::{FlowTable, Outcome};
 use wirestamp_packet::MatchRule;
 use wirestamp_session::{Comparison, Correction, Survey, Terms, compare, survey};
 
-use super::arguments::{Arguments, flow_table};
+use super::arguments::Arguments;
 use super::clocks::{self, ClockError, Clocks, ONE_CLOCK, TOO_FEW};
-use super::outside_capture::LossesOutsideCapture;
+use super::packet_rows::PacketRows;
 use super::point::Point;
 use super::result::DelayResult;
 use super::round_trip::RoundTrips;
@@ -36,11 +36,13 @@ impl Display for NothingInCommon {
 
 impl Error for NothingInCommon {}
 
-/// Compares two capture files or pipes, whose packets are recognised by `rule`.
+/// Compares two capture files or pipes, whose packets are recognised by `rule`. With `writes_rows`, writes the requested
+/// rows of packets.
 pub(super) fn compare_captures(
     arguments: &Arguments,
     points: [&Point; 2],
     rule: MatchRule,
+    writes_rows: bool,
 ) -> anyhow::Result<DelayResult> {
     let filter = arguments.filter.as_deref().map(Filter::compile).transpose()?;
     let point_state = arguments.point_state().recognising(rule);
@@ -49,18 +51,23 @@ pub(super) fn compare_captures(
         partial: arguments.partial,
         filter: filter.as_ref(),
         correction: Correction { offset: arguments.offset.unwrap_or(Span::ZERO), skew: None },
-        sight: Some(&point_state),
+        state: Some(&point_state),
     };
     let mut remarks = Vec::new();
     if arguments.align || arguments.remove_skew {
         terms.correction = correction(arguments, points, &terms, &mut remarks)?;
     }
-    let mut flows = flow_table();
+    let mut flows = arguments.flow_table();
     let [a, b] = open(points)?;
-    let mut outside_capture = LossesOutsideCapture::default();
-    let found = compare(a, b, &terms, &mut |outcome: Outcome| {
+    let mut lost_outside_capture = 0;
+    let mut rows = if writes_rows { PacketRows::create(arguments)? } else { PacketRows::default() };
+    let found = compare(a, b, &terms, &mut |outcome: Outcome, is_outside| {
         flows.record(&outcome);
-        outside_capture.record(&outcome);
+        rows.record(&outcome);
+        if is_outside {
+            flows.note_outside_capture(&outcome);
+            lost_outside_capture += u64::from(matches!(outcome, Outcome::Lost { .. }));
+        }
     })?;
     if arguments.remove_skew && found.clock_error.is_ok() {
         return Err(usage(format!(
@@ -70,9 +77,9 @@ pub(super) fn compare_captures(
     if !arguments.align && nothing_matches(&flows) {
         suggest_offset(points, &terms)?;
     }
-    let lost_outside_capture = outside_capture.lost();
     Ok(DelayResult {
         lost_outside_capture,
+        rows_error: rows.finish().err(),
         ..result(arguments, flows, found, terms.correction, remarks)
     })
 }
@@ -180,9 +187,9 @@ fn result(
         },
         codec: arguments.codec,
         sampling: arguments.sample.clone(),
-        media: RtpStreams::of_points(&mut found.sights),
-        round_trips: RoundTrips::of_points(&mut found.sights),
-        points: found.sights,
+        media: RtpStreams::of_points(&mut found.states),
+        round_trips: RoundTrips::of_points(&mut found.states),
+        points: found.states,
         lost_outside_capture: 0,
         capture_dropped: found.capture_lost,
         undated: found.undated,
@@ -190,6 +197,7 @@ fn result(
         layers: None,
         remarks,
         unknown_loss: None,
+        rows_error: None,
     }
 }
 

@@ -17,7 +17,7 @@ impl UnknownLoss {
             Self::Tunnel(_) | Self::NotIp => &[MatchRule::Inner],
             Self::CutShort => &[MatchRule::Beginning, MatchRule::Rtp],
             Self::Changed | Self::OtherAddresses => &[MatchRule::Payload, MatchRule::Rtp],
-            Self::OtherDirection => &[],
+            Self::OtherDirection | Self::OtherSegments | Self::CutSegments => &[],
             Self::NothingInCommon => &[MatchRule::Inner, MatchRule::Payload, MatchRule::Rtp],
         }
     }
@@ -26,16 +26,30 @@ impl UnknownLoss {
 /// Compares two capture files or pipes. With `--match auto`, files are compared again by other rules while the loss is
 /// unknown.
 pub(super) fn compare(arguments: &Arguments, points: [&Point; 2]) -> anyhow::Result<DelayResult> {
-    let by = |rule| -> anyhow::Result<DelayResult> {
-        let mut result = compare_captures(arguments, points, rule)?;
+    let by = |rule, rows| -> anyhow::Result<DelayResult> {
+        let mut result = compare_captures(arguments, points, rule, rows)?;
         result.unknown_loss = UnknownLoss::of(&result.flows, &result.points);
         Ok(result)
     };
-    let first = by(arguments.matching.first());
+    let rule = arguments.matching.first();
     let is_read_once = points.iter().any(|point| matches!(point, Point::Pipe(_)));
     if arguments.matching != Matching::Auto || is_read_once {
-        return first;
+        return by(rule, true);
     }
+    let found = choose(rule, |rule| by(rule, false))?;
+    if arguments.csv.is_none() && arguments.parquet.is_none() {
+        return Ok(found);
+    }
+    // Once more, because only the rows of the chosen rule are written.
+    Ok(DelayResult { remarks: found.remarks.clone(), ..by(found.rule(), true)? })
+}
+
+/// The result by the first rule that recognises the packets: `first`, or others while the loss is unknown.
+fn choose(
+    first: MatchRule,
+    by: impl Fn(MatchRule) -> anyhow::Result<DelayResult>,
+) -> anyhow::Result<DelayResult> {
+    let first = by(first);
     let rules = match &first {
         Ok(result) => result.unknown_loss.map_or(&[][..], UnknownLoss::rules),
         Err(error) if error.is::<NothingInCommon>() => &MatchRule::ALL[1..],

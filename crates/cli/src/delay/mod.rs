@@ -9,7 +9,7 @@ mod layers;
 mod live;
 mod match_option;
 mod matching;
-mod outside_capture;
+mod packet_rows;
 mod page;
 mod point;
 mod result;
@@ -38,7 +38,12 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         ));
     }
     let captures: Vec<_> = [&a, &b].into_iter().filter_map(Point::capture).collect();
-    check_outputs(&[("--report", arguments.report.as_deref())], &captures)?;
+    let outputs = [
+        ("--report", arguments.report.as_deref()),
+        ("--csv", arguments.csv.as_deref()),
+        ("--parquet", arguments.parquet.as_deref()),
+    ];
+    check_outputs(&outputs, &captures)?;
     let mut result = match (&a, &b) {
         (Point::Interface, Point::Interface) => live::interfaces(arguments, output)?,
         (Point::Pipe(pipe), Point::Interface) => {
@@ -65,6 +70,9 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     // Print the results even if the report could not be written.
     output.result(&result.document()?, |_| result.text(output.verbose))?;
     written?;
+    if let Some(error) = result.rows_error {
+        return Err(error.into());
+    }
     report.iter().for_each(|path| output.remark(format!("report: {}", path.display())));
     Ok(if result.unknown_loss.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -63,19 +63,21 @@ impl DelayResult {
 
     /// All flows together, if there are several, then the flows with the most packets.
     fn subjects<'a>(&'a self, total: &'a Quality) -> Vec<Subject<'a>> {
-        let is_unknown = self.unknown_loss.is_some();
         let subject = |name: String, quality: &'a Quality, flow: Option<&FlowKey>| Subject {
             name,
             quality,
-            is_loss_unknown: is_unknown && UnknownLoss::includes(quality),
+            is_loss_unknown: self.is_loss_unknown(flow, quality),
             clock_error_ns: self.clocks.max_error(quality),
-            call: flow.and_then(|flow| self.voice(flow)).and_then(|voice| {
-                Some(Call {
-                    codec: voice.to_string(),
-                    rating: self.call(&voice, quality)?.rating(),
-                    over_time: quality.as_call_over_time(voice.codec),
-                })
-            }),
+            call: flow.and_then(|flow| Some((flow, self.voice(flow)?))).and_then(
+                |(flow, voice)| {
+                    Some(Call {
+                        codec: voice.to_string(),
+                        buffer: self.flows.jitter_buffer(),
+                        rating: self.call(flow, &voice, quality)?.rating(),
+                        over_time: quality.as_call_over_time(voice.codec),
+                    })
+                },
+            ),
             more: flow
                 .and_then(|flow| self.round_trips.of(flow))
                 .map(|trip| ("TCP round-trip time".to_owned(), trip.sentence()))
@@ -106,6 +108,9 @@ impl DelayResult {
         }
         summary.push(match (counts.sent, self.unknown_loss) {
             (0, _) => "None of them was observed at A.".into(),
+            (_, Some(UnknownLoss::OtherSegments | UnknownLoss::CutSegments)) => {
+                "Loss of TCP is unknown: see Accuracy.".into()
+            }
             (_, Some(_)) => {
                 "Loss is unknown, because hardly any packet was matched: see Accuracy.".into()
             }

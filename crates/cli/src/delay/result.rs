@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use wirestamp_metrics::emodel::{Codec, Parameters};
-use wirestamp_metrics::{FlowTable, Quality, Sampling};
-use wirestamp_packet::{FlowKey, MatchRule};
+use wirestamp_metrics::{FlowTable, Quality, Sampling, SequenceMetrics};
+use wirestamp_packet::{FlowKey, MatchRule, Segmentation};
 use wirestamp_session::{PointState, TapReport};
 
 use super::clocks::{ClockError, Clocks};
@@ -39,11 +39,14 @@ pub(super) struct DelayResult {
     pub(super) remarks: Vec<String>,
     /// Why the loss between the points is unknown; none if it is known.
     pub(super) unknown_loss: Option<UnknownLoss>,
+    /// Why the rows of packets were not written; none if they were, or if none were requested.
+    pub(super) rows_error: Option<wirestamp_results::Error>,
 }
 
 impl DelayResult {
     pub(super) fn document(&self) -> anyhow::Result<Value> {
-        let mut document = self.quality(&self.flows.total())?;
+        let mut document = self.quality(None, &self.flows.total())?;
+        let buffer = self.flows.jitter_buffer();
         let flows: anyhow::Result<Vec<_>> = self
             .flows
             .flows()
@@ -60,9 +63,14 @@ impl DelayResult {
             "lost_beyond_capture": self.lost_outside_capture,
             "capture_dropped": self.capture_dropped,
             "capture_dropped_undated": self.undated,
+            "segments_divided": self.divided().map(|of| of.divided),
+            "segments_divided_into": self.divided().map(|of| of.parts),
+            "segments_divided_by_assumption": self.divided().map(|of| of.assumed),
             "taps": self.taps,
+            "assumed_jitter_buffer": buffer.to_string(),
+            "assumed_jitter_buffer_ms": buffer.fixed().map(|length| length.as_nanos() / 1_000_000),
             "flows": flows?,
-            "other_flows": self.quality(&self.flows.others)?,
+            "other_flows": self.quality(None, &self.flows.others)?,
         });
         if let Some(layers) = &self.layers {
             merge(&mut document, json!({"layers": layers}));
@@ -75,6 +83,16 @@ impl DelayResult {
     /// The rule by which packets were recognised.
     pub(super) const fn rule(&self) -> MatchRule {
         self.points[0].rule()
+    }
+
+    /// TCP segments of both points that were longer than the network carries.
+    pub(super) fn divided(&self) -> [&Segmentation; 2] {
+        self.points.each_ref().map(|point| &point.segmentation)
+    }
+
+    /// Whether the loss of a flow is unknown; `flow` is none for all or several flows.
+    pub(super) fn is_loss_unknown(&self, flow: Option<&FlowKey>, quality: &Quality) -> bool {
+        self.unknown_loss.is_some_and(|reason| reason.includes(flow, quality, &self.flows))
     }
 
     /// Whether any packet was observed at both points.
@@ -108,7 +126,7 @@ impl DelayResult {
             "dport": flow.destination.port(),
             "protocol": flow.protocol,
         });
-        merge(&mut row, self.quality(quality)?);
+        merge(&mut row, self.quality(Some(flow), quality)?);
         merge(&mut row, self.rated(flow, quality));
         merge(&mut row, self.round_trips.of(flow).map_or_else(|| json!({}), RoundTrip::document));
         Ok(row)
@@ -120,7 +138,7 @@ impl DelayResult {
         if streams.is_empty() && voice.is_none() {
             return json!({});
         }
-        let call = voice.as_ref().and_then(|voice| self.call(voice, quality));
+        let call = voice.as_ref().and_then(|voice| self.call(flow, voice, quality));
         let rating = call.map(|call| call.rating());
         let over_time =
             call.zip(voice.as_ref()).and_then(|(_, voice)| quality.as_call_over_time(voice.codec));
@@ -130,7 +148,9 @@ impl DelayResult {
             "codec": voice.as_ref().map(|voice| voice.codec.name()),
             "codec_reason": voice.map(|voice| voice.reason),
             "r_factor": rating.map(|rating| rating.r_factor()),
+            "late": quality.sequence_metrics().map(SequenceMetrics::late),
             "mos": rating.map(|rating| rating.mos()),
+            "mos_unknown": self.unknown_rating(flow, quality),
             "extrapolated": call.map(|call| call.extrapolates()),
             "mos_interval_ms": over_time.as_ref().map(|it| it.interval.as_nanos() / 1_000_000),
             "mos_over_time":
@@ -143,13 +163,36 @@ impl DelayResult {
         self.codec.map(RatedCodec::requested).or_else(|| self.media.voice(flow))
     }
 
-    /// The E-model parameters of a flow. None if its one-way delay is unknown.
-    pub(super) fn call(&self, voice: &RatedCodec, quality: &Quality) -> Option<Parameters> {
-        self.clocks.relative().is_none().then(|| quality.as_call(voice.codec))?
+    /// The E-model parameters of a flow. None if its one-way delay or its loss is unknown.
+    pub(super) fn call(
+        &self,
+        flow: &FlowKey,
+        voice: &RatedCodec,
+        quality: &Quality,
+    ) -> Option<Parameters> {
+        let is_known =
+            self.clocks.relative().is_none() && !self.is_loss_unknown(Some(flow), quality);
+        is_known.then(|| quality.as_call(voice.codec))?
+    }
+
+    /// Why a flow with a codec has no rating; none if it has one.
+    pub(super) fn unknown_rating(&self, flow: &FlowKey, quality: &Quality) -> Option<&'static str> {
+        let voice = self.voice(flow)?;
+        if self.call(flow, &voice, quality).is_some() {
+            None
+        } else if self.clocks.relative().is_some() {
+            Some("one-way delays are unknown")
+        } else if self.is_loss_unknown(Some(flow), quality) {
+            Some("loss is unknown")
+        } else if quality.counts().matched == 0 {
+            Some("no packet arrived")
+        } else {
+            Some("ITU-T G.113 does not say how loss impairs the codec")
+        }
     }
 
     /// The JSON of a quality, with the clock error of this measurement.
-    fn quality(&self, quality: &Quality) -> anyhow::Result<Value> {
+    fn quality(&self, flow: Option<&FlowKey>, quality: &Quality) -> anyhow::Result<Value> {
         let mut value = serde_json::to_value(quality)?;
         if !matches!(self.clocks.error, ClockError::PerDelay) {
             let error = self.clocks.max_error(quality);
@@ -158,7 +201,7 @@ impl DelayResult {
         if self.clocks.aligned {
             merge(&mut value, json!({"owd_ns": null}));
         }
-        if self.unknown_loss.is_some() && UnknownLoss::includes(quality) {
+        if self.is_loss_unknown(flow, quality) {
             merge(&mut value, json!({"lost": null, "loss_pattern": null}));
         }
         Ok(value)

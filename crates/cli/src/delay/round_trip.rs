@@ -106,7 +106,8 @@ mod tests {
         let mut trips = Distribution::new();
         millis.iter().for_each(|millis| trips.record(Span::from_millis(*millis)));
         let handshake_ns = millis.first().map(|millis| millis * 1_000_000);
-        Some(TcpReport { retransmitted: 0, rtt_ns: trips.summary(), handshake_ns })
+        let rtt_ns = trips.summary();
+        Some(TcpReport { segments: 0, retransmitted: 0, rtt_ns, handshake_ns })
     }
 
     #[test]

@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 use std::fmt::Write as _;
 
 use wirestamp_metrics::{Quality, SequenceMetrics};
+use wirestamp_packet::FlowKey;
 
 use super::result::DelayResult;
 use super::round_trip;
 use super::rtp::RatedCodec;
-use super::unknown_loss::UnknownLoss;
 use crate::output::{mean, percent, time};
 use crate::table::{QUALITY_HEADER, quality_row, table};
 use crate::tap;
@@ -20,6 +20,9 @@ const ROWS: usize = 20;
 const LOST: usize = 2;
 const MEAN: usize = 5;
 const P99: usize = 6;
+
+/// The columns of the loss in [`SEQUENCE_HEADER`].
+const LOSS_RUNS: std::ops::Range<usize> = 5..8;
 
 /// The columns of [`sequence_row`].
 const SEQUENCE_HEADER: [&str; 10] = [
@@ -38,6 +41,8 @@ const SEQUENCE_HEADER: [&str; 10] = [
 /// A table row: one flow or several.
 struct Row<'a> {
     name: String,
+    /// The flow; none for several.
+    flow: Option<FlowKey>,
     of: &'a Quality,
     /// The codec for rating; only for a single flow.
     voice: Option<RatedCodec>,
@@ -55,14 +60,19 @@ impl DelayResult {
         }
         let mut rows: Vec<Row<'_>> = flows
             .iter()
-            .map(|(flow, of)| Row { name: flow.to_string(), of, voice: self.voice(flow) })
+            .map(|(flow, of)| Row {
+                name: flow.to_string(),
+                flow: Some(*flow),
+                of,
+                voice: self.voice(flow),
+            })
             .collect();
         let others = &self.flows.others;
         if others.counts().sent > 0 {
-            rows.push(Row { name: "other flows".into(), of: others, voice: None });
+            rows.push(Row { name: "other flows".into(), flow: None, of: others, voice: None });
         }
         if rows.len() != 1 {
-            rows.push(Row { name: "all".into(), of: &total, voice: None });
+            rows.push(Row { name: "all".into(), flow: None, of: &total, voice: None });
         }
         let mut text = self.qualities(&rows);
         if hidden > 0 {
@@ -70,8 +80,12 @@ impl DelayResult {
         }
         let mut more = Vec::new();
         if everything {
-            let rows = rows.iter().filter_map(|Row { name, of, .. }| {
-                Some(sequence_row(name, of, of.sequence_metrics()?))
+            let rows = rows.iter().filter_map(|Row { name, flow, of, .. }| {
+                let mut row = sequence_row(name, of, of.sequence_metrics()?);
+                if self.is_loss_unknown(flow.as_ref(), of) {
+                    row[LOSS_RUNS].fill("unknown".to_owned());
+                }
+                Some(row)
             });
             more.push(table(&SEQUENCE_HEADER, &rows.collect::<Vec<_>>()));
         }
@@ -112,10 +126,10 @@ impl DelayResult {
         }
         let any_voice = rows.iter().any(|row| row.voice.is_some());
         if any_voice {
-            header.extend(["codec", "R", "MOS"]);
+            header.extend(["codec", "late", "R", "MOS"]);
         }
         let cells = |row: &Row<'_>| {
-            let mut cells = self.quality_row(&row.name, row.of);
+            let mut cells = self.quality_row(row);
             if any_voice {
                 cells.extend(self.rating_cells(row));
             }
@@ -124,9 +138,9 @@ impl DelayResult {
         table(&header, &rows.iter().map(cells).collect::<Vec<_>>())
     }
 
-    fn quality_row(&self, name: &str, quality: &Quality) -> Vec<String> {
-        let mut row = quality_row(name.to_owned(), quality, self.clocks.max_error(quality));
-        if self.unknown_loss.is_some() && UnknownLoss::includes(quality) {
+    fn quality_row(&self, Row { name, flow, of: quality, .. }: &Row<'_>) -> Vec<String> {
+        let mut row = quality_row(name.clone(), quality, self.clocks.max_error(quality));
+        if self.is_loss_unknown(flow.as_ref(), quality) {
             "unknown".clone_into(&mut row[LOST]);
         }
         if let Some(delay) = quality.delay().summary().filter(|_| self.clocks.aligned) {
@@ -136,13 +150,16 @@ impl DelayResult {
         row
     }
 
-    /// Codec, R-factor and MOS.
-    fn rating_cells(&self, row: &Row<'_>) -> [String; 3] {
+    /// Codec, late packets, R-factor and MOS.
+    fn rating_cells(&self, row: &Row<'_>) -> [String; 4] {
         let none = || "-".to_owned();
-        let Some(voice) = &row.voice else { return [none(), none(), none()] };
-        let rating = self.call(voice, row.of).map(|call| call.rating());
+        let Some((flow, voice)) = row.flow.as_ref().zip(row.voice.as_ref()) else {
+            return [(); 4].map(|()| none());
+        };
+        let rating = self.call(flow, voice, row.of).map(|call| call.rating());
         [
             voice.codec.to_string(),
+            row.of.sequence_metrics().map_or_else(none, |metrics| metrics.late().to_string()),
             rating.map_or_else(none, |rating| format!("{:.1}", rating.r_factor())),
             rating.map_or_else(none, |rating| format!("{:.2}", rating.mos())),
         ]

@@ -1,10 +1,11 @@
-//! Loss that is unknown: hardly any packet was matched, although B observed about as many packets as A.
+//! Loss that is unknown: hardly any packet was matched, although B observed about as many packets as A, or B observed
+//! other segments of TCP than A.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display};
 
 use wirestamp_metrics::{Counts, FlowTable, Quality};
-use wirestamp_packet::FlowKey;
+use wirestamp_packet::{FlowKey, MatchRule};
 use wirestamp_session::PointState;
 
 /// Loss is unknown if less than one in this many packets of A was matched.
@@ -29,6 +30,10 @@ const UDP: u8 = 17;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UnknownLoss {
     Fragments,
+    /// Segments of TCP are others at B; only the loss of such flows is unknown.
+    OtherSegments,
+    /// Merged segments of TCP were captured in part, so that not all packets in them are known.
+    CutSegments,
     Tunnel(&'static str),
     NotIp,
     CutShort,
@@ -44,6 +49,19 @@ type Flows<'a> = Vec<(FlowKey, &'a Counts)>;
 impl UnknownLoss {
     /// The reason, if the loss between A and B is unknown.
     pub(super) fn of(flows: &FlowTable, [a, b]: &[PointState; 2]) -> Option<Self> {
+        let tcp = flows.tcp_differences();
+        let of_tcp = tcp.total();
+        if a.cut_parts + b.cut_parts > 0 && of_tcp.lost > 0 {
+            return Some(Self::CutSegments);
+        }
+        // Behind NAT, the segments of A and those of B are of different flows.
+        let are_others =
+            tcp.are_both_in_any() || (a.rule() == MatchRule::Payload && of_tcp.are_both());
+        Self::of_unmatched(flows, [a, b]).or(are_others.then_some(Self::OtherSegments))
+    }
+
+    /// The reason why hardly any packet was matched.
+    fn of_unmatched(flows: &FlowTable, [a, b]: [&PointState; 2]) -> Option<Self> {
         let total = flows.total();
         let total = total.counts();
         let only_at_b = total.unexpected + b.unidentified;
@@ -80,16 +98,47 @@ impl UnknownLoss {
         Some(reason)
     }
 
-    /// Whether the loss of a flow, or of all, is unknown.
-    pub(super) fn includes(of: &Quality) -> bool {
-        of.counts().sent > 0 && of.counts().matched.saturating_mul(HARDLY_ANY) < of.counts().sent
+    /// Whether the loss of a flow in the table is unknown; `flow` is none for all flows or several of them.
+    pub(super) fn includes(self, flow: Option<&FlowKey>, of: &Quality, all: &FlowTable) -> bool {
+        let tcp = all.tcp_differences();
+        let has_others = match (self, flow) {
+            (Self::OtherSegments | Self::CutSegments, None) => true,
+            (Self::CutSegments, Some(flow)) => tcp.of(flow).lost > 0,
+            // Behind NAT, no flow has both.
+            (Self::OtherSegments, Some(flow)) if !tcp.are_both_in_any() => tcp.of(flow).lost > 0,
+            (_, flow) => flow.is_some_and(|flow| tcp.of(flow).are_both()),
+        };
+        let Counts { sent, matched, .. } = *of.counts();
+        has_others
+            || (self.is_of_unmatched() && sent > 0 && matched.saturating_mul(HARDLY_ANY) < sent)
+    }
+
+    /// Whether hardly any packet was matched.
+    const fn is_of_unmatched(self) -> bool {
+        !matches!(self, Self::OtherSegments | Self::CutSegments)
     }
 }
 
 impl Display for UnknownLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Self::OtherSegments {
+            return f.write_str(
+                "loss of TCP is unknown: segments that A observed are missing at B, and B observed others of the same \
+                 connection; a network card or kernel merged short segments (GRO) or divided them differently (TSO), a \
+                 device on the path changes the connection, or packets took longer than --timeout; switch offloads off \
+                 with `ethtool -K IF gro off lro off tso off gso off`, or capture on another machine",
+            );
+        }
+        if *self == Self::CutSegments {
+            return f.write_str(
+                "loss of TCP is unknown: merged segments (GRO, TSO) were captured only in part, so that not all packets \
+                 in them are known; capture with a larger snap length, or switch offloads off with \
+                 `ethtool -K IF gro off lro off tso off gso off`",
+            );
+        }
         f.write_str("loss is unknown: hardly any packet was matched, although B observed about as many as A; ")?;
         match self {
+            Self::OtherSegments | Self::CutSegments => Ok(()),
             Self::Fragments => f.write_str(
                 "packets are fragments at one point only; capture both points before packets are fragmented, or \
                  avoid it with a smaller packet size or a larger MTU",
@@ -179,6 +228,7 @@ mod tests {
 
     use super::*;
 
+    const TCP: u8 = 6;
     const CALL: FlowKey = flow([10, 0, 0, 1], 5000, [10, 0, 1, 1], 6000, UDP);
 
     const fn flow(from: [u8; 4], sport: u16, to: [u8; 4], dport: u16, protocol: u8) -> FlowKey {
@@ -193,6 +243,22 @@ mod tests {
         let raw = RawStamp { domain: Domain::Realtime, value: 0 };
         let stamp = Stamp { raw, utc: Time::from_nanos(0), error: Span::ZERO };
         Observation { id: PacketId(1), flow, length: 60, stamp }
+    }
+
+    fn matched(flow: FlowKey, sequence: u64) -> Outcome {
+        let (sent, received) = (seen(flow), seen(flow));
+        let (delay, error) = (Span::from_millis(1), Span::ZERO);
+        let (reordered, since_previous, until_next) = (false, None, None);
+        Outcome::Matched {
+            sent,
+            received,
+            sequence,
+            delay,
+            error,
+            reordered,
+            since_previous,
+            until_next,
+        }
     }
 
     /// Packets of one flow at A that were not matched, and of others at B.
@@ -210,6 +276,12 @@ mod tests {
 
     fn reason(at_b: &[(FlowKey, u64)], a: PointState, b: PointState) -> Option<UnknownLoss> {
         UnknownLoss::of(&unmatched((CALL, 100), at_b), &[a, b])
+    }
+
+    fn with(change: fn(&mut PointState)) -> PointState {
+        let mut state = PointState::default();
+        change(&mut state);
+        state
     }
 
     fn plain(at_b: FlowKey) -> Option<UnknownLoss> {
@@ -234,17 +306,82 @@ mod tests {
     #[test]
     fn reasons_are_those_of_the_captures() {
         let all = PointState::default;
-        let with = |change: fn(&mut PointState)| {
-            let mut state = all();
-            change(&mut state);
-            state
-        };
         let fragments = with(|state| state.fragments = 50);
         assert_eq!(reason(&[(CALL, 50)], all(), fragments), Some(UnknownLoss::Fragments));
         let cut = with(|state| state.cut = 100);
         assert_eq!(reason(&[(CALL, 100)], cut, all()), Some(UnknownLoss::CutShort));
         let not_ip = with(|state| state.unidentified = 100);
         assert_eq!(reason(&[], all(), not_ip), Some(UnknownLoss::NotIp));
+    }
+
+    #[test]
+    fn other_segments_make_the_loss_of_tcp_unknown() {
+        let tcp = FlowKey { protocol: TCP, ..CALL };
+        let mut flows = unmatched((tcp, 30), &[(tcp, 4)]);
+        (0..100).for_each(|sequence| {
+            flows.record(&Outcome::Lost { sent: seen(CALL), sequence });
+        });
+        let points = [PointState::default(), PointState::default()];
+        let reason = UnknownLoss::of(&flows, &points).unwrap();
+        assert_eq!(reason, UnknownLoss::OtherSegments);
+        let includes: Vec<_> = flows
+            .flows()
+            .iter()
+            .filter(|(flow, of)| reason.includes(Some(flow), of, &flows))
+            .map(|(flow, _)| flow.protocol)
+            .collect();
+        assert_eq!(includes, [TCP]);
+        assert!(reason.includes(None, &flows.total(), &flows));
+        assert!(reason.to_string().contains("ethtool -K"), "{reason}");
+    }
+
+    /// A device changes one segment, and another one fragments the calls.
+    #[test]
+    fn other_segments_do_not_hide_other_reasons() {
+        let tcp = FlowKey { protocol: TCP, ..CALL };
+        let mut flows = unmatched((CALL, 100), &[(CALL, 100)]);
+        flows.record(&Outcome::Lost { sent: seen(tcp), sequence: 0 });
+        flows.record(&Outcome::Unexpected { received: seen(tcp) });
+        let points = [PointState::default(), with(|state| state.fragments = 100)];
+        let reason = UnknownLoss::of(&flows, &points).unwrap();
+        assert_eq!(reason, UnknownLoss::Fragments);
+        let all = flows.flows();
+        assert!(all.iter().all(|(flow, of)| reason.includes(Some(flow), of, &flows)));
+    }
+
+    #[test]
+    fn segments_outside_the_other_capture_are_no_others() {
+        let tcp = FlowKey { protocol: TCP, ..CALL };
+        let mut flows = unmatched((tcp, 30), &[]);
+        let late = Outcome::Unexpected { received: seen(tcp) };
+        flows.record(&late);
+        flows.note_outside_capture(&late);
+        let points = [PointState::default(), PointState::default()];
+        assert_eq!(UnknownLoss::of(&flows, &points), None);
+    }
+
+    #[test]
+    fn segments_behind_nat_are_compared_over_all_flows() {
+        let [tcp, nat] = [5000, 6000].map(|port| flow([10, 0, 0, 1], port, [10, 0, 1, 1], 80, TCP));
+        let mut flows = unmatched((tcp, 40), &[(nat, 4)]);
+        (0..60).for_each(|sequence| flows.record(&matched(tcp, sequence)));
+        let point = || PointState::default().recognising(MatchRule::Payload);
+        let reason = UnknownLoss::of(&flows, &[point(), point()]).unwrap();
+        assert_eq!(reason, UnknownLoss::OtherSegments);
+        assert!(reason.includes(Some(&tcp), flows.flows()[0].1, &flows));
+        assert_eq!(UnknownLoss::of(&flows, &[PointState::default(), point()]), None);
+    }
+
+    #[test]
+    fn segments_that_were_captured_in_part_make_the_loss_unknown() {
+        let tcp = FlowKey { protocol: TCP, ..CALL };
+        let mut flows = unmatched((tcp, 80), &[]);
+        (0..20).for_each(|sequence| flows.record(&matched(tcp, sequence)));
+        let points = [PointState::default(), with(|state| state.cut_parts = 80)];
+        let reason = UnknownLoss::of(&flows, &points).unwrap();
+        assert_eq!(reason, UnknownLoss::CutSegments);
+        assert!(reason.includes(Some(&tcp), flows.flows()[0].1, &flows));
+        assert!(reason.to_string().contains("snap length"), "{reason}");
     }
 
     #[test]
@@ -255,20 +392,7 @@ mod tests {
         assert_eq!(of(&[(other, 49)]), None);
         assert_eq!(of(&[]), None);
         let mut flows = unmatched((CALL, 90), &[(other, 90)]);
-        for sequence in 0..10 {
-            let (sent, received) = (seen(CALL), seen(CALL));
-            let (delay, error) = (Span::from_millis(1), Span::ZERO);
-            flows.record(&Outcome::Matched {
-                sent,
-                received,
-                sequence,
-                delay,
-                error,
-                reordered: false,
-                since_previous: None,
-                until_next: None,
-            });
-        }
+        (0..10).for_each(|sequence| flows.record(&matched(CALL, sequence)));
         let points = [PointState::default(), PointState::default()];
         assert_eq!(UnknownLoss::of(&flows, &points), None);
     }

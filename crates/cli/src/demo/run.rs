@@ -66,20 +66,20 @@ impl<'a> Run<'a> {
         recorder: &mut Recorder,
         progress: &mut dyn FnMut(Progress),
     ) -> anyhow::Result<Measured> {
-        let meeting = PairSession::new(Correlation::default(), |outcome| recorder.record(&outcome));
+        let session = PairSession::new(Correlation::default(), |outcome| recorder.record(&outcome));
         let captures_stop = Stop::new().context("cannot make the stop event")?;
         let ([a, b], notes) = self.captures()?;
         let measured = thread::scope(|scope| {
-            let (meeting, captures_stop) = (&meeting, &captures_stop);
+            let (session, captures_stop) = (&session, &captures_stop);
             let taps = [(a, Point::A), (b, Point::B)].map(|(capture, point)| {
-                scope.spawn(move || self.tap(capture, point, meeting, captures_stop))
+                scope.spawn(move || self.tap(capture, point, session, captures_stop))
             });
             let traffic = self.traffic(stop, progress);
             captures_stop.request();
             let taps: Vec<_> = taps.into_iter().map(join).collect::<anyhow::Result<_>>()?;
             anyhow::Ok(Measured { traffic: traffic?, taps, notes })
         });
-        meeting.finish();
+        session.finish();
         measured
     }
 
@@ -122,7 +122,7 @@ impl<'a> Run<'a> {
         &self,
         capture: Capture,
         point: Point,
-        meeting: &PairSession<R>,
+        session: &PairSession<R>,
         stop: &Stop,
     ) -> anyhow::Result<TapReport> {
         let facts = capture.facts();
@@ -131,7 +131,7 @@ impl<'a> Run<'a> {
         let file = capture_file(&self.options.folder, point);
         let writer = Writer::create(&file, facts, provenance)?;
         let recording = Recording::new(self.clock, domain, Some(writer));
-        Ok(meeting.attend(point, capture, recording, stop)?)
+        Ok(session.capture(point, capture, recording, stop)?)
     }
 
     /// Sends everything, waits for the last packet to come out of the queue, and collects the counts of

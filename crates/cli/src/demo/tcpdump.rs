@@ -43,7 +43,7 @@ impl TcpdumpPair {
         self.taps.iter_mut().try_for_each(Tcpdump::finish)?;
         let [a, b] = self.taps.each_ref().map(|tap| Reader::open(&tap.file));
         let mut result = TcpdumpResult::default();
-        compare(a?, b?, &Terms::default(), &mut |outcome| result.record(&outcome))?;
+        compare(a?, b?, &Terms::default(), &mut |outcome, _| result.record(&outcome))?;
         Ok(result)
     }
 }

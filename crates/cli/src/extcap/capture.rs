@@ -143,8 +143,8 @@ mod tests {
                 assert_eq!(config.outgoing, plain.outgoing);
             } else if let Some(range) = parameter(line, "range") {
                 let (min, max) = range.split_once(',').unwrap();
-                let beyond = [min, max].map(|bound| bound.parse::<u64>().unwrap());
-                let [below, above] = [beyond[0] - 1, beyond[1] + 1];
+                let [least, most] = [min, max].map(|bound| bound.parse::<i64>().unwrap());
+                let [below, above] = [least - 1, most + 1];
                 let given = |value: &str| config_of(&format!("{call} {value}"), None);
                 assert!(given(min).is_ok() && given(max).is_ok(), "{line}");
                 assert!(given(&below.to_string()).is_err(), "{line}");
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn invalid_option_fails_with_one_line() {
-        for line in ["--nonsense", "--snaplen 0", "--spin --realtime", "--method rong"] {
+        for line in ["--nonsense", "--snaplen 262145", "--spin --realtime", "--method rong"] {
             let error = config_of(line, None).unwrap_err();
             assert!(crate::usage::is_usage(&error), "{line}");
             let text = error.to_string();

@@ -2,11 +2,17 @@
 
 use std::fmt::Write as _;
 
+use wirestamp_packet::LinkType;
+
 use super::request::PREFIX;
 
-/// The link type of all interfaces (LINKTYPE_ETHERNET of
-/// <https://www.tcpdump.org/linktypes.html>).
-pub(super) const LINK_TYPES: &str = "dlt {number=1}{name=EN10MB}{display=Ethernet}\n";
+/// The link type of an interface (<https://www.tcpdump.org/linktypes.html>).
+pub(super) const fn link_type(link: Option<LinkType>) -> &'static str {
+    match link {
+        Some(LinkType::Ip) => "dlt {number=101}{name=RAW}{display=Raw IP}\n",
+        _ => "dlt {number=1}{name=EN10MB}{display=Ethernet}\n",
+    }
+}
 
 pub(super) fn version() -> String {
     format!("extcap {{version={}}}\n", env!("CARGO_PKG_VERSION"))

@@ -14,6 +14,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use wirestamp_capture::Filter;
+use wirestamp_packet::LinkType;
 
 use crate::usage::usage;
 pub(crate) use install::{Arguments, run};
@@ -36,11 +37,15 @@ fn respond(request: &Request) -> anyhow::Result<ExitCode> {
         None => return Err(usage("no extcap request given; see extcap(4)")),
         Some(RequestKind::Version) => describe::version(),
         Some(RequestKind::Interfaces) => describe::interfaces(&wirestamp_capture::interfaces()?),
-        Some(RequestKind::LinkTypes) => request.interface().map(|_| describe::LINK_TYPES.into())?,
+        Some(RequestKind::LinkTypes) => {
+            describe::link_type(wirestamp_capture::link_type(request.interface()?)?).into()
+        }
         Some(RequestKind::Options) => {
             request.interface().map(|_| dialog::options(request.reload.as_deref()))?
         }
-        Some(RequestKind::Filter) => filter_error(request.filter.as_deref().unwrap_or_default()),
+        Some(RequestKind::Filter) => {
+            filter_error(request.filter.as_deref().unwrap_or_default(), link_of(request))
+        }
         Some(RequestKind::Capture) => {
             let Some(fifo) = &request.fifo else {
                 return Err(usage("--capture needs --fifo PIPE"));
@@ -54,13 +59,19 @@ fn respond(request: &Request) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The error of a filter in one line, or an empty text. Wireshark reads any output as the reason why a
+/// The error of a filter for this link type in one line, or an empty text. Wireshark reads any output as the reason why a
 /// filter is invalid.
-fn filter_error(filter: &str) -> String {
-    match Filter::compile(filter) {
+fn filter_error(filter: &str, link: LinkType) -> String {
+    match Filter::compile_for(filter, link) {
         Ok(_) => String::new(),
         Err(error) => format!("{error}\n"),
     }
+}
+
+/// How packets of the requested interface begin; without one, as with Ethernet.
+fn link_of(request: &Request) -> LinkType {
+    let link = request.interface().ok().and_then(|it| wirestamp_capture::link_type(it).ok());
+    link.flatten().unwrap_or(LinkType::Ethernet)
 }
 
 #[cfg(test)]
@@ -123,9 +134,11 @@ mod tests {
 
     #[test]
     fn invalid_filter_is_reported() {
-        assert_eq!(filter_error(""), "");
-        assert_eq!(filter_error("udp port 5000"), "");
-        assert!(filter_error("udp prot 5").starts_with("cannot compile filter 'udp prot 5': "));
+        assert_eq!(filter_error("", LinkType::Ethernet), "");
+        assert_eq!(filter_error("udp port 5000", LinkType::Ethernet), "");
+        let wrong = filter_error("udp prot 5", LinkType::Ip);
+        assert!(wrong.starts_with("cannot compile filter 'udp prot 5': "), "{wrong}");
+        assert_ne!(filter_error("ether host 02:00:00:00:00:01", LinkType::Ip), "");
     }
 
     /// Arguments of Wireshark in any order, and others.

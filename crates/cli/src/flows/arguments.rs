@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use wirestamp_capture::{Error, Method, StampSource, pair};
 use wirestamp_clock::Span;
+use wirestamp_metrics::JitterBuffer;
 use wirestamp_metrics::flow::FlowConfig;
 
 use crate::capture::Direction;
@@ -25,7 +26,7 @@ use crate::usage::usage;
     A single point cannot measure one-way delay. Voice is rated (MOS, R-factor) for the sum of \
     --delay and --jitter-buffer.")]
 pub(crate) struct Arguments {
-    /// A capture file: pcapng or pcap, compressed with zstd or gzip or not
+    /// A capture file: pcapng or pcap, also compressed with zstd, gzip or xz
     #[arg(value_name = "FILE")]
     file: Option<String>,
     /// A filter in pcap-filter(7) syntax
@@ -59,11 +60,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "MS", default_value_t = 0,
           value_parser = clap::value_parser!(u16).range(..=5000))]
     delay: u16,
-    /// De-jitter buffer assumed for rating voice, in milliseconds: adds to the delay; packets that are
-    /// later count as lost
-    #[arg(long, value_name = "MS", default_value_t = 60,
-          value_parser = clap::value_parser!(u16).range(..=5000))]
-    jitter_buffer: u16,
+    /// De-jitter buffer assumed for rating voice, in milliseconds, or adaptive: adds to the delay; packets that are later
+    /// count as lost
+    #[arg(long, value_name = "MS", default_value = "60")]
+    jitter_buffer: JitterBuffer,
     /// A gap longer than this many milliseconds ends a packet train
     #[arg(long, value_name = "MS", default_value_t = 100,
           value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
@@ -188,7 +188,7 @@ impl Arguments {
             flows: usize::try_from(self.max_flows).unwrap_or(usize::MAX),
             train_gap: Span::from_millis(self.train_gap.into()),
             delay: Span::from_millis(self.delay.into()),
-            buffer: Span::from_millis(self.jitter_buffer.into()),
+            buffer: self.jitter_buffer,
         }
     }
 }

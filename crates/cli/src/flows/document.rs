@@ -27,7 +27,10 @@ pub(super) struct Document {
     pub(super) clock_error_ns: Option<i64>,
     /// One-way delay assumed for rating voice.
     pub(super) assumed_delay_ms: i64,
-    pub(super) assumed_jitter_buffer_ms: i64,
+    /// None if it is adaptive.
+    pub(super) assumed_jitter_buffer_ms: Option<i64>,
+    /// The buffer in words.
+    pub(super) assumed_jitter_buffer: String,
     #[serde(rename = "given_up")]
     pub(super) evicted: EvictedFlows,
     /// Worst first.
@@ -63,7 +66,8 @@ impl Document {
             capture_dropped_dated: monitor.capture_missed,
             clock_error_ns: None,
             assumed_delay_ms: millis(config.delay),
-            assumed_jitter_buffer_ms: millis(config.buffer),
+            assumed_jitter_buffer_ms: config.buffer.fixed().map(millis),
+            assumed_jitter_buffer: config.buffer.to_string(),
             evicted: monitor.evicted,
             flows: reports,
             tap: None,

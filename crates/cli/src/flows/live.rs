@@ -46,7 +46,7 @@ pub(super) fn run(
     let tap = if arguments.shows_screen(output) {
         run_with_screen(capture, tap, &flows, &stop)?
     } else {
-        tap().attend(capture, &stop)?
+        tap().capture(capture, &stop)?
     };
     let document = Document::of(&mut flows.lock());
     Ok(Document {
@@ -95,7 +95,7 @@ fn run_with_screen<'a>(
     };
     thread::scope(|scope| {
         let capturing = scope.spawn(move || {
-            let report = tap().attend(capture, stop);
+            let report = tap().capture(capture, stop);
             stop.request();
             report
         });

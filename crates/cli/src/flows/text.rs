@@ -1,5 +1,6 @@
 //! The text output of `flows`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use wirestamp_metrics::flow::FlowReport;
@@ -10,7 +11,7 @@ use crate::table::table;
 use crate::tap;
 
 /// The columns of [`row`].
-const HEADER: [&str; 11] = [
+const HEADER: [&str; 12] = [
     "flow",
     "payload",
     "packets",
@@ -21,6 +22,7 @@ const HEADER: [&str; 11] = [
     "jitter",
     "max. gap",
     "round trip",
+    "late",
     "MOS",
 ];
 
@@ -62,6 +64,7 @@ fn row(flow: &FlowReport) -> Vec<String> {
         jitter(flow).map_or_else(none, |ms| mean(ms * 1e6)),
         flow.max_gap_ns.map_or_else(none, time),
         round_trip.map_or_else(none, |it| time(it.p50)),
+        counted(rtp.and_then(|rtp| rtp.late)),
         rtp.and_then(|rtp| rtp.mos).map_or_else(none, |mos| format!("{mos:.2}")),
     ]
 }
@@ -82,6 +85,10 @@ fn jitter(flow: &FlowReport) -> Option<f64> {
 }
 
 fn lost_of(flow: &FlowReport, lost: u64) -> String {
+    if flow.tcp.is_some() {
+        // At one point, only the sender's reaction is known.
+        return format!("{} ({}) retransmitted", count(lost), percent(lost, flow.sent()));
+    }
     format!("{} ({})", count(lost), percent(lost, flow.sent()))
 }
 
@@ -91,11 +98,12 @@ fn caveats(document: &Document) -> String {
     if document.flows.iter().any(|flow| flow.rtp.as_ref().is_some_and(|rtp| rtp.mos.is_some())) {
         let _ = writeln!(
             text,
-            "MOS by ITU-T G.107, for an assumed delay of {} ms and a de-jitter buffer of {} ms (--delay, \
-             --jitter-buffer).",
-            document.assumed_delay_ms, document.assumed_jitter_buffer_ms
+            "MOS by ITU-T G.107, for an assumed delay of {} ms and a de-jitter buffer of {} (--delay, \
+             --jitter-buffer); late: packets that came too late for it.",
+            document.assumed_delay_ms, document.assumed_jitter_buffer
         );
     }
+    text.push_str(&unrated(&document.flows));
     text.push_str(&capture_losses(document.capture_dropped, document.capture_dropped_dated));
     if document.out_of_order > 0 {
         let _ = writeln!(
@@ -120,6 +128,18 @@ fn caveats(document: &Document) -> String {
         );
     }
     text
+}
+
+/// Why streams have no MOS, a line for each reason.
+fn unrated(flows: &[FlowReport]) -> String {
+    let mut reasons = BTreeMap::<_, u64>::new();
+    for reason in flows.iter().filter_map(|flow| flow.rtp.as_ref()?.mos_unknown) {
+        *reasons.entry(reason.to_string()).or_default() += 1;
+    }
+    let line = |(reason, streams): (String, u64)| {
+        format!("No MOS for {}: {reason}.\n", plural(streams, "RTP stream", "RTP streams"))
+    };
+    reasons.into_iter().map(line).collect()
 }
 
 /// Notes on packets that the capture lost, `dated` of them at known times.

@@ -9,9 +9,10 @@ use anyhow::Context;
 use clap::Args;
 use rustix::thread::CapabilitySet;
 use wirestamp_mesh::collector::node::{Node, Settings};
-use wirestamp_mesh::pki::Token;
 
-use super::node::{Retention, interrupted, log, runtime};
+use super::join::JoinToken;
+use super::log::log;
+use super::node::{Retention, interrupted, runtime};
 use super::privileges::RunAs;
 use crate::output::Output;
 
@@ -23,7 +24,7 @@ one. Tasks that start while it is connected send their observations here. It sto
 
 Examples:
   wirestamp pki token store --role collector            # on the controller's machine
-  wirestamp collector --controller main.example.org:4747 --token TOKEN --listen 0.0.0.0:4749
+  wirestamp collector --controller main.example.org:4747 --token-file FILE --listen 0.0.0.0:4749
   wirestamp collector --controller main.example.org:4747 --listen 0.0.0.0:4749  # later starts")]
 pub(crate) struct Arguments {
     /// The controller
@@ -35,9 +36,8 @@ pub(crate) struct Arguments {
         default_value = "127.0.0.1:4747"
     )]
     controller: String,
-    /// Token for joining, printed by `wirestamp pki token` on the controller's machine
-    #[arg(long, value_name = "TOKEN", env = "WIRESTAMP_TOKEN", hide_env_values = true)]
-    token: Option<Token>,
+    #[command(flatten)]
+    token: JoinToken,
     /// Listen on this address for probes and the controller
     #[arg(
         short,
@@ -62,7 +62,9 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCode> {
     let Arguments { controller, token, listen, reach, folder, retention, user } = arguments;
+    let token = token.read()?;
     let socket = TcpListener::bind(listen).with_context(|| format!("cannot listen at {listen}"))?;
+    let user = user.or_default(&[&folder]);
     user.make_folder(&folder)?;
     user.keep_only(CapabilitySet::empty(), &[&folder], output)?;
     log(output);

@@ -15,7 +15,8 @@ use wirestamp_mesh::export::Exporter;
 use wirestamp_mesh::pki::{Authority, Host};
 use wirestamp_mesh::task::read_file;
 
-use super::node::{Retention, interrupted, log, runtime};
+use super::log::log;
+use super::node::{Retention, interrupted, runtime};
 use super::privileges::RunAs;
 use crate::output::Output;
 
@@ -69,6 +70,9 @@ pub(crate) struct Arguments {
     /// File of the certificate authority (CA); created if missing
     #[arg(long, value_name = "FILE", default_value = "/var/lib/wirestamp/authority.sqlite")]
     authority: PathBuf,
+    /// Create a new certificate authority, although the folder is of an existing mesh; every node has to join again
+    #[arg(long)]
+    new_authority: bool,
     #[command(flatten)]
     user: RunAs,
 }
@@ -84,6 +88,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         folder,
         retention,
         authority,
+        new_authority,
         user,
     } = arguments;
     let tasks = tasks.as_deref().map(read_file).transpose()?;
@@ -94,11 +99,20 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let digests = digests.as_ref().map(bind).transpose()?;
     let beside = authority.parent().filter(|it| !it.as_os_str().is_empty());
     let folders = [beside.unwrap_or(Path::new(".")), folder];
+    let user = user.clone().or_default(&folders);
     folders.iter().try_for_each(|folder| user.make_folder(folder))?;
     user.keep_only(CapabilitySet::empty(), &folders, output)?;
     // Certificates have a resolution of seconds.
     let now = Timestamp::from_second(Timestamp::now().as_second())?;
     if !authority.exists() {
+        let credentials = folder.join("controller.pem");
+        anyhow::ensure!(
+            *new_authority || !credentials.exists(),
+            "cannot find the certificate authority {}, but {} is of an existing mesh: restore the file, name it with \
+             --authority, or create a new one with --new-authority; then every node has to join again",
+            authority.display(),
+            credentials.display()
+        );
         Authority::create(authority, now)?;
         output.remark(format!("created a new certificate authority, {}", authority.display()));
     }
@@ -112,7 +126,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         controller.plan().follow(&tasks, now)?;
     }
     if let Some(to) = ipfix {
-        let exporter = runtime.block_on(Exporter::open(to))?;
+        let exporter = runtime.block_on(Exporter::open(to, controller.probes()))?;
         runtime.spawn(exporter.run(controller.sources(), controller.plan().subscribe()));
     }
     if let Some(socket) = digests {

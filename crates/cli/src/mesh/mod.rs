@@ -2,7 +2,9 @@
 
 mod collector;
 mod controller;
+mod join;
 pub(crate) mod lab;
+mod log;
 mod node;
 mod pki;
 mod privileges;

@@ -1,18 +1,16 @@
-//! What the commands of the mesh's nodes share: threads, signals, logs and retention.
+//! What the commands of the mesh's nodes share: threads, signals and retention.
 
-use std::io::{self, IsTerminal};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
-use tracing_subscriber::filter::LevelFilter;
 use wirestamp_mesh::collector::Keep;
 
 use crate::interrupt::stop_on_signal;
-use crate::output::Output;
 
 /// Retention of results.
 #[derive(Args)]
@@ -35,8 +33,11 @@ impl Retention {
     }
 }
 
-/// The threads of a node.
+/// The threads of a node. Its limit of open files, often 1024, becomes the highest one allowed.
 pub(super) fn runtime() -> anyhow::Result<Runtime> {
+    let limits = getrlimit(Resource::Nofile);
+    // Where it is not allowed, the limit stays.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limits.maximum, ..limits });
     Runtime::new().context("cannot start threads")
 }
 
@@ -53,19 +54,4 @@ pub(super) fn interrupted() -> anyhow::Result<impl Future<Output = ()> + Send + 
     let thread = thread::Builder::new().name("ws-interrupt".to_owned()).spawn(wait);
     thread.context("cannot start a thread")?;
     Ok(async move { drop(notified.await) })
-}
-
-/// Sends the node's log to standard error.
-pub(super) fn log(output: Output) {
-    let max_level = match output {
-        Output { quiet: true, .. } => LevelFilter::WARN,
-        Output { verbose: true, .. } => LevelFilter::DEBUG,
-        _ => LevelFilter::INFO,
-    };
-    tracing_subscriber::fmt()
-        .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal())
-        .with_target(false)
-        .with_max_level(max_level)
-        .init();
 }

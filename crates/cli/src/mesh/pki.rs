@@ -9,8 +9,9 @@ use clap::{Args, Subcommand};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use wirestamp_mesh::Name;
-use wirestamp_mesh::pki::{Authority, Credentials, Entry, Request, Role, Subject};
+use wirestamp_mesh::pki::{Authority, Credentials, Entry, Request, Role, Subject, UnusedToken};
 
+use super::privileges::make_private_folder;
 use crate::output::{Output, plural};
 use crate::table::table;
 
@@ -24,7 +25,8 @@ Examples:
   wirestamp pki create
   wirestamp pki token roof                          # a probe of this name can join, once
   wirestamp pki issue ann --role viewer -o ann.pem  # a certificate for a user or program
-  wirestamp pki revoke roof")]
+  wirestamp pki revoke roof                         # all certificates and tokens of the name
+  wirestamp pki revoke roof --serial 5b2ce01f       # one of them, as `wirestamp pki list` shows it")]
 pub(crate) struct Arguments {
     /// File of the certificate authority (CA)
     #[arg(
@@ -63,6 +65,9 @@ enum Action {
         /// Output file in PEM: key, certificate, and the certificates of the CA
         #[arg(short = 'o', long = "output", value_name = "FILE")]
         file: PathBuf,
+        /// Replace an existing file, and the key in it
+        #[arg(long)]
+        overwrite: bool,
         /// Domain or address that browsers use for it; may be repeated
         #[arg(long, value_name = "NAME", value_parser = also_known_as)]
         also: Vec<String>,
@@ -76,6 +81,9 @@ enum Action {
         /// Revoke only those of this role
         #[arg(long, value_name = "ROLE")]
         role: Option<Role>,
+        /// Revoke only the certificate or token with this serial; its first digits suffice
+        #[arg(long, value_name = "SERIAL", value_parser = serial, conflicts_with = "role")]
+        serial: Option<String>,
     },
     /// Create a new CA key; it signs after 90 days, when all nodes have received it with a renewal
     Rotate {
@@ -106,6 +114,14 @@ fn lifetime(text: &str) -> Result<SignedDuration, String> {
     }
 }
 
+/// Parses the first digits of a serial.
+fn serial(text: &str) -> Result<String, String> {
+    let is_number = (4..=64).contains(&text.len()) && text.bytes().all(|it| it.is_ascii_hexdigit());
+    is_number.then(|| text.to_owned()).ok_or_else(|| {
+        "expected at least 4 hexadecimal digits, as `wirestamp pki list` shows them".to_owned()
+    })
+}
+
 /// Parses a domain or an address.
 fn also_known_as(text: &str) -> Result<String, String> {
     // The first label may be a wildcard (RFC 6125 section 6.4.3).
@@ -124,9 +140,8 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let now = Timestamp::from_second(Timestamp::now().as_second())?;
     match &arguments.action {
         Action::Create => {
-            if let Some(folder) = path.parent() {
-                std::fs::create_dir_all(folder)
-                    .with_context(|| format!("cannot create the folder {}", folder.display()))?;
+            if let Some(folder) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
+                make_private_folder(folder)?;
             }
             Authority::create(path, now)?;
             output.result(&Created { authority: path }, |it| {
@@ -140,8 +155,13 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
             output.result(&NewToken { token, subject, expires }, |it| format!("{}\n", it.token))?;
             output.remark(format!("can be used once, until {expires}"));
         }
-        Action::Issue { name, role, file, also } => {
+        Action::Issue { name, role, file, overwrite, also } => {
             let subject = Subject { name: name.clone(), role: *role };
+            anyhow::ensure!(
+                *overwrite || !file.exists(),
+                "{} exists and may contain a key; choose another file, or add --overwrite",
+                file.display()
+            );
             let written = issue(&mut Authority::open(path)?, subject, file, also, now)?;
             output.result(&written, |it| {
                 let file = it.file.display();
@@ -156,13 +176,16 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
             let certificates = authority.entries()?;
             let certificates =
                 certificates.iter().map(|entry| ListedCertificate::new(entry, now)).collect();
-            let invited = authority.invited(now)?;
-            let tokens =
-                invited.into_iter().map(|(subject, expires)| UnusedToken { subject, expires });
-            output.result(&List { certificates, tokens: tokens.collect() }, list)?;
+            let tokens = authority.unused_tokens(now)?.into_iter();
+            let tokens = tokens.map(ListedToken::from).collect();
+            output.result(&List { certificates, tokens }, list)?;
         }
-        Action::Revoke { name, role } => {
-            let revoked = Authority::open(path)?.revoke(name, *role, now)?;
+        Action::Revoke { name, role, serial } => {
+            let mut authority = Authority::open(path)?;
+            let revoked = match serial {
+                Some(serial) => authority.revoke_one(name, serial, now).map(|()| 1)?,
+                None => authority.revoke(name, *role, now)?,
+            };
             output.result(&Revoked { name, revoked }, |it| {
                 format!(
                     "{}: revoked {}\n",
@@ -237,14 +260,21 @@ struct Rotated {
 #[derive(Serialize)]
 struct List {
     certificates: Vec<ListedCertificate>,
-    tokens: Vec<UnusedToken>,
+    tokens: Vec<ListedToken>,
 }
 
 #[derive(Serialize)]
-struct UnusedToken {
+struct ListedToken {
     #[serde(flatten)]
     subject: Subject,
+    serial: String,
     expires: Timestamp,
+}
+
+impl From<UnusedToken> for ListedToken {
+    fn from(UnusedToken { id, subject, expires }: UnusedToken) -> Self {
+        Self { subject, serial: id, expires }
+    }
 }
 
 #[derive(Serialize)]
@@ -276,21 +306,26 @@ impl ListedCertificate {
     }
 }
 
+/// Digits of a serial in the table; all are in JSON.
+const SERIAL_DIGITS: usize = 12;
+
 fn list(list: &List) -> String {
-    let row = |subject: &Subject, signed: String, ends: Timestamp, state: String| {
+    let row = |subject: &Subject, serial: &str, signed: String, ends: Timestamp, state: String| {
         let Subject { name, role } = subject;
-        vec![name.to_string(), role.to_string(), signed, ends.to_string(), state]
+        let serial = serial.chars().take(SERIAL_DIGITS).collect();
+        vec![name.to_string(), role.to_string(), serial, signed, ends.to_string(), state]
     };
     let certificates = list.certificates.iter();
-    let certificates =
-        certificates.map(|it| row(&it.subject, it.issued.to_string(), it.expires, it.state()));
+    let certificates = certificates
+        .map(|it| row(&it.subject, &it.serial, it.issued.to_string(), it.expires, it.state()));
     let tokens = list.tokens.iter();
-    let tokens = tokens.map(|it| row(&it.subject, "-".to_owned(), it.expires, "token".to_owned()));
+    let tokens = tokens
+        .map(|it| row(&it.subject, &it.serial, "-".to_owned(), it.expires, "token".to_owned()));
     let rows: Vec<_> = certificates.chain(tokens).collect();
     if rows.is_empty() {
         return "no certificates and no tokens\n".to_owned();
     }
-    table(&["name", "role", "issued", "expires", "state"], &rows)
+    table(&["name", "role", "serial", "issued", "expires", "state"], &rows)
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 //! Capabilities are per thread and inherited by new threads. They are dropped while the process has one
 //! thread.
 
-use std::fs;
-use std::os::unix::fs::lchown;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, lchown};
 use std::path::Path;
 
 use anyhow::Context;
@@ -22,10 +22,14 @@ use rustix::thread::{
 
 use crate::output::Output;
 
+/// The user of nodes that root starts, if it exists.
+const DEFAULT_USER: &str = "wirestamp";
+
 /// The user of a node.
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub(super) struct RunAs {
-    /// Switch to this user after opening what needs root
+    /// Switch to this user after opening what needs root [default: wirestamp, if that user exists and the folder is its
+    /// own or new]
     #[arg(long, value_name = "NAME", value_parser = user)]
     user: Option<User>,
 }
@@ -35,12 +39,46 @@ fn user(name: &str) -> Result<User, String> {
     found.ok_or_else(|| "no such user on this machine".to_owned())
 }
 
+/// Creates a folder, if it is missing, which its owner only can open.
+pub(super) fn make_private_folder(folder: &Path) -> anyhow::Result<()> {
+    let what = || format!("cannot create the folder {}", folder.display());
+    if let Some(parent) = folder.parent() {
+        fs::create_dir_all(parent).with_context(what)?;
+    }
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(_) if folder.is_dir() => Ok(()),
+        created => created.with_context(what),
+    }
+}
+
+/// The default user, for root: if it can reach the folders, and those that exist are its own.
+fn default_user(folders: &[&Path]) -> Option<User> {
+    if !geteuid().is_root() {
+        return None;
+    }
+    let user = User::from_name(DEFAULT_USER).ok().flatten()?;
+    let uid = user.uid.as_raw();
+    let can_pass = |folder: &Path| {
+        fs::metadata(folder).map_or(true, |it| it.uid() == uid || it.mode() & 0o001 != 0)
+    };
+    let is_usable = |folder: &&Path| {
+        std::path::absolute(folder).is_ok_and(|it| it.ancestors().skip(1).all(can_pass))
+            && fs::metadata(folder).map_or(true, |it| it.uid() == uid)
+    };
+    folders.iter().all(is_usable).then_some(user)
+}
+
 impl RunAs {
-    /// Creates a folder, if it is missing, owned by the node's user.
+    /// The user of a node with these folders.
+    pub(super) fn or_default(self, folders: &[&Path]) -> Self {
+        Self { user: self.user.or_else(|| default_user(folders)) }
+    }
+
+    /// Creates a folder, if it is missing, for the node's user only.
     pub(super) fn make_folder(&self, folder: &Path) -> anyhow::Result<()> {
         let what = || format!("cannot create the folder {}", folder.display());
         let is_there = folder.exists();
-        fs::create_dir_all(folder).with_context(what)?;
+        make_private_folder(folder)?;
         match &self.user {
             Some(User { uid, gid, .. }) if !is_there => {
                 lchown(folder, Some(uid.as_raw()), Some(gid.as_raw())).with_context(what)
@@ -71,6 +109,12 @@ impl RunAs {
             Err(error) => {
                 output.remark(format!("{runs}; cannot drop capabilities: {error}"));
             }
+        }
+        if geteuid().is_root() {
+            output.remark(
+                "as root, it can change all files of root; `useradd --system wirestamp` makes a user for nodes with new \
+                 folders, and --user names another one",
+            );
         }
         folders.iter().try_for_each(|folder| check(folder))
     }

@@ -5,10 +5,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 use rustix::thread::CapabilitySet;
-use wirestamp_mesh::pki::Token;
 use wirestamp_mesh::probe::{Probe, Settings};
 
-use super::node::{interrupted, log, runtime};
+use super::join::JoinToken;
+use super::log::log;
+use super::node::{interrupted, runtime};
 use super::privileges::RunAs;
 use crate::output::Output;
 
@@ -19,8 +20,8 @@ further ones are discarded and counted. Points of a task are named PROBE/INTERFA
 PROBE/INTERFACE@NAMESPACE. The probe drops all capabilities except CAP_NET_RAW, for capturing.
 
 Examples:
-  wirestamp probe main.example.org:4747 --token TOKEN   # the first time
-  wirestamp probe main.example.org:4747                 # later starts")]
+  wirestamp probe main.example.org:4747 --token-file FILE   # the first time
+  wirestamp probe main.example.org:4747                     # later starts")]
 pub(crate) struct Arguments {
     /// The controller
     #[arg(
@@ -29,9 +30,8 @@ pub(crate) struct Arguments {
         default_value = "127.0.0.1:4747"
     )]
     controller: String,
-    /// Token for joining, printed by `wirestamp pki token` on the controller's machine
-    #[arg(long, value_name = "TOKEN", env = "WIRESTAMP_TOKEN", hide_env_values = true)]
-    token: Option<Token>,
+    #[command(flatten)]
+    token: JoinToken,
     /// Folder of all data of this node
     #[arg(long, value_name = "FOLDER", default_value = "/var/lib/wirestamp/probe")]
     folder: PathBuf,
@@ -48,6 +48,8 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCode> {
     let Arguments { controller, token, folder, hold, namespaces, user } = arguments;
+    let token = token.read()?;
+    let user = user.or_default(&[&folder]);
     user.make_folder(&folder)?;
     let mut needed = CapabilitySet::NET_RAW;
     needed.set(CapabilitySet::SYS_ADMIN, namespaces);

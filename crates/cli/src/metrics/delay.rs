@@ -9,7 +9,7 @@ use prometheus::{Histogram, HistogramOpts};
 use wirestamp_capture::Capture;
 use wirestamp_clock::ClockService;
 use wirestamp_metrics::{Counts, Outcome, Quality};
-use wirestamp_results::{Families, help, seconds};
+use wirestamp_results::{Families, delay_bounds, help, seconds};
 use wirestamp_session::LiveFigures;
 
 use super::Endpoint;
@@ -19,9 +19,6 @@ use crate::output::Output;
 
 /// Upper bucket bounds within each power of ten, for an error of quantiles of at most a quarter.
 const BOUNDS_PER_DECADE: [f64; 6] = [1.0, 1.5, 2.0, 3.0, 5.0, 7.0];
-
-/// Powers of ten in seconds, from 1 µs; the last bound is 10 s.
-const DECADES: std::ops::Range<i32> = -6..1;
 
 /// The exported metrics of a running measurement; none without `--metrics`.
 pub(crate) struct Exported(Option<Exporter>);
@@ -104,7 +101,8 @@ const DELAYS: &str = "wirestamp_delay_one_way_seconds";
 impl LiveDelay {
     /// Empty figures.
     fn new() -> anyhow::Result<Self> {
-        let options = HistogramOpts::new(DELAYS, help(DELAYS)).buckets(buckets());
+        let options =
+            HistogramOpts::new(DELAYS, help(DELAYS)).buckets(delay_bounds(&BOUNDS_PER_DECADE));
         Ok(Self {
             counts: [const { AtomicU64::new(0) }; COUNTS.len()],
             clock_error_ns: AtomicI64::new(0),
@@ -137,15 +135,6 @@ impl LiveDelay {
             families.add("wirestamp_delay_clock_error_seconds", &[], error);
         }
     }
-}
-
-/// Bucket bounds: zero, then from 1 µs to 10 s.
-fn buckets() -> Vec<f64> {
-    let bounds = DECADES.flat_map(|power| {
-        // Parsed from text: the nearest floating-point number to each decimal bound.
-        BOUNDS_PER_DECADE.iter().filter_map(move |bound| format!("{bound}e{power}").parse().ok())
-    });
-    [0.0].into_iter().chain(bounds).chain([10.0]).collect()
 }
 
 #[cfg(test)]
@@ -184,15 +173,6 @@ mod tests {
         let mut families = Families::default();
         live.collect(&mut families);
         families.text().unwrap()
-    }
-
-    #[test]
-    fn bucket_bounds_are_sorted_round_numbers() {
-        let buckets = buckets();
-        assert_eq!(buckets.len(), 44);
-        assert!(buckets.is_sorted_by(|one, other| one < other));
-        assert_eq!((buckets[0], buckets[1], buckets[2]), (0.0, 1e-6, 1.5e-6));
-        assert!(buckets.contains(&0.007) && buckets[43] == 10.0);
     }
 
     #[test]

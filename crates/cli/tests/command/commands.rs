@@ -150,6 +150,7 @@ fn invalid_arguments_are_rejected_with_a_next_step() {
         (&["capture", "-i", "lo", "--tune", "udp"], 2, "nothing is captured"),
         (&["capture", "--list", "udp"], 2, "nothing is captured"),
         (&["capture", "-i", "lo", "--method", "xdp", "-Q", "inout"], 2, "use -Q in"),
+        (&["capture", "-i", "lo", "--method", "xdp"], 2, "add --yes, or a filter"),
         (&["capture", "-i", "lo", "--method", "xdp-pass", "-Q", "inout"], 2, "use -Q in"),
         (&["capture", "-i", "lo", "--method", "tc-pass", "-Q", "inout"], 2, "use -Q in"),
         (&["capture", "-i", "lo", "--method", "trace-pass", "-Q", "inout"], 2, "use -Q in"),

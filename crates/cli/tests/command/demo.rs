@@ -145,7 +145,7 @@ fn missing_privileges_are_named_with_a_next_step() {
     std::fs::copy(env!("CARGO_BIN_EXE_wirestamp"), &binary).unwrap();
     tool("chmod", &["755", folder.path().to_str().unwrap(), binary.to_str().unwrap()]);
     let capture = &["capture", "-i", "lo"][..];
-    let xdp = &["capture", "-i", "lo", "--method", "xdp"][..];
+    let xdp = &["capture", "-i", "lo", "--method", "xdp", "--yes"][..];
     for arguments in [&["demo"][..], &["lab", "up"], capture, xdp] {
         let mut command = Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]);
@@ -164,7 +164,7 @@ fn killed_capture_leaves_no_xdp_program() {
     }
     let script = r#"
         for method in xdp-pass xdp; do
-            "$0" -q capture -i tap-b@wirestamp-sink --method $method -w - > /dev/null &
+            "$0" -q capture -i tap-b@wirestamp-sink --method $method --yes -w - > /dev/null &
             until ip -n wirestamp-sink link show tap-b | grep -q xdp; do :; done
             kill -KILL $!
             wait $!

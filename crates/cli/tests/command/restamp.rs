@@ -176,6 +176,7 @@ const ANCHORS: &str = "raw_ticks,utc_ns,monotonic_raw_ns,error_ns,epoch,clock,bo
 fn small_capture(folder: &Path, boot_id: &str) {
     fs::write(folder.join("anchors"), ANCHORS).unwrap();
     let facts = Facts {
+        link: wirestamp_packet::LinkType::Ethernet,
         interface: "tap-a".into(),
         method: "ring",
         stamp: "raw",

@@ -18,6 +18,17 @@ use super::{Delivery, ExporterStats, Measured, ResultRange, Results, side};
 use crate::task::{Measure, Task, Tasks};
 use crate::{DatabaseError, Name};
 
+/// The spool from which a delivery comes.
+#[derive(Clone, Copy, Debug)]
+pub struct SpoolOrigin {
+    /// Random number of the spool.
+    pub spool: i64,
+    /// Number of its first batch, or of the next one if it is empty.
+    pub first: u64,
+    /// Random number of the run of the probe; 0 if it is unknown.
+    pub instance: u64,
+}
+
 /// Receives batches and stores results.
 pub struct Collector {
     results: Mutex<Results>,
@@ -25,6 +36,8 @@ pub struct Collector {
     ongoing: Mutex<HashMap<u64, Arc<Ongoing>>>,
     /// Notified when results are stored.
     stored: watch::Sender<()>,
+    /// Why results cannot be stored; none if they can.
+    trouble: watch::Sender<Option<String>>,
     exporter_stats: ExporterStats,
 }
 
@@ -67,6 +80,8 @@ struct Ongoing {
 struct State {
     processor: Processor,
     spools: [Option<i64>; 2],
+    /// Runs of the probes that delivered last; 0 if unknown.
+    instances: [u64; 2],
     acknowledged: [u64; 2],
     /// The state is ahead of the stored results and must be discarded.
     is_lost: bool,
@@ -91,6 +106,7 @@ impl Collector {
             tasks,
             ongoing,
             stored: watch::Sender::default(),
+            trouble: watch::Sender::default(),
             exporter_stats: ExporterStats::default(),
         }
     }
@@ -105,6 +121,23 @@ impl Collector {
     #[must_use]
     pub fn subscribe(&self) -> watch::Receiver<()> {
         self.stored.subscribe()
+    }
+
+    /// Why the last results could not be stored; none if they could.
+    #[must_use]
+    pub fn trouble(&self) -> watch::Receiver<Option<String>> {
+        self.trouble.subscribe()
+    }
+
+    /// Notes whether results could be stored.
+    fn noted(&self, stored: Result<(), DatabaseError>) -> Result<(), DatabaseError> {
+        let now = stored.as_ref().err().map(ToString::to_string);
+        self.trouble.send_if_modified(|trouble| {
+            let is_other = *trouble != now;
+            *trouble = now;
+            is_other
+        });
+        stored
     }
 
     /// Measured windows of a task, with MOS if it names a codec: see [`Results::measured`].
@@ -135,7 +168,7 @@ impl Collector {
         Ok(self.results().progress(task)?.settled_until)
     }
 
-    /// Opens the delivery of a point by a probe, from the spool with this number, whose first batch is `first`.
+    /// Opens the delivery of a point by a probe from a spool.
     ///
     /// # Errors
     /// When the probe takes no part in the task, or results cannot be read or written.
@@ -143,10 +176,10 @@ impl Collector {
         self: &Arc<Self>,
         probe: &Name,
         (task, point): (u64, u32),
-        (spool, first): (i64, u64),
+        origin: SpoolOrigin,
     ) -> Result<Channel, Refused> {
         let (entered, point) = self.part(probe, task, point)?;
-        self.begin(&entered, (task, point), (spool, first), probe)
+        self.begin(&entered, (task, point), origin, probe)
     }
 
     /// Opens the delivery of a foreign exporter, which has no spool: batches that are not settled are lost with this
@@ -163,14 +196,15 @@ impl Collector {
         let found = self.tasks.borrow().get(&number).map(|it| it.task.clone());
         let is_meant = |task: &Task| matches!(task.measure, Measure::ReportedDelay(_));
         let task = found.filter(is_meant).ok_or(Refused::NoSuchTask(number))?;
-        self.begin(&task, (number, point), (spool, 1), exporter)
+        let origin = SpoolOrigin { spool, first: 1, instance: 0 };
+        self.begin(&task, (number, point), origin, exporter)
     }
 
     fn begin(
         self: &Arc<Self>,
         entered: &Task,
         (task, point): (u64, Point),
-        (spool, first): (i64, u64),
+        SpoolOrigin { spool, first, instance }: SpoolOrigin,
         who: &impl fmt::Display,
     ) -> Result<Channel, Refused> {
         let name = &entered.name;
@@ -183,14 +217,24 @@ impl Collector {
             }
             let before = state.spools[here];
             if before == Some(spool) && state.acknowledged[here] >= behind {
+                let known = std::mem::replace(&mut state.instances[here], instance);
+                if known == instance || known == 0 || instance == 0 {
+                    drop(state);
+                    break ongoing;
+                }
+                // What another run delivers may differ from what was received and is not acknowledged: its folder may
+                // have been restored.
+                state.is_lost = true;
                 drop(state);
-                break ongoing;
+                ongoing.changed.send_replace(());
+                continue;
             }
             info!("{who} delivers to task {name}, from batch {first} of a new spool");
-            self.results().begin_spool(task, point, spool, behind)?;
+            let begun = self.results().begin_spool(task, point, spool, behind);
+            self.noted(begun)?;
             // Unsettled data of the other spool is discarded: part of it may be delivered again.
             state.is_lost = before.is_some();
-            state.spools[here] = Some(spool);
+            (state.spools[here], state.instances[here]) = (Some(spool), instance);
             state.acknowledged[here] = behind;
             state.processor.number_anew(point, behind);
             drop(state);
@@ -222,7 +266,9 @@ impl Collector {
         let processor = Processor::new(&entered.measure, &progress);
         let acknowledged = progress.delivered.map(|it| it.acknowledged);
         let spools = progress.delivered.map(|it| it.spool);
-        let state = Mutex::new(State { processor, spools, acknowledged, is_lost: false });
+        let instances = [0; 2];
+        let state =
+            Mutex::new(State { processor, spools, instances, acknowledged, is_lost: false });
         let (name, changed) = (entered.name.clone(), watch::Sender::default());
         let ongoing = Arc::new(Ongoing { task, name, state, changed });
         all.insert(task, Arc::clone(&ongoing));
@@ -306,7 +352,8 @@ impl Channel {
         if delivery == Delivery::Taken
             && let Some(settled) = state.processor.settle()
         {
-            if let Err(error) = self.collector.results().store(*task, &settled) {
+            let stored = self.collector.results().store(*task, &settled);
+            if let Err(error) = self.collector.noted(stored) {
                 changed.send_replace(());
                 return Err(error.into());
             }

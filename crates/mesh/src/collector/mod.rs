@@ -21,7 +21,7 @@ use wirestamp_clock::Span;
 use wirestamp_metrics::Point;
 
 pub use archive::{Archive, ArchiveError, Keep};
-pub use channel::{Channel, Collector, Refused};
+pub use channel::{Channel, Collector, Refused, SpoolOrigin};
 pub use flow::{Flow, NoFlow};
 pub use pair::{Pair, Timing};
 pub use recent::Recent;

@@ -9,7 +9,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 use tracing::warn;
 
-use super::{Channel, Collector, Refused};
+use super::{Channel, Collector, Refused, SpoolOrigin};
 use crate::authorizer::{Authorizer, Caller};
 use crate::pki::Role;
 use crate::v1::collection_server::Collection;
@@ -47,9 +47,10 @@ impl Collection for Service {
             );
             return Err(Status::invalid_argument("the first message must be an opening"));
         };
-        let Opening { spool, task: number, point, first } = opening;
+        let Opening { spool, task: number, point, first, instance } = opening;
         let probe = &caller.subject().name;
-        let open = || self.collector.open(probe, (number, point), (spool, first));
+        let origin = SpoolOrigin { spool, first, instance };
+        let open = || self.collector.open(probe, (number, point), origin);
         let channel = task::block_in_place(open)
             .inspect_err(|why| warn!("rejected deliveries of {probe}: {why}"))?;
         let (receipts, answers) = mpsc::channel(RECEIPTS);

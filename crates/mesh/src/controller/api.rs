@@ -6,7 +6,8 @@ use std::sync::Arc;
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -91,6 +92,16 @@ impl ToSchema for NumberedTask {
     fn name() -> Cow<'static, str> {
         "EnteredTask".into()
     }
+}
+
+/// Reads a time of a query.
+pub(super) fn query_time<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<Timestamp>, D::Error> {
+    let text = String::deserialize(from)?;
+    let wrong =
+        |_| D::Error::custom(format!("{text:?} is not a time such as 2026-11-22T15:00:00Z"));
+    text.parse().map(Some).map_err(wrong)
 }
 
 /// Nanoseconds since 1970, clamped to the range of `i64`.

@@ -53,11 +53,14 @@ impl CollectorSession {
     ) -> Result<(), Status> {
         let Control { authority, plan, placement, sources, .. } = &self.control;
         let (subject, mut members) = (self.caller.subject(), authority.members());
-        let Some(Presence { address, .. }) = presences.message().await? else { return Ok(()) };
+        let Some(Presence { address, trouble, .. }) = presences.message().await? else {
+            return Ok(());
+        };
         let address = reached(&address, from)?;
         info!("the {subject} connected; its address is {address}");
         block_in_place(|| placement.connected(&subject.name, address, came))
             .map_err(|error| Status::unavailable(error.to_string()))?;
+        placement.set_trouble(&subject.name, came, trouble);
         let (mut tasks, mut placed, mut last) = (plan.subscribe(), placement.subscribe(), None);
         loop {
             // The certificate may have been revoked.
@@ -76,7 +79,10 @@ impl CollectorSession {
                 changed = placed.changed() => if changed.is_err() { return Ok(()) },
                 changed = members.changed() => if changed.is_err() { return Ok(()) },
                 presence = presences.message() => match presence? {
-                    Some(_) => sources.notify(),
+                    Some(presence) => {
+                        placement.set_trouble(&subject.name, came, presence.trouble);
+                        sources.notify();
+                    }
                     None => return Ok(()),
                 },
             }

@@ -59,6 +59,8 @@ pub struct TestHealth {
     pub forged: u64,
     /// Datagrams rejected because they were too short for a test packet.
     pub too_short: u64,
+    /// Answers of other reflectors, which a reflector does not answer.
+    pub answers: u64,
 }
 
 /// An end of an active test.
@@ -73,9 +75,9 @@ pub enum TestEnd {
 
 impl From<v1::Test> for TestHealth {
     fn from(test: v1::Test) -> Self {
-        let v1::Test { task, point, forged, too_short } = test;
+        let v1::Test { task, point, forged, too_short, answers } = test;
         let end = if point == 0 { TestEnd::Sender } else { TestEnd::Reflector };
-        Self { task, end, forged, too_short }
+        Self { task, end, forged, too_short, answers }
     }
 }
 

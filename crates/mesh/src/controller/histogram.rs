@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use wirestamp_metrics::{Bucket, CompactHistogram};
 
-use super::api::{Api, NumberedTask, PathName, Reader, nanos};
+use super::api::{Api, NumberedTask, PathName, Reader, nanos, query_time};
 use super::error_response::{ApiError, CommonErrors, ErrorBody};
 use crate::Name;
 use crate::collector::{Histograms, Missing};
@@ -21,11 +21,16 @@ use crate::collector::{Histograms, Missing};
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct HistogramQuery {
+    /// Number of the task; default: the newest one of the name.
+    #[param(nullable = false, maximum = 9_223_372_036_854_775_807_i64)]
+    number: Option<u64>,
     /// Only seconds that begin at or after this time.
     #[param(nullable = false)]
+    #[serde(default, deserialize_with = "query_time")]
     from: Option<Timestamp>,
     /// Only seconds that begin before this time.
     #[param(nullable = false)]
+    #[serde(default, deserialize_with = "query_time")]
     until: Option<Timestamp>,
 }
 
@@ -68,11 +73,11 @@ impl From<Bucket> for Counted {
     }
 }
 
-/// Delay histograms of the newest task of a name
+/// Delay histograms of the newest task of a name, or of an earlier one
 #[utoipa::path(get, path = "/api/v1/tasks/{name}/histogram", params(("name" = Name, Path), HistogramQuery), responses(
     (status = 200, description = "The histograms", body = HistogramResponse),
     (status = 400, description = "The name or the time range is not valid", body = ErrorBody),
-    (status = 404, description = "There is no task of this name", body = ErrorBody),
+    (status = 404, description = "There is no task of this name, or of this number", body = ErrorBody),
     (status = 422, description = "The task does not measure delay", body = ErrorBody),
     CommonErrors,
 ))]
@@ -83,7 +88,8 @@ pub(super) async fn histogram(
     query: Result<Query<HistogramQuery>, QueryRejection>,
 ) -> Result<Json<HistogramResponse>, ApiError> {
     let Query(query) = query.map_err(|why| ApiError::wrong(why.body_text()))?;
-    let (number, entered) = api.plan.newest(&name).ok_or_else(|| ApiError::no_such(&name))?;
+    let (number, entered) =
+        api.plan.find(&name, query.number).ok_or_else(|| ApiError::no_such(&name))?;
     let measure = &entered.task.measure;
     if !measure.is_delay() {
         let measure = measure.name();

@@ -53,7 +53,7 @@ use crate::authorizer::Authorizer;
 use crate::collector::{self, Archive, Collector, Keep, Results, maintain};
 use crate::pki::{self, Authority, Host};
 use crate::task::Tasks;
-use crate::transport::{Listener, Peer, Unusable};
+use crate::transport::{Listener, Unusable, serve};
 use crate::v1::collection_server::CollectionServer;
 use crate::v1::control_server::ControlServer;
 use control::Control;
@@ -63,8 +63,8 @@ use metrics::totals::Totals;
 use placement::TaskPlacement;
 use shared_ca::SharedCa;
 
-/// Max bytes of a node's request: anyone may send an enrolment.
-const MAX_REQUEST_BYTES: usize = 64 << 10;
+/// Max bytes of a node's request: anyone may send an enrolment. The report of a probe with a thousand tasks has less.
+const MAX_REQUEST_BYTES: usize = 256 << 10;
 
 /// Settings of a controller.
 #[derive(Debug)]
@@ -242,7 +242,6 @@ impl Controller {
     /// # Errors
     /// When a socket fails.
     pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
-        let answers = self.routes.into_make_service_with_connect_info::<Peer>();
         let locally = async {
             match self.local {
                 Some((local, routes)) => local.serve(routes).await,
@@ -250,7 +249,7 @@ impl Controller {
             }
         };
         tokio::select! {
-            served = async { axum::serve(self.listener, answers).await } => served,
+            () = serve(self.listener, self.routes) => Ok(()),
             served = locally => served,
             () = self.keeper.keep() => Ok(()),
             () = self.authority.poll() => Ok(()),

@@ -51,7 +51,12 @@ struct KnownCollector {
     address: String,
     /// When it connected; none if it is not connected.
     since: Option<Timestamp>,
+    /// Why it cannot store results; empty if it can.
+    trouble: String,
 }
+
+/// Max length of the reason of a collector, in characters.
+const MAX_TROUBLE: usize = 500;
 
 impl TaskPlacement {
     /// Opens the file. If it is new, all running tasks are placed at the controller's own collector.
@@ -85,7 +90,8 @@ impl TaskPlacement {
             let values = params![name.as_ref(), address];
             state.database.change(|change| change.execute(query, values))?;
         }
-        state.collectors.insert(name.clone(), KnownCollector { address, since: Some(now) });
+        let known = KnownCollector { address, since: Some(now), trouble: String::new() };
+        state.collectors.insert(name.clone(), known);
         drop(state);
         self.changed.send_replace(());
         Ok(())
@@ -96,14 +102,27 @@ impl TaskPlacement {
         if let Some(known) = self.state.lock().collectors.get_mut(name)
             && known.since == Some(came)
         {
-            known.since = None;
+            (known.since, known.trouble) = (None, String::new());
         }
     }
 
-    /// The collectors, and whether each is connected.
-    pub(super) fn collectors(&self) -> Vec<(Name, bool)> {
+    /// Stores why a collector that connected at `came` cannot store results; empty if it can.
+    pub(super) fn set_trouble(&self, name: &Name, came: Timestamp, trouble: String) {
+        if let Some(known) = self.state.lock().collectors.get_mut(name)
+            && known.since == Some(came)
+        {
+            known.trouble = trouble.chars().take(MAX_TROUBLE).collect();
+        }
+    }
+
+    /// The collectors, whether each is connected, and why it cannot store results if so.
+    pub(super) fn collectors(&self) -> Vec<(Name, bool, Option<String>)> {
         let state = self.state.lock();
-        state.collectors.iter().map(|(name, it)| (name.clone(), it.since.is_some())).collect()
+        let shown = |(name, it): (&Name, &KnownCollector)| {
+            let trouble = (!it.trouble.is_empty()).then(|| it.trouble.clone());
+            (name.clone(), it.since.is_some(), trouble)
+        };
+        state.collectors.iter().map(shown).collect()
     }
 
     /// Places a task, if it is not placed yet.
@@ -168,6 +187,12 @@ impl TaskPlacement {
     }
 }
 
+impl KnownCollector {
+    fn away(address: String) -> Self {
+        Self { address, since: None, trouble: String::new() }
+    }
+}
+
 impl State {
     /// Chooses a collector with a valid certificate for a new task: connected ones first, then the one with the fewest
     /// running tasks. None if there is only the controller's own.
@@ -210,7 +235,7 @@ fn collectors(database: &Connection) -> rusqlite::Result<BTreeMap<Name, KnownCol
     let known = rows.map(|row| {
         let (name, address) = row?;
         // The table has no others.
-        Ok(Name::try_from(name).ok().map(|name| (name, KnownCollector { address, since: None })))
+        Ok(Name::try_from(name).ok().map(|name| (name, KnownCollector::away(address))))
     });
     known.filter_map(Result::transpose).collect()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::watch;
@@ -11,6 +11,10 @@ use utoipa::ToSchema;
 
 use super::health::ProbeHealth;
 use crate::Name;
+
+/// A connected probe that has not sent a report for this long may be gone: another one with the same certificate is
+/// accepted. Reports come every ten seconds.
+const SILENCE: SignedDuration = SignedDuration::from_secs(30);
 
 /// Registry of probes.
 #[derive(Default)]
@@ -37,6 +41,20 @@ pub struct RegisteredProbe {
     /// Its last report.
     #[schema(required)]
     pub health: Option<ProbeHealth>,
+    /// Address of the last other probe with the same certificate, which was refused.
+    #[schema(required, value_type = Option<String>)]
+    pub refused: Option<SocketAddr>,
+    /// The run of the probe; 0 if it is unknown.
+    #[serde(skip)]
+    pub(super) instance: u64,
+}
+
+impl RegisteredProbe {
+    /// Whether a probe with the same certificate is another one, and this one is still there.
+    fn excludes(&self, instance: u64, now: Timestamp) -> bool {
+        let is_other = self.instance != instance && self.instance != 0 && instance != 0;
+        is_other && self.until.is_none() && now.duration_since(self.last_message) < SILENCE
+    }
 }
 
 impl ProbeRegistry {
@@ -47,7 +65,7 @@ impl ProbeRegistry {
     }
 
     /// Current or last address of a probe.
-    pub(super) fn address(&self, probe: &Name) -> Option<IpAddr> {
+    pub(crate) fn address(&self, probe: &Name) -> Option<IpAddr> {
         self.all.lock().get(probe).map(|it| it.address.ip().to_canonical())
     }
 
@@ -57,35 +75,96 @@ impl ProbeRegistry {
         self.changed.subscribe()
     }
 
-    /// Registers a probe that connected.
-    pub(super) fn connected(&self, probe: &Name, address: SocketAddr, now: Timestamp) {
-        let attending =
-            RegisteredProbe { address, since: now, last_message: now, until: None, health: None };
-        self.all.lock().insert(probe.clone(), attending);
+    /// Registers a run of a probe that connected at `came`.
+    ///
+    /// # Errors
+    /// If another probe with the same certificate is connected; with its address.
+    pub(crate) fn connected(
+        &self,
+        probe: &Name,
+        (address, instance): (SocketAddr, u64),
+        came: Timestamp,
+        now: Timestamp,
+    ) -> Result<(), SocketAddr> {
+        let mut all = self.all.lock();
+        let known = all.get_mut(probe);
+        if let Some(other) = known.filter(|known| known.excludes(instance, now)) {
+            other.refused = Some(address);
+            self.changed.send_replace(());
+            return Err(other.address);
+        }
+        let registered = RegisteredProbe {
+            address,
+            since: came,
+            last_message: now,
+            until: None,
+            health: None,
+            refused: None,
+            instance,
+        };
+        all.insert(probe.clone(), registered);
+        drop(all);
         self.changed.send_replace(());
+        Ok(())
     }
 
-    /// Stores a report of a probe that connected at `came`.
+    /// Stores a report of a probe that connected at `came`. Returns false if the probe has connected again since.
     pub(super) fn report(
         &self,
         probe: &Name,
         came: Timestamp,
         health: ProbeHealth,
         now: Timestamp,
-    ) {
-        self.change(probe, came, |it| (it.last_message, it.health) = (now, Some(health)));
+    ) -> bool {
+        self.change(probe, came, |it| (it.last_message, it.health) = (now, Some(health)))
     }
 
     /// Marks a probe that connected at `came` as disconnected.
     pub(super) fn disconnected(&self, probe: &Name, came: Timestamp, now: Timestamp) {
-        self.change(probe, came, |it| it.until = Some(now));
+        let _ = self.change(probe, came, |it| it.until = Some(now));
     }
 
-    /// Changes the entry of a probe, unless it has connected again since.
-    fn change(&self, probe: &Name, came: Timestamp, change: impl FnOnce(&mut RegisteredProbe)) {
-        if let Some(attending) = self.all.lock().get_mut(probe).filter(|it| it.since == came) {
-            change(attending);
-            self.changed.send_replace(());
-        }
+    /// Changes the entry of a probe, unless it has connected again since. Returns whether it did.
+    fn change(
+        &self,
+        probe: &Name,
+        came: Timestamp,
+        change: impl FnOnce(&mut RegisteredProbe),
+    ) -> bool {
+        let mut all = self.all.lock();
+        let Some(registered) = all.get_mut(probe).filter(|it| it.since == came) else {
+            return false;
+        };
+        change(registered);
+        drop(all);
+        self.changed.send_replace(());
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn second_probe_with_the_same_certificate_is_refused() {
+        let (registry, name): (_, Name) = (ProbeRegistry::default(), "roof".parse().unwrap());
+        let [one, other] = [1, 2].map(|host| SocketAddr::from(([192, 0, 2, host], 7)));
+        let connected = |from, second| registry.connected(&name, from, at(second), at(second));
+        assert_eq!(connected((one, 5), 0), Ok(()));
+        assert_eq!(connected((other, 6), 10), Err(one));
+        assert_eq!(registry.all()[&name].refused, Some(other));
+        // The same probe connects again, from wherever.
+        assert_eq!(connected((other, 5), 20), Ok(()));
+        // It is gone: silent, or disconnected.
+        assert_eq!(connected((one, 6), 50), Ok(()));
+        registry.disconnected(&name, at(50), at(51));
+        assert_eq!(connected((other, 7), 52), Ok(()));
+        // Earlier versions have no number.
+        assert_eq!(connected((one, 0), 53), Ok(()));
     }
 }

@@ -8,11 +8,12 @@ use jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio::task;
 use tonic::{Status, Streaming};
-use tracing::info;
+use tracing::{info, warn};
 
 use super::clocks;
 use super::control::Control;
 use crate::authorizer::Caller;
+use crate::task::Tasks;
 use crate::v1::{Assignment, Report};
 
 /// A connected probe.
@@ -26,13 +27,27 @@ impl ProbeSession {
     pub(super) async fn accompany(
         self,
         address: SocketAddr,
-        reports: Streaming<Report>,
+        mut reports: Streaming<Report>,
         assignments: mpsc::Sender<Result<Assignment, Status>>,
     ) {
         let subject = self.caller.subject().clone();
-        self.control.probes.connected(&subject.name, address, self.came);
+        // Probes begin with a report.
+        let Ok(Some(first)) = reports.message().await else { return };
+        let (caller, now) = ((address, first.instance), Timestamp::now());
+        let connected = self.control.probes.connected(&subject.name, caller, self.came, now);
+        if let Err(other) = connected {
+            warn!(
+                "refused the {subject} at {address}: a probe with this certificate is connected from {other}"
+            );
+            let why = format!(
+                "a probe with the certificate of {} is connected from {other}; enrol each probe with its own token",
+                subject.name
+            );
+            drop(assignments.send(Err(Status::already_exists(why))).await);
+            return;
+        }
         info!("the {subject} connected from {address}");
-        let ended = self.exchange(reports, &assignments).await;
+        let ended = self.exchange(first, reports, &assignments).await;
         self.control.probes.disconnected(&subject.name, self.came, Timestamp::now());
         match ended {
             Ok(()) => info!("the {subject} disconnected"),
@@ -47,6 +62,7 @@ impl ProbeSession {
     /// Sends the assignment whenever it changes, and receives reports.
     async fn exchange(
         &self,
+        first: Report,
         mut reports: Streaming<Report>,
         assignments: &mpsc::Sender<Result<Assignment, Status>>,
     ) -> Result<(), Status> {
@@ -55,6 +71,12 @@ impl ProbeSession {
         let (mut tasks, mut placed) = (plan.subscribe(), placement.subscribe());
         let (mut members, mut last) = (authority.members(), None);
         let mut warned = BTreeSet::new();
+        let mut take = |report: Report, tasks: &Tasks| {
+            let health = report.into();
+            clocks::warn_of(probe, &health, tasks, &mut warned);
+            probes.report(probe, self.came, health, Timestamp::now())
+        };
+        take(first, &tasks.borrow());
         loop {
             let tasks_now = Arc::clone(&tasks.borrow_and_update());
             placed.mark_unchanged();
@@ -77,9 +99,10 @@ impl ProbeSession {
                 report = reports.message() => match report? {
                     Some(report) => {
                         self.caller.check()?;
-                        let health = report.into();
-                        clocks::warn_of(probe, &health, &tasks.borrow(), &mut warned);
-                        probes.report(probe, self.came, health, Timestamp::now());
+                        if !take(report, &tasks.borrow()) {
+                            let why = "another connection with this certificate replaced this one";
+                            return Err(Status::already_exists(why));
+                        }
                     }
                     None => return Ok(()),
                 },

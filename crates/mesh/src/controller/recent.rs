@@ -38,6 +38,14 @@ pub(super) struct RecentResponse {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     not_answered: Vec<String>,
+    /// Current tasks of these collectors.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    without_results: Vec<u64>,
+    /// Collectors that cannot store new results, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    cannot_store: Vec<String>,
 }
 
 /// The newest results of all current tasks, in a compact schema
@@ -56,6 +64,21 @@ pub(super) async fn recent(
     let Query(query) = query.map_err(|why| ApiError::wrong(why.body_text()))?;
     let from = Time::from_nanos(query.from.map_or(i64::MIN, nanos));
     let (results, away) = api.sources.recent(from, MAX_RESULTS).await?;
+    let tasks = api.plan.subscribe().borrow().clone();
+    let without_results = away
+        .iter()
+        .filter_map(QueryError::collector)
+        .flat_map(|collector| api.placement.tasks_of(&tasks, Some(collector)))
+        .filter_map(|(number, task)| task.ended.is_none().then_some(number))
+        .collect();
     let not_answered = away.iter().map(QueryError::to_string).collect();
-    Ok(Json(RecentResponse { results, not_answered }))
+    let cannot_store = api.sources.troubles().into_iter().map(|(collector, why)| {
+        let who = collector.map_or_else(
+            || "the controller".to_owned(),
+            |collector| format!("the collector {collector}"),
+        );
+        format!("{who} cannot store results: {why}")
+    });
+    let cannot_store = cannot_store.collect();
+    Ok(Json(RecentResponse { results, not_answered, without_results, cannot_store }))
 }

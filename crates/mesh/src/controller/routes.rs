@@ -46,11 +46,21 @@ pub(super) fn routes(api: Api) -> Router {
     routes
         .layer(Extension(Arc::new(described)))
         .route("/", get(page::page))
+        .route("/healthz", get(health))
         .route("/{file}", get(page::file))
         .fallback(async || ApiError::nothing_here())
         .method_not_allowed_fallback(async || ApiError::not_so())
         .layer(map_response(page::guarded))
         .with_state(api)
+}
+
+/// Health of the controller, for monitoring: it needs no certificate.
+async fn health(State(api): State<Api>) -> (StatusCode, &'static str) {
+    if api.sources.troubles().iter().any(|(collector, _)| collector.is_none()) {
+        (StatusCode::SERVICE_UNAVAILABLE, "cannot store results\n")
+    } else {
+        (StatusCode::OK, "ok\n")
+    }
 }
 
 /// All tasks, also ended ones
@@ -75,7 +85,7 @@ async fn tasks(_: Reader, State(api): State<Api>) -> Json<Vec<NumberedTask>> {
     (status = 201, description = "The task was created", body = NumberedTask),
     (status = 400, description = "The body is not a task", body = ErrorBody),
     (status = 413, description = "The body is too long", body = ErrorBody),
-    (status = 422, description = "The values of some keys contradict each other", body = ErrorBody),
+    (status = 422, description = "The values of some keys contradict each other, or the filter is not valid", body = ErrorBody),
     CommonErrors,
 ))]
 async fn enter(

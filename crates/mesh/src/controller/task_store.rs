@@ -155,12 +155,13 @@ impl TaskStore {
         open.next().map(|(number, entered)| (*number, entered.clone()))
     }
 
-    /// The newest task of a name, also if it was ended.
+    /// The task of a name with this number, or its newest one; also if it was ended.
     #[must_use]
-    pub fn newest(&self, name: &Name) -> Option<(u64, TaskRecord)> {
+    pub fn find(&self, name: &Name, number: Option<u64>) -> Option<(u64, TaskRecord)> {
         let tasks = self.tasks.borrow();
-        let newest = tasks.iter().rev().find(|(_, it)| it.task.name == *name);
-        newest.map(|(number, entered)| (*number, entered.clone()))
+        let is_it = |it: &u64| number.is_none_or(|number| *it == number);
+        let found = tasks.iter().rev().find(|(number, it)| it.task.name == *name && is_it(number));
+        found.map(|(number, entered)| (*number, entered.clone()))
     }
 
     /// The secret of the two probes of a current authenticated task; none for others. Send it to these probes only.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -14,9 +14,10 @@ use tracing::{info, warn};
 
 use super::Ipfix;
 use super::poller::{NewResults, Poller};
+use crate::Name;
 use crate::collector::flow_reports;
-use crate::controller::Sources;
-use crate::task::Tasks;
+use crate::controller::{ProbeRegistry, Sources};
+use crate::task::{Measure, Tasks};
 
 /// Interval of template retransmission, for lost datagrams and restarted receivers (RFC 7011 section 8.4). With the
 /// ten minutes of the RFC, a new receiver would wait too long.
@@ -24,6 +25,8 @@ const TEMPLATE_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Sends results over UDP when they are available, without acknowledgement.
 pub struct Exporter {
+    /// For the addresses of paths.
+    probes: Arc<ProbeRegistry>,
     socket: UdpSocket,
     to: SocketAddr,
     ipfix: Ipfix,
@@ -46,10 +49,11 @@ impl Exporter {
     ///
     /// # Errors
     /// When the address is not valid or not reachable.
-    pub async fn open(to: &str) -> Result<Self, CannotExport> {
-        let (socket, address) =
+    pub async fn open(to: &str, probes: Arc<ProbeRegistry>) -> Result<Self, CannotExport> {
+        let (socket, to) =
             connect(to).await.map_err(|cause| CannotExport { to: to.to_owned(), cause })?;
-        Ok(Self { socket, to: address, ipfix: Ipfix::default(), unsent: 0, logged: HashSet::new() })
+        let (ipfix, logged) = (Ipfix::default(), HashSet::new());
+        Ok(Self { probes, socket, to, ipfix, unsent: 0, logged })
     }
 
     /// Exports new results of these tasks forever.
@@ -104,9 +108,16 @@ impl Exporter {
         let name = &entered.task.name;
         let task = (number, name.as_ref());
         let messages = match news {
-            NewResults::Results(results) => self.ipfix.results(task, &results, now()),
+            NewResults::Results(results) => {
+                let ends = path_ends(&entered.task.measure, &self.probes);
+                self.ipfix.results(task, ends, &results, now())
+            }
             NewResults::Flows(reports) => {
                 self.ipfix.flows(task, &flow_reports(name, reports), now())
+            }
+            NewResults::EarlierFlows(reports, since) => {
+                self.ipfix.start_flows(number, &flow_reports(name, reports), since);
+                return;
             }
         };
         self.send(&messages).await;
@@ -135,6 +146,20 @@ impl Exporter {
     }
 }
 
+/// Addresses of the ends of a path: of its tests if they are configured, of foreign exporters, and otherwise of the
+/// probes as the controller sees them. None before both probes have connected.
+fn path_ends(measure: &Measure, probes: &ProbeRegistry) -> Option<[IpAddr; 2]> {
+    let address = |probe: &Name| probes.address(probe);
+    match measure {
+        Measure::PassiveDelay(it) => Some([address(&it.from.probe)?, address(&it.to.probe)?]),
+        Measure::ActiveDelay(it) => {
+            Some([address(&it.from.probe)?, it.address.or_else(|| address(&it.to.probe))?])
+        }
+        Measure::ReportedDelay(it) => Some([it.from.address, it.to.address]),
+        Measure::Volume { .. } | Measure::Traffic { .. } | Measure::Flows { .. } => None,
+    }
+}
+
 async fn connect(to: &str) -> io::Result<(UdpSocket, SocketAddr)> {
     let unknown = || io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     let address = lookup_host(to).await?.next().ok_or_else(unknown)?;
@@ -151,4 +176,33 @@ async fn connect(to: &str) -> io::Result<(UdpSocket, SocketAddr)> {
 fn now() -> u32 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+
+    fn ends(task: &str, probes: &ProbeRegistry) -> Option<[String; 2]> {
+        let task: crate::task::Task = serde_json::from_str(task).unwrap();
+        path_ends(&task.measure, probes).map(|ends| ends.map(|end| end.to_string()))
+    }
+
+    #[test]
+    fn path_has_the_addresses_of_its_probes() {
+        let (probes, now) = (ProbeRegistry::default(), Timestamp::UNIX_EPOCH);
+        let passive =
+            r#"{"name":"p","measure":"passive-delay","from":"roof/eth0","to":"cellar/eth1"}"#;
+        assert_eq!(ends(passive, &probes), None);
+        for (name, host) in [("roof", 1), ("cellar", 2)] {
+            let address = ([192, 0, 2, host], 7).into();
+            probes.connected(&name.parse().unwrap(), (address, 0), now, now).unwrap();
+        }
+        assert_eq!(ends(passive, &probes), Some(["192.0.2.1", "192.0.2.2"].map(str::to_owned)));
+        let active = r#"{"name":"a","measure":"active-delay","from":"roof","to":"cellar","address":"2001:db8::2"}"#;
+        assert_eq!(ends(active, &probes), Some(["192.0.2.1", "2001:db8::2"].map(str::to_owned)));
+        let reported = r#"{"name":"r","measure":"passive-delay","from":"ipfix:192.0.2.7/3","to":"ipfix:192.0.2.8/1"}"#;
+        assert_eq!(ends(reported, &probes), Some(["192.0.2.7", "192.0.2.8"].map(str::to_owned)));
+    }
 }

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::sync::watch;
 use tokio::time;
@@ -60,9 +61,17 @@ pub enum Error {
     /// The credentials are for another role.
     #[error("the certificate is not for a {0}")]
     WrongRole(Role),
+    /// The token is for another node.
+    #[error("the token is not for {0}; this folder is of that node")]
+    AnotherName(Name),
 }
 
 impl Error {
+    /// Whether the certificate was revoked.
+    pub(crate) fn is_revoked(&self) -> bool {
+        matches!(self, Self::Refused { status, .. } if status.code() == Code::Unauthenticated)
+    }
+
     /// Whether a retry may succeed.
     fn is_temporary(&self) -> bool {
         match self {
@@ -79,6 +88,8 @@ pub(crate) struct Member {
     name: Name,
     role: Role,
     credentials: watch::Sender<Credentials>,
+    /// A token that was given although the node is enrolled.
+    token: Mutex<Option<Token>>,
 }
 
 impl Member {
@@ -92,8 +103,8 @@ impl Member {
         token: Option<&Token>,
         role: Role,
     ) -> Result<Self, Error> {
-        let credentials = match (Credentials::read(&file), token) {
-            (Ok(credentials), _) => credentials,
+        let (credentials, unused) = match (Credentials::read(&file), token) {
+            (Ok(credentials), token) => (credentials, token.cloned()),
             (Err(error), _) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(Error::Credentials(error));
             }
@@ -102,14 +113,29 @@ impl Member {
                 Credentials::can_be_written(&file).map_err(Error::Credentials)?;
                 let credentials = enrol_with_retries(&controller, token).await?;
                 credentials.write(&file).map_err(Error::Credentials)?;
-                credentials
+                (credentials, None)
             }
         };
-        let subject = credentials.subject_and_serial().map(|(subject, _)| subject);
-        let subject = subject.filter(|it| it.role == role);
-        let name = subject.ok_or(Error::WrongRole(role))?.name;
-        let credentials = watch::Sender::new(credentials);
-        Ok(Self { controller, file, name, role, credentials })
+        let name = name_of(&credentials, role)?;
+        let (credentials, token) = (watch::Sender::new(credentials), Mutex::new(unused));
+        Ok(Self { controller, file, name, role, credentials, token })
+    }
+
+    /// Enrols again after the certificate was revoked, if the node was started with a token and has not tried it yet.
+    /// Returns whether it has a new certificate.
+    ///
+    /// # Errors
+    /// When the controller rejects the token, or it is for another node.
+    pub(crate) async fn rejoin(&self) -> Result<bool, Error> {
+        let Some(token) = self.token.lock().take() else { return Ok(false) };
+        let credentials = enrol_with_retries(&self.controller, &token).await?;
+        if name_of(&credentials, self.role)? != self.name {
+            return Err(Error::AnotherName(self.name.clone()));
+        }
+        credentials.write(&self.file).map_err(Error::Credentials)?;
+        self.credentials.send_replace(credentials);
+        info!("joined again with the token");
+        Ok(true)
     }
 
     /// Name of the node.
@@ -162,6 +188,12 @@ impl Member {
         renewed.write(&self.file).map_err(Error::Credentials)?;
         Ok(renewed)
     }
+}
+
+/// The node of credentials, which must be for this role.
+fn name_of(credentials: &Credentials, role: Role) -> Result<Name, Error> {
+    let subject = credentials.subject_and_serial().map(|(subject, _)| subject);
+    Ok(subject.filter(|it| it.role == role).ok_or(Error::WrongRole(role))?.name)
 }
 
 /// Enrols, retrying until the controller answers. The key stays the same, in case a response was lost.

@@ -8,7 +8,7 @@ use rcgen::{CertificateSigningRequestParams, Issuer, KeyPair, PublicKeyData};
 use sha2::{Digest, Sha256};
 
 use super::register::{Change, Register, Signer};
-use super::{Entry, Error, Issued, Result, Role, Serial, Subject, Token, certificate};
+use super::{Entry, Error, Issued, Result, Role, Serial, Subject, Token, UnusedToken, certificate};
 use crate::Name;
 
 /// Lifetime of a node's certificate. Nodes renew in time, so after this all nodes have the certificate of a new CA key.
@@ -84,12 +84,12 @@ impl Authority {
         self.register.entries()
     }
 
-    /// Subjects and expiry of unused tokens.
+    /// Unused tokens that have not expired.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn invited(&self, now: Timestamp) -> Result<Vec<(Subject, Timestamp)>> {
-        self.register.invited(now)
+    pub fn unused_tokens(&self, now: Timestamp) -> Result<Vec<UnusedToken>> {
+        self.register.unused_tokens(now)
     }
 
     /// Whether a certificate is valid: issued by this CA, not expired, not revoked.
@@ -191,6 +191,20 @@ impl Authority {
         let revoked = change.revoke(name, role, now)? + change.take_back(name, role, now)?;
         change.commit()?;
         if revoked == 0 { Err(Error::NothingToRevoke(name.clone())) } else { Ok(revoked) }
+    }
+
+    /// Revokes one certificate or token of a name: that whose serial, or identifier ([`UnusedToken::id`]), begins with
+    /// these hexadecimal digits.
+    ///
+    /// # Errors
+    /// When there is none or more than one, or the database cannot be written.
+    pub fn revoke_one(&mut self, name: &Name, id: &str, now: Timestamp) -> Result<()> {
+        let change = self.register.change()?;
+        match change.revoke_by_id(name, id, now)? {
+            0 => Err(Error::NothingToRevoke(name.clone())),
+            1 => change.commit(),
+            _ => Err(Error::AmbiguousId { name: name.clone(), id: id.to_owned() }),
+        }
     }
 }
 

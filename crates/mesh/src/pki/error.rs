@@ -77,6 +77,14 @@ pub enum Error {
     /// There is nothing to revoke.
     #[error("cannot revoke {0}: it has no valid certificate or token; see `wirestamp pki list`")]
     NothingToRevoke(Name),
+    /// Several certificates or tokens begin with the digits.
+    #[error("cannot revoke {id} of {name}: more than one serial begins with it; give more digits")]
+    AmbiguousId {
+        /// Their name.
+        name: Name,
+        /// The digits.
+        id: String,
+    },
 }
 
 // Without `#[from]`, because the message already contains the cause.

@@ -20,7 +20,7 @@ pub use certificate::Issued;
 pub use credentials::Credentials;
 pub use error::{Error, Result};
 pub use host::{Host, NotAHost};
-pub use register::Entry;
+pub use register::{Entry, UnusedToken};
 pub use request::Request;
 pub use serial::Serial;
 pub use subject::{NotOfTheMesh, Role, Subject};

@@ -57,6 +57,17 @@ pub struct Entry {
     pub revoked: Option<Timestamp>,
 }
 
+/// A token that was not used yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnusedToken {
+    /// Identifier: the begin of the secret's digest, in hexadecimal.
+    pub id: String,
+    /// Subject.
+    pub subject: Subject,
+    /// Expiry.
+    pub expires: Timestamp,
+}
+
 impl Entry {
     /// Whether it is valid at `now`.
     #[must_use]
@@ -142,14 +153,16 @@ impl Register {
         Ok(entries.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Subjects and expiry of unused tokens.
-    pub(super) fn invited(&self, now: Timestamp) -> Result<Vec<(Subject, Timestamp)>> {
-        let query = "SELECT name, role, expires FROM token WHERE used IS NULL AND expires > ?
-                     ORDER BY expires, rowid";
+    /// Unused tokens.
+    pub(super) fn unused_tokens(&self, now: Timestamp) -> Result<Vec<UnusedToken>> {
+        let query = "SELECT name, role, expires, lower(hex(substr(digest, 1, 8))) FROM token
+                     WHERE used IS NULL AND expires > ? ORDER BY expires, rowid";
         let mut statement = self.0.prepare(query)?;
-        let invited =
-            statement.query_map([now.as_second()], |row| Ok((subject(row, 0)?, time(row, 2)?)))?;
-        Ok(invited.collect::<rusqlite::Result<_>>()?)
+        let unused = statement.query_map([now.as_second()], |row| {
+            let (subject, expires) = (subject(row, 0)?, time(row, 2)?);
+            Ok(UnusedToken { id: row.get(3)?, subject, expires })
+        })?;
+        Ok(unused.collect::<rusqlite::Result<_>>()?)
     }
 }
 
@@ -237,6 +250,25 @@ impl Change<'_> {
         let query = "DELETE FROM token WHERE name = ?2 AND coalesce(role = ?3, TRUE)
                          AND used IS NULL AND expires > ?1";
         self.count(query, name, role, now)
+    }
+
+    /// Revokes the valid certificates of a name whose serial begins with these hexadecimal digits, and deletes its unused
+    /// tokens whose identifier does. Returns how many.
+    pub(super) fn revoke_by_id(&self, name: &Name, id: &str, now: Timestamp) -> Result<u64> {
+        let of = params![now.as_second(), name.as_ref(), id];
+        let query = "UPDATE certificate SET revoked = ?1 WHERE name = ?2 AND revoked IS NULL AND expires > ?1
+                         AND substr(lower(hex(serial)), 1, length(?3)) = lower(?3)";
+        let certificates = self.0.execute(query, of)?;
+        if certificates > 0 {
+            // The node cannot enrol again with the token that it has used.
+            let query = "UPDATE token SET key = NULL WHERE name = ?1 AND role IN (
+                             SELECT role FROM certificate WHERE name = ?1
+                                 AND substr(lower(hex(serial)), 1, length(?2)) = lower(?2))";
+            self.0.execute(query, params![name.as_ref(), id])?;
+        }
+        let query = "DELETE FROM token WHERE name = ?2 AND used IS NULL AND expires > ?1
+                         AND substr(lower(hex(digest)), 1, length(?3)) = lower(?3)";
+        Ok((certificates + self.0.execute(query, of)?) as u64)
     }
 
     /// Runs a change on the rows of a name. Returns the number of rows.

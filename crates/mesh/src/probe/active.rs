@@ -13,7 +13,7 @@ use wirestamp_capture::{Sink, Stop};
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time, Utc};
 use wirestamp_metrics::{Observation, Sampling};
 use wirestamp_packet::stamp::NotStamp;
-use wirestamp_packet::{FlowKey, PacketId};
+use wirestamp_packet::{FlowKey, LinkType, PacketId};
 
 use super::ChannelName;
 use super::machine::TestClock;
@@ -139,7 +139,7 @@ fn begin(name: ChannelName, end: &TestEnd, shared: &Shared) -> Result<Running, S
         drop(commands.send(Command::Attach(name, None, Purpose::Observe(all))));
     }
     let stop = Stop::new().map_err(StartError::Thread)?;
-    let tap = shared.tap(receiver);
+    let tap = shared.tap(LinkType::Ip, receiver);
     let session = end.part.session();
     let (stopped, ended) = (stop.clone(), shared.ended());
     let clock = TestClock::new(shared.machine());

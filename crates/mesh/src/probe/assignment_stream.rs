@@ -23,6 +23,7 @@ pub(super) async fn exchange(
     name: &str,
     report: impl Fn() -> Report,
     assignments: &watch::Sender<Option<Assignment>>,
+    admit: impl Fn(),
 ) -> Result<(), Error> {
     let refused = |status| Error::refused(name.to_owned(), status);
     let (reports, outgoing) = mpsc::channel(1);
@@ -32,7 +33,10 @@ pub(super) async fn exchange(
     loop {
         tokio::select! {
             assignment = incoming.message() => match assignment.map_err(refused)? {
-                Some(assignment) => drop(assignments.send_replace(Some(assignment))),
+                Some(assignment) => {
+                    admit();
+                    drop(assignments.send_replace(Some(assignment)));
+                }
                 None => return Ok(()),
             },
             _ = interval.tick() => {

@@ -1,15 +1,17 @@
 //! Transport of spooled batches to the collector.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
+use tonic::transport::Channel;
 use tracing::warn;
 
 use super::{ChannelName, Error, SharedSpool, deliver};
 use crate::member;
-use crate::pki::{Credentials, Role};
+use crate::pki::{Credentials, Role, Serial};
 use crate::transport::{Trust, call};
 
 /// Transports spooled batches to the collector that correlates them. A batch may arrive twice, but never out of order.
@@ -35,6 +37,15 @@ pub struct Direct {
     controller: String,
     credentials: watch::Receiver<Credentials>,
     destinations: watch::Receiver<Arc<Destinations>>,
+    connections: Mutex<Connections>,
+}
+
+/// Connections of a probe: one to each collector, which the deliveries of all tasks share.
+#[derive(Default)]
+struct Connections {
+    /// Of the certificate with which they were made. A renewed one makes new connections.
+    serial: Option<Serial>,
+    open: HashMap<(Role, String), Channel>,
 }
 
 impl Direct {
@@ -43,7 +54,31 @@ impl Direct {
         credentials: watch::Receiver<Credentials>,
         destinations: watch::Receiver<Arc<Destinations>>,
     ) -> Self {
-        Self { controller, credentials, destinations }
+        let connections = Mutex::default();
+        Self { controller, credentials, destinations, connections }
+    }
+
+    /// The connection to a node. It connects at the first call, and again after it was lost.
+    fn connection(&self, address: &str, role: Role) -> Result<Channel, member::Error> {
+        let mut connections = self.connections.lock();
+        let credentials = self.credentials.borrow().clone();
+        let serial = credentials.subject_and_serial().map(|(_, serial)| serial);
+        if connections.serial != serial {
+            *connections = Connections { serial, ..Connections::default() };
+        }
+        let node = (role, address.to_owned());
+        if let Some(open) = connections.open.get(&node) {
+            return Ok(open.clone());
+        }
+        let opened = call(address, role, &Trust::Certificate(&credentials))?;
+        // Those to former collectors end.
+        let destinations = Arc::clone(&self.destinations.borrow());
+        let is_used = |(role, address): &(Role, String)| {
+            *role == Role::Controller || destinations.values().any(|it| it == address)
+        };
+        connections.open.retain(|node, _| is_used(node));
+        connections.open.insert(node, opened.clone());
+        Ok(opened)
     }
 }
 
@@ -66,9 +101,7 @@ impl Carrier for Direct {
             }
             Some(address) => (address, Role::Collector),
         };
-        let trust = self.credentials.borrow().clone();
-        let collector = call(address, role, &Trust::Certificate(&trust));
-        let collector = collector.map_err(member::Error::from)?;
+        let collector = self.connection(address, role)?;
         tokio::select! {
             delivered = deliver(collector, spool, name) => delivered,
             _ = destinations.wait_for(has_moved) => Ok(()),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
@@ -12,17 +12,18 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::{self, JoinHandle, JoinSet, block_in_place};
 use tokio::time;
-use tracing::info;
+use tracing::{info, warn};
 use wirestamp_capture::LiveLedger;
 use wirestamp_clock::{ClockService, Counter, Span, SyncStatus, Time, utc_error};
 
 use super::assignment_store::{AssignmentStore, CurrentWork};
 use super::assignment_stream::exchange;
 use super::clock_sources::SharedClockSources;
+use super::deliver::RESTORED;
 use super::machine::{Machine, memory, processor_time};
 use super::runner::Runner;
 use super::test_stats::TestStats;
-use super::{Carrier, ChannelName, Direct, Error, SharedSpool};
+use super::{Carrier, ChannelName, Direct, Error, SharedSpool, troubles};
 use crate::Name;
 use crate::member::{Member, Pause};
 use crate::pki::{Role, Token};
@@ -63,6 +64,10 @@ struct State {
     captures: Mutex<Vec<(String, Arc<LiveLedger>)>>,
     stats: Mutex<Vec<(ChannelName, Arc<TestStats>)>>,
     troubles: Mutex<Vec<Trouble>>,
+    /// Whether batches may be delivered: not while another probe with the same certificate is connected.
+    is_admitted: watch::Sender<bool>,
+    /// Whether the controller has refused this probe since it started.
+    was_excluded: AtomicBool,
 }
 
 impl Probe {
@@ -88,6 +93,8 @@ impl Probe {
             captures: Mutex::default(),
             stats: Mutex::default(),
             troubles: Mutex::default(),
+            is_admitted: watch::Sender::new(false),
+            was_excluded: AtomicBool::new(false),
         });
         Ok(Self { member: Arc::new(member), spool, duties, runner, state })
     }
@@ -101,7 +108,7 @@ impl Probe {
     /// Measures until `stop` completes. Undelivered batches stay in the spool.
     pub async fn run(mut self, stop: impl Future<Output = ()> + Send + 'static) {
         let ending = self.runner.ending();
-        // Takes effect even while all work waits because the disk is full.
+        // Takes effect even while the disk is full.
         let stop = task::spawn(async move {
             stop.await;
             ending.store(true, Ordering::Relaxed);
@@ -149,7 +156,8 @@ impl Probe {
             for name in looking.chain(tests.keys()).copied().chain(held) {
                 if delivered.insert(name) {
                     let (carrier, spool) = (Arc::clone(&carrier), Arc::clone(&self.spool));
-                    work.spawn(keep_delivering(carrier, spool, name));
+                    let is_admitted = self.state.is_admitted.subscribe();
+                    work.spawn(keep_delivering(carrier, spool, name, is_admitted));
                 }
             }
             let has_failed = !troubles.is_empty();
@@ -202,6 +210,28 @@ impl State {
         best.collect()
     }
 
+    /// The controller has accepted this probe.
+    fn admit(&self) {
+        let is_new = !*self.is_admitted.borrow();
+        if is_new && self.was_excluded.load(Ordering::Relaxed) {
+            // What was observed until now, the other probe with the same certificate has observed, too.
+            let marked = block_in_place(|| self.spool.mark());
+            drop(marked.inspect_err(|error| warn!("cannot read the spool: {error}")));
+        }
+        self.is_admitted.send_replace(true);
+    }
+
+    fn troubles(&self) -> Vec<Trouble> {
+        let restored = self.spool.restored();
+        let restored = restored.map(|task| Trouble { task, why: RESTORED.to_owned() });
+        let failure = self.spool.failure().map(|(task, error)| {
+            let why = format!("observations are kept in memory, they cannot be written: {error}");
+            Trouble { task, why }
+        });
+        let all = restored.into_iter().chain(failure).chain(self.troubles.lock().clone());
+        troubles::shortened(all.collect())
+    }
+
     fn report(&self) -> Report {
         let statuses = self.clock_sources.statuses();
         let known = utc_error(&statuses).ok();
@@ -214,10 +244,11 @@ impl State {
             memory: memory(),
             held: block_in_place(|| self.spool.bytes()),
             captures: self.captures(),
-            troubles: self.troubles.lock().clone(),
+            troubles: self.troubles(),
             clock_sources: statuses.iter().map(sync_status).collect(),
             clock_offsets: self.clock_offsets(),
             tests: self.stats.lock().iter().map(|(name, it)| it.account(*name)).collect(),
+            instance: self.spool.instance,
         }
     }
 }
@@ -252,18 +283,47 @@ async fn keep_attending(
     let node = format!("the controller at {}", member.controller());
     loop {
         let attended = match member.call() {
-            Ok(channel) => exchange(channel, &node, || state.report(), &sender).await,
+            Ok(channel) => {
+                exchange(channel, &node, || state.report(), &sender, || state.admit()).await
+            }
             Err(error) => Err(error.into()),
         };
+        // Without the controller, collectors still receive batches, but not those of a probe that it has refused.
+        let is_excluded = attended.as_ref().is_err_and(Error::is_excluded);
+        let was_excluded = state.was_excluded.fetch_or(is_excluded, Ordering::Relaxed);
+        if is_excluded || !was_excluded {
+            state.is_admitted.send_replace(!is_excluded);
+        }
+        let is_revoked = attended.as_ref().is_err_and(Error::is_revoked);
         pause.after(attended).await;
+        if is_revoked {
+            // It measures nothing until it has joined again.
+            sender.send_if_modified(|it| it.replace(Assignment::default()) != *it);
+            match member.rejoin().await {
+                Ok(true) => pause = Pause::new(),
+                Ok(false) => {}
+                Err(error) => pause.after(Err(error)).await,
+            }
+        }
     }
 }
 
 /// Keeps the delivery of a channel running.
-async fn keep_delivering(carrier: Arc<impl Carrier>, spool: Arc<SharedSpool>, name: ChannelName) {
+async fn keep_delivering(
+    carrier: Arc<impl Carrier>,
+    spool: Arc<SharedSpool>,
+    name: ChannelName,
+    mut is_admitted: watch::Receiver<bool>,
+) {
     let mut pause = Pause::new();
     loop {
-        pause.after(carrier.carry(&spool, name).await).await;
+        // The sender lives as long as the probe.
+        drop(is_admitted.wait_for(|it| *it).await);
+        let ended = tokio::select! {
+            ended = carrier.carry(&spool, name) => ended,
+            _ = is_admitted.wait_for(|it| !*it) => continue,
+        };
+        pause.after(ended).await;
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::protocol::{MachineClock, ObservationBatch};
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::{CaptureLoss, Observation, Sampling};
+use wirestamp_packet::Segmentation;
 
 use super::observer::{ObservedPacket, Observer};
 use crate::spool::Batch;
@@ -24,6 +25,8 @@ pub(super) struct DelayObserver {
     /// Start of the observation.
     begin: Time<Utc>,
     seen: Vec<Observation>,
+    /// Division of TCP segments that are longer than the network carries.
+    segmentation: Segmentation,
     missed: Vec<CaptureLoss>,
     /// All packets before this time are in batches.
     reported_until: Option<Time<Utc>>,
@@ -34,8 +37,15 @@ pub(super) struct DelayObserver {
 impl DelayObserver {
     /// Observes a sample from `begin` on.
     pub(super) fn new(sampling: Sampling, begin: Time<Utc>) -> Self {
-        let (seen, missed) = (Vec::new(), Vec::new());
-        Self { sampling, begin, seen, missed, reported_until: None, is_set_back: false }
+        Self {
+            sampling,
+            begin,
+            seen: Vec::new(),
+            segmentation: Segmentation::default(),
+            missed: Vec::new(),
+            reported_until: None,
+            is_set_back: false,
+        }
     }
 
     /// Adds an observation.
@@ -53,9 +63,9 @@ impl DelayObserver {
         let (mut observations, later): (Vec<_>, _) =
             self.seen.drain(..).partition(|it| it.stamp.utc < until);
         self.seen = later;
-        // An interval that ends later is reported with the packets after it.
+        // Also those that end later: the point is not complete behind their beginning.
         let (mut missed, later): (Vec<_>, _) =
-            self.missed.drain(..).partition(|it| it.until <= until);
+            self.missed.drain(..).partition(|it| it.from < until);
         self.missed = later;
         let mut begin = (from == self.begin).then_some(self.begin);
         if std::mem::take(&mut self.is_set_back) {
@@ -70,9 +80,12 @@ impl DelayObserver {
             let rest = observations.split_off(PACKETS);
             let complete_until = rest[0].stamp.utc.max(from);
             let observations = std::mem::replace(&mut observations, rest);
-            let begin = begin.take();
-            let seen =
-                ObservationBatch { observations, missed: Vec::new(), complete_until, begin, clock };
+            // A batch has only losses that begin before its end.
+            let (own, later): (Vec<_>, _) =
+                missed.into_iter().partition(|it: &CaptureLoss| it.from < complete_until);
+            missed = later;
+            let (begin, missed) = (begin.take(), own);
+            let seen = ObservationBatch { observations, missed, complete_until, begin, clock };
             batches.push(batch(from, &seen));
             from = complete_until;
         }
@@ -84,9 +97,14 @@ impl DelayObserver {
 
 impl Observer for DelayObserver {
     fn packet(&mut self, packet: &ObservedPacket<'_>) {
-        if let Some(observation) = packet.observation() {
-            self.see(observation);
-        }
+        let mut parts = Vec::new();
+        let is_divided = packet.packet().is_some_and(|whole| {
+            self.segmentation.divide(whole, packet.length, |part, length| {
+                parts.extend(Observation::of(part, length, packet.stamp));
+            })
+        });
+        let whole = packet.observation().filter(|_| !is_divided);
+        parts.iter().chain(whole).for_each(|observation| self.see(observation));
     }
 
     fn missed(&mut self, missed: CaptureLoss) {
@@ -148,8 +166,9 @@ fn batch(from: Time<Utc>, seen: &ObservationBatch) -> Batch {
 mod tests {
     use std::net::SocketAddr;
 
+    use wirestamp_capture::CapturedPacket;
     use wirestamp_clock::{Domain, RawStamp, Stamp};
-    use wirestamp_packet::{FlowKey, PacketId};
+    use wirestamp_packet::{FlowKey, LinkType, PacketId};
 
     use super::*;
 
@@ -208,17 +227,47 @@ mod tests {
     }
 
     #[test]
-    fn missed_packets_are_reported_after_their_interval() {
+    fn merged_segment_counts_as_the_packets_of_the_network() {
+        // Ethernet, IPv4, TCP and 3000 bytes of payload.
+        let ip = [0x45, 0, 0x0b, 0xe0, 0, 1, 0x40, 0, 64, 6, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2];
+        let tcp = [0, 80, 1, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x10, 1, 0, 0, 0, 0, 0];
+        let frame = [&[0; 12], &[8, 0][..], &ip, &tcp, &[7; 3000]].concat();
+        let Observation { stamp, .. } = observation(150);
+        let mut watch = watch(100);
+        watch.packet(&ObservedPacket::new(
+            &CapturedPacket { stamp, kernel: None, bytes: &frame, length: 3054 },
+            LinkType::Ethernet,
+        ));
+        let (times, seen) = passed(&one(watch.batches(at(300), CLOCK)));
+        assert_eq!(times, [150, 150, 150]);
+        let lengths: Vec<_> = seen.observations.iter().map(|it| it.length).collect();
+        assert_eq!(lengths, [1514, 1514, 134]);
+    }
+
+    #[test]
+    fn missed_packets_are_reported_before_their_time_is_complete() {
         let mut watch = watch(100);
         let missed = |from, until| CaptureLoss { from: at(from), until: at(until), packets: 2 };
-        // Before the observer began, while it began, and later.
-        for it in [missed(50, 99), missed(90, 110), missed(290, 310)] {
+        // Before the observer began, while it began, across the end of the batch, and behind it.
+        for it in [missed(50, 99), missed(90, 110), missed(290, 310), missed(300, 320)] {
             watch.missed(it);
         }
         let (_, seen) = passed(&one(watch.batches(at(300), CLOCK)));
-        assert_eq!(seen.missed, [missed(100, 110)]);
+        assert_eq!(seen.missed, [missed(100, 110), missed(290, 310)]);
         let (_, seen) = passed(&one(watch.batches(at(500), CLOCK)));
-        assert_eq!(seen.missed, [missed(290, 310)]);
+        assert_eq!(seen.missed, [missed(300, 320)]);
+    }
+
+    #[test]
+    fn missed_packets_are_in_the_batch_in_which_they_begin() {
+        let mut watch = watch(100);
+        for from in [120, 190] {
+            watch.missed(CaptureLoss { from: at(from), until: at(900), packets: 2 });
+        }
+        look(&mut watch, std::iter::repeat_n(150, PACKETS).chain([160, 195]));
+        let batches = watch.batches(at(200), CLOCK);
+        let from = |batch| passed(batch).1.missed.iter().map(|it| it.from).collect::<Vec<_>>();
+        assert_eq!(batches.iter().map(from).collect::<Vec<_>>(), [[at(120)], [at(190)]]);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use tokio::sync::mpsc;
 use tokio::task::block_in_place;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
+use tracing::warn;
 
 use super::{ChannelName, Error, SharedSpool};
 use crate::spool::Held;
@@ -16,6 +17,10 @@ use crate::v1::{Batch, Delivery, DroppedBatches, Opening, Receipt};
 /// Batches queued in front of the connection, and bytes read from the spool at a time.
 const QUEUED_BATCHES: usize = 4;
 const READ_BYTES: u64 = 1 << 20;
+
+/// Trouble of a probe whose collector has batches that it never delivered.
+pub(super) const RESTORED: &str = "the collector has batches that are not in the folder of this probe: the folder was \
+                                   restored or copied; only what was observed since the probe started is delivered";
 
 /// Delivers the batches of a channel, also later ones, until the collector ends the stream.
 ///
@@ -33,7 +38,13 @@ pub async fn deliver(
     // The queue has room for the first message.
     drop(
         deliveries
-            .send(delivery(What::Opening(Opening { spool: stream, task, point, first })))
+            .send(delivery(What::Opening(Opening {
+                spool: stream,
+                task,
+                point,
+                first,
+                instance: spool.instance,
+            })))
             .await,
     );
     let receipts = CollectionClient::new(collector).deliver(ReceiverStream::new(outgoing)).await;
@@ -49,7 +60,10 @@ pub async fn deliver(
         tokio::select! {
             receipt = receipts.message() => {
                 let Some(Receipt { up_to }) = receipt.map_err(refused)? else { return Ok(()) };
-                block_in_place(|| spool.acknowledge(name, up_to))?;
+                if !block_in_place(|| spool.acknowledge(name, up_to))? {
+                    warn!("task {}: {RESTORED}", name.task);
+                    return Ok(());
+                }
                 // Delivery begins after the last batch that the collector has.
                 sent.get_or_insert(up_to);
             }

@@ -3,6 +3,7 @@
 mod active;
 mod assignment_store;
 mod assignment_stream;
+mod backlog;
 mod carrier;
 mod channel;
 mod clock_sources;
@@ -19,11 +20,12 @@ mod shared;
 mod shared_spool;
 mod tap;
 mod test_stats;
+mod troubles;
 
 use std::io;
 
 use thiserror::Error;
-use tonic::Status;
+use tonic::{Code, Status};
 
 pub use carrier::{Carrier, Direct};
 pub use channel::ChannelName;
@@ -41,7 +43,7 @@ pub enum Error {
     #[error(transparent)]
     Member(#[from] member::Error),
     /// The spool cannot be read or written.
-    #[error("cannot use the spool: {0}")]
+    #[error(transparent)]
     Spool(#[from] DatabaseError),
     /// The clock cannot be read.
     #[error("cannot read the clock: {0}")]
@@ -52,6 +54,17 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the controller refused this probe, because another one with the same certificate is connected.
+    fn is_excluded(&self) -> bool {
+        let Self::Member(member::Error::Refused { status, .. }) = self else { return false };
+        status.code() == Code::AlreadyExists
+    }
+
+    /// Whether the certificate of this probe was revoked.
+    fn is_revoked(&self) -> bool {
+        matches!(self, Self::Member(error) if error.is_revoked())
+    }
+
     /// A call that was rejected or not answered.
     fn refused(node: String, status: Status) -> Self {
         member::Error::Refused { node, status: Box::new(status) }.into()

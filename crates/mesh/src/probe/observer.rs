@@ -31,6 +31,7 @@ pub(super) trait Observer: Send {
 /// A packet with known flow and identity. Both are computed at most once, for all observers.
 pub(super) struct ObservedPacket<'a> {
     pub(super) frame: &'a [u8],
+    link: LinkType,
     /// Length on the wire, in bytes.
     pub(super) length: u32,
     pub(super) stamp: Stamp,
@@ -39,22 +40,22 @@ pub(super) struct ObservedPacket<'a> {
 }
 
 impl<'a> ObservedPacket<'a> {
-    pub(super) fn new(captured: &CapturedPacket<'a>) -> Self {
+    pub(super) fn new(captured: &CapturedPacket<'a>, link: LinkType) -> Self {
         let CapturedPacket { bytes: frame, length, stamp, .. } = *captured;
         let (packet, observation) = (OnceCell::new(), OnceCell::new());
-        Self { frame, length, stamp, packet, observation }
+        Self { frame, link, length, stamp, packet, observation }
     }
 
     /// A packet that was observed elsewhere, by a test end.
     pub(super) fn observed(observation: Observation) -> Self {
         let Observation { length, stamp, .. } = observation;
         let (packet, observation) = (OnceCell::from(None), OnceCell::from(Some(observation)));
-        Self { frame: &[], length, stamp, packet, observation }
+        Self { frame: &[], link: LinkType::Ip, length, stamp, packet, observation }
     }
 
     /// The parsed packet; none if it is not IP.
     pub(super) fn packet(&self) -> Option<&Packet<'a>> {
-        let parse = || Packet::parse(LinkType::Ethernet, self.frame).ok();
+        let parse = || Packet::parse(self.link, self.frame).ok();
         self.packet.get_or_init(parse).as_ref()
     }
 

@@ -18,6 +18,11 @@ const MAX_GAP: Span = Span::from_secs(60);
 /// Max intervals before a batch is sent, even while a clock that was set back has not caught up.
 const MAX_INTERVALS: usize = 60;
 
+/// Max intervals and max time over which the packets of a loss are spread. The collector rejects counts that are a day from
+/// the end of their batch.
+const MOST_INTERVALS_OF_A_LOSS: i64 = 3600;
+const MOST_TIME_OF_A_LOSS: Span = Span::from_secs(12 * 3600);
+
 /// Counts packets and bytes per interval.
 pub(super) struct PacketCounter {
     interval: Span,
@@ -64,6 +69,12 @@ impl PacketCounter {
     }
 }
 
+/// `packets` times `part` over `whole`, rounded down.
+fn part(packets: u64, part: Span, whole: Span) -> u64 {
+    let [part, whole] = [part, whole].map(|span| u128::from(span.as_nanos().unsigned_abs()));
+    u64::try_from(u128::from(packets) * part / whole).map_or(packets, |share| share.min(packets))
+}
+
 impl Observer for PacketCounter {
     fn packet(&mut self, packet: &ObservedPacket<'_>) {
         let time = packet.stamp.utc;
@@ -74,12 +85,27 @@ impl Observer for PacketCounter {
         }
     }
 
-    /// Counts missed packets in the interval in which the loss began.
+    /// Counts missed packets in the intervals of the loss, in equal parts of its time: when they passed is not known.
     fn missed(&mut self, missed: CaptureLoss) {
-        if missed.until >= self.begin {
-            let from = missed.from.max(self.begin);
-            let count = self.at(from);
-            count.missed = count.missed.saturating_add(missed.packets);
+        if missed.until < self.begin {
+            return;
+        }
+        let from = missed.from.max(self.begin);
+        let whole = (missed.until - from).max(Span::from_nanos(1));
+        // Of a longer loss, the last interval has the rest.
+        let most = self.interval.as_nanos().saturating_mul(MOST_INTERVALS_OF_A_LOSS);
+        let last = from + Span::from_nanos(most).min(MOST_TIME_OF_A_LOSS);
+        let (mut time, mut counted) = (from, 0);
+        while counted < missed.packets {
+            let next = time.interval_begin(self.interval) + self.interval;
+            let is_last = next >= missed.until || next > last;
+            let until_now =
+                if is_last { missed.packets } else { part(missed.packets, next - from, whole) };
+            if until_now > counted {
+                let count = self.at(time);
+                count.missed = count.missed.saturating_add(until_now - counted);
+            }
+            (time, counted) = (next, until_now);
         }
     }
 
@@ -103,6 +129,7 @@ impl Observer for PacketCounter {
 mod tests {
     use wirestamp_capture::CapturedPacket;
     use wirestamp_clock::{Domain, RawStamp, Stamp};
+    use wirestamp_packet::LinkType;
 
     use super::*;
 
@@ -117,7 +144,7 @@ mod tests {
             let raw = RawStamp { domain: Domain::Realtime, value: 0 };
             let stamp = Stamp { raw, utc: at(millis), error: Span::ZERO };
             let captured = CapturedPacket { stamp, kernel: None, bytes: &[], length: 100 };
-            counter.packet(&ObservedPacket::new(&captured));
+            counter.packet(&ObservedPacket::new(&captured, LinkType::Ethernet));
         }
     }
 
@@ -159,13 +186,32 @@ mod tests {
         }
         assert_eq!(
             decoded_counts(&counter.batches(at(2500), CLOCK)[0]),
-            [(0, [0, 0, 2], 500), (1000, [0, 0, 2], 1000), (2000, [0, 0, 0], 500)]
+            [(0, [0, 0, 2], 500), (1000, [0, 0, 1], 1000), (2000, [0, 0, 1], 500)]
         );
         assert_eq!(decoded_counts(&counter.batches(at(100_000), CLOCK)[0]), []);
         assert_eq!(
             decoded_counts(&counter.batches(at(101_000), CLOCK)[0]),
             [(100_000, [0, 0, 0], 1000)]
         );
+    }
+
+    #[test]
+    fn long_loss_is_spread_over_its_intervals() {
+        let mut counter = PacketCounter::new(Span::from_secs(1), at(0));
+        counter.missed(CaptureLoss { from: at(500), until: at(30_500), packets: 6001 });
+        let counts = decoded_counts(&counter.batches(at(31_000), CLOCK)[0]);
+        let missed: Vec<_> = counts.iter().map(|(_, [.., missed], _)| *missed).collect();
+        assert_eq!((missed.len(), missed.iter().sum::<u64>()), (31, 6001));
+        assert!(missed[1..30].iter().all(|missed| (200..=201).contains(missed)), "{missed:?}");
+        // A clock that was set makes a loss endless.
+        counter.missed(CaptureLoss {
+            from: at(31_000),
+            until: at(i64::MAX / 1_000_000),
+            packets: 7,
+        });
+        let counts = decoded_counts(&counter.batches(at(40_000), CLOCK)[0]);
+        assert_eq!(counts.iter().map(|(_, [.., missed], _)| missed).sum::<u64>(), 7);
+        assert!(counts.len() <= 3610, "{}", counts.len());
     }
 
     #[test]

@@ -4,17 +4,19 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tracing::{info, warn};
 use wirestamp_capture::{Capture, Config, Cores, Filter, LiveLedger, Method, StampSource, Stop};
 use wirestamp_clock::ClockService;
+use wirestamp_packet::LinkType;
 
 use super::active::{RequiredTests, TestEnds};
+use super::backlog::Backlog;
 use super::machine::Machine;
 use super::shared::{Shared, StartError, within};
 use super::tap::{Batches, Command, ObservationSpec};
@@ -41,6 +43,7 @@ pub(super) struct Runner {
 
 struct Running {
     commands: mpsc::Sender<Command>,
+    link: LinkType,
     looking: BTreeMap<ChannelName, ObservationSpec>,
     ledger: Arc<LiveLedger>,
     stop: Stop,
@@ -154,7 +157,8 @@ fn begin(shared: &Shared, interface: &str) -> Result<Running, StartError> {
     let capture = within(namespace, open)??;
     let (ledger, stop) = (capture.live_ledger(), Stop::new().map_err(StartError::Thread)?);
     let (commands, receiver) = mpsc::channel();
-    let mut tap = shared.tap(receiver);
+    let link = capture.facts().link;
+    let mut tap = shared.tap(link, receiver);
     let (clock, stopped, ended) = (Arc::clone(&shared.clock), stop.clone(), shared.ended());
     let of = interface.to_owned();
     let run = move || {
@@ -166,7 +170,7 @@ fn begin(shared: &Shared, interface: &str) -> Result<Running, StartError> {
     let thread = thread::Builder::new().name(format!("tap {name}")).spawn(run);
     let thread = thread.map_err(StartError::Thread)?;
     info!("capturing at {interface}");
-    Ok(Running { commands, looking: BTreeMap::new(), ledger, stop, thread })
+    Ok(Running { commands, link, looking: BTreeMap::new(), ledger, stop, thread })
 }
 
 impl Running {
@@ -192,7 +196,8 @@ impl Running {
             if self.looking.contains_key(name) {
                 continue;
             }
-            let filter = spec.filter.as_deref().map(Filter::compile).transpose();
+            let compile = |filter| Filter::compile_for(filter, self.link);
+            let filter = spec.filter.as_deref().map(compile).transpose();
             match filter {
                 Ok(filter) => {
                     let look = Command::Attach(*name, filter, spec.purpose.clone());
@@ -207,20 +212,34 @@ impl Running {
 
 /// Writes batches to the spool until the senders are gone.
 fn write_spool(spool: &SharedSpool, batches: &mpsc::Receiver<Batches>, is_ending: &AtomicBool) {
-    while let Ok(first) = batches.recv() {
+    let (mut backlog, mut failed_at) = (Backlog::default(), None::<Instant>);
+    loop {
+        let next = match failed_at {
+            None => batches.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(_) => batches.recv_timeout(RETRY_DELAY),
+        };
+        let is_over = next == Err(RecvTimeoutError::Disconnected);
         // All queued batches go into one write.
-        let all: Batches = first.into_iter().chain(batches.try_iter().flatten()).collect();
-        let mut is_logged = false;
-        // A dropped batch would be lost unnoticed. So captures wait, and the kernel counts the packets that it drops.
-        while let Err(error) = spool.append(&all) {
-            if is_ending.load(Ordering::Relaxed) {
+        backlog.push(next.into_iter().chain(batches.try_iter()).flatten().collect());
+        let is_ending = is_over || is_ending.load(Ordering::Relaxed);
+        if failed_at.is_some_and(|failed_at| failed_at.elapsed() < RETRY_DELAY) && !is_ending {
+            continue;
+        }
+        if let Err(error) = backlog.store(|part| spool.append(part)) {
+            if is_ending {
                 warn!("lost the last observations: {error}");
-                break;
+                // Their times come before those of later batches.
+                backlog.drop_all();
+                drop(backlog.store(|part| spool.append(part)));
+            } else if failed_at.is_none() {
+                warn!("cannot write to the spool: {error}; keeping observations in memory");
             }
-            if !std::mem::replace(&mut is_logged, true) {
-                warn!("cannot write to the spool: {error}; retrying");
-            }
-            thread::sleep(RETRY_DELAY);
+            failed_at = Some(Instant::now());
+        } else {
+            failed_at = None;
+        }
+        if is_over {
+            return;
         }
     }
 }

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use tokio::sync::watch;
 use wirestamp_active::SocketError;
 use wirestamp_clock::{ClockService, Time};
+use wirestamp_packet::LinkType;
 use wirestamp_sys::netns::{Netns, NetnsError};
 
 use super::ChannelName;
@@ -65,9 +66,15 @@ impl Shared {
         self.machine.clone()
     }
 
-    /// A tap that obeys `commands`.
-    pub(super) fn tap(&self, commands: mpsc::Receiver<Command>) -> Tap {
-        Tap::new(commands, self.batches.clone(), self.machine.clone(), Arc::clone(&self.closed))
+    /// A tap that obeys `commands`, for frames that begin in this way.
+    pub(super) fn tap(&self, link: LinkType, commands: mpsc::Receiver<Command>) -> Tap {
+        Tap::new(
+            link,
+            commands,
+            self.batches.clone(),
+            self.machine.clone(),
+            Arc::clone(&self.closed),
+        )
     }
 
     /// Notifies that a capture or test end has stopped on its own.

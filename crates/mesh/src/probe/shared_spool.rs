@@ -15,13 +15,25 @@ pub struct SharedSpool {
     spool: Mutex<Spool>,
     /// Notified of each append.
     grown: watch::Sender<()>,
+    /// Why the last write failed, with a task that it concerns; none if it did not.
+    failure: Mutex<Option<(u64, String)>>,
+    /// The task whose receipt showed that the folder was restored or copied.
+    restored: Mutex<Option<u64>>,
+    /// Random number of this run; 0 if there is none.
+    pub(super) instance: u64,
 }
 
 impl SharedSpool {
     /// Shares a spool.
     #[must_use]
     pub fn new(spool: Spool) -> Self {
-        Self { spool: Mutex::new(spool), grown: watch::Sender::default() }
+        Self {
+            spool: Mutex::new(spool),
+            grown: watch::Sender::default(),
+            failure: Mutex::default(),
+            restored: Mutex::default(),
+            instance: getrandom::u64().unwrap_or(0),
+        }
     }
 
     /// Appends batches, all or none: see [`Spool::append`].
@@ -29,9 +41,13 @@ impl SharedSpool {
     /// # Errors
     /// When the file cannot be written.
     pub fn append(&self, batches: &[(ChannelName, Batch)]) -> Result<(), DatabaseError> {
-        self.spool.lock().append(batches)?;
-        self.grown.send_replace(());
-        Ok(())
+        let appended = self.spool.lock().append(batches);
+        let task = batches.first().map_or(0, |(name, _)| name.task);
+        *self.failure.lock() = appended.as_ref().err().map(|error| (task, error.to_string()));
+        if appended.is_ok() {
+            self.grown.send_replace(());
+        }
+        appended
     }
 
     /// Channels with batches that are not delivered yet.
@@ -60,7 +76,8 @@ impl SharedSpool {
     /// Number of the spool, and number of the channel's first batch that is stored or comes next.
     pub(super) fn opening(&self, channel: ChannelName) -> Result<(i64, u64), DatabaseError> {
         let spool = self.spool.lock();
-        Ok((spool.stream()?, spool.first(&channel.to_string())?))
+        let name = channel.to_string();
+        Ok((spool.stream(&name)?, spool.first(&name)?))
     }
 
     pub(super) fn read(
@@ -72,12 +89,37 @@ impl SharedSpool {
         self.spool.lock().read(&channel.to_string(), behind, bytes)
     }
 
+    /// Deletes the batches of a channel that the collector has. Returns false if it has batches that were never delivered
+    /// from this spool: then the folder was restored or copied, and the channel gets another number of its spool.
     pub(super) fn acknowledge(
         &self,
         channel: ChannelName,
         up_to: u64,
-    ) -> Result<(), DatabaseError> {
-        self.spool.lock().acknowledge(&channel.to_string(), up_to)
+    ) -> Result<bool, DatabaseError> {
+        let (mut spool, name) = (self.spool.lock(), channel.to_string());
+        let is_own = spool.may_have_delivered(&name, up_to)?;
+        if is_own {
+            spool.acknowledge(&name, up_to)?;
+        } else {
+            spool.begin_anew(&name)?;
+            *self.restored.lock() = Some(channel.task);
+        }
+        Ok(is_own)
+    }
+
+    /// Why observations cannot be written now, with a task that it concerns.
+    pub(super) fn failure(&self) -> Option<(u64, String)> {
+        self.failure.lock().clone()
+    }
+
+    /// The task whose receipt showed that the folder was restored or copied, since the probe has started.
+    pub(super) fn restored(&self) -> Option<u64> {
+        *self.restored.lock()
+    }
+
+    /// What was observed until now is that of another probe with the same certificate: see [`Spool::mark`].
+    pub(super) fn mark(&self) -> Result<(), DatabaseError> {
+        self.spool.lock().mark()
     }
 
     pub(super) fn subscribe(&self) -> watch::Receiver<()> {

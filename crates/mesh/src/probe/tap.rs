@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use tracing::warn;
 use wirestamp_capture::{CaptureLoss, CapturedPacket, Error, Filter, Sink};
 use wirestamp_clock::{Span, Time, Utc};
+use wirestamp_packet::LinkType;
 
 use super::ChannelName;
 use super::machine::Machine;
@@ -45,8 +46,10 @@ const MAX_CLOCK_STEP: Span = Span::from_secs(60);
 pub(super) struct Tap {
     commands: Receiver<Command>,
     batches: SyncSender<Batches>,
+    /// How frames begin.
+    link: LinkType,
     machine: Machine,
-    looking: BTreeMap<ChannelName, ActiveObserver>,
+    observers: BTreeMap<ChannelName, ActiveObserver>,
     closed: Closed,
     /// Latest stamp so far.
     newest: Time<Utc>,
@@ -58,11 +61,12 @@ pub(super) struct Tap {
 /// An observer and its filter.
 struct ActiveObserver {
     filter: Option<Filter>,
-    look: Box<dyn Observer>,
+    observer: Box<dyn Observer>,
 }
 
 impl Tap {
     pub(super) fn new(
+        link: LinkType,
         commands: Receiver<Command>,
         batches: SyncSender<Batches>,
         machine: Machine,
@@ -72,8 +76,9 @@ impl Tap {
         Self {
             commands,
             batches,
+            link,
             machine,
-            looking: BTreeMap::new(),
+            observers: BTreeMap::new(),
             closed,
             newest: beginning,
             complete_until: beginning,
@@ -96,9 +101,9 @@ impl Tap {
     /// Sends a packet to all observers whose filters it passes.
     pub(super) fn pass(&mut self, packet: &ObservedPacket<'_>) {
         self.newest = self.newest.max(packet.stamp.utc);
-        for ActiveObserver { filter, look } in self.looking.values_mut() {
+        for ActiveObserver { filter, observer } in self.observers.values_mut() {
             if filter.as_ref().is_none_or(|filter| filter.passes(packet.frame)) {
-                look.packet(packet);
+                observer.packet(packet);
             }
         }
     }
@@ -115,8 +120,8 @@ impl Tap {
                         let (task, begin) = (name.task, shown(begin));
                         warn!("a clock was set back: task {task} is not observed before {begin}");
                     }
-                    self.looking
-                        .insert(name, ActiveObserver { filter, look: purpose.begin(begin) });
+                    self.observers
+                        .insert(name, ActiveObserver { filter, observer: purpose.begin(begin) });
                 }
                 Command::Detach(name) => self.close(name, until, made),
             }
@@ -124,8 +129,8 @@ impl Tap {
     }
 
     fn close(&mut self, name: ChannelName, until: Time<Utc>, made: &mut Batches) {
-        if let Some(ActiveObserver { look, .. }) = self.looking.remove(&name) {
-            let (batches, end) = look.close(until, self.machine.clock());
+        if let Some(ActiveObserver { observer, .. }) = self.observers.remove(&name) {
+            let (batches, end) = observer.close(until, self.machine.clock());
             made.extend(batches.into_iter().map(|batch| (name, batch)));
             self.closed.lock().insert(name, end);
         }
@@ -147,12 +152,12 @@ fn shown(time: Time<Utc>) -> Timestamp {
 
 impl Sink for Tap {
     fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
-        self.pass(&ObservedPacket::new(packet));
+        self.pass(&ObservedPacket::new(packet, self.link));
         Ok(())
     }
 
     fn missed(&mut self, missed: &CaptureLoss) -> Result<(), Error> {
-        self.looking.values_mut().for_each(|it| it.look.missed(*missed));
+        self.observers.values_mut().for_each(|it| it.observer.missed(*missed));
         Ok(())
     }
 
@@ -160,8 +165,8 @@ impl Sink for Tap {
         let (until, mut made) = (self.advance(until), Vec::new());
         self.execute(until, &mut made);
         let clock = self.machine.clock();
-        for (name, ActiveObserver { look, .. }) in &mut self.looking {
-            made.extend(look.batches(until, clock).into_iter().map(|batch| (*name, batch)));
+        for (name, ActiveObserver { observer, .. }) in &mut self.observers {
+            made.extend(observer.batches(until, clock).into_iter().map(|batch| (*name, batch)));
         }
         self.send(made);
         Ok(())
@@ -172,8 +177,8 @@ impl Sink for Tap {
         // Detached observers report their end.
         self.execute(until, &mut made);
         let clock = self.machine.clock();
-        for (name, ActiveObserver { look, .. }) in std::mem::take(&mut self.looking) {
-            let batches = look.end(until, clock);
+        for (name, ActiveObserver { observer, .. }) in std::mem::take(&mut self.observers) {
+            let batches = observer.end(until, clock);
             made.extend(batches.into_iter().map(|batch| (name, batch)));
         }
         // Another tap may replace this one.

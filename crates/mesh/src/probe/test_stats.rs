@@ -16,6 +16,7 @@ pub(super) struct TestStats {
     exchanges: Mutex<ClockExchanges>,
     forged: AtomicU64,
     too_short: AtomicU64,
+    answers: AtomicU64,
 }
 
 impl TestStats {
@@ -29,6 +30,7 @@ impl TestStats {
         let count = match why {
             NotStamp::Forged => &self.forged,
             NotStamp::TooShort(..) => &self.too_short,
+            NotStamp::Answer => &self.answers,
         };
         if count.fetch_add(1, Ordering::Relaxed) == 0 {
             warn!("test {name} rejected a datagram: {why}; more are only counted");
@@ -37,9 +39,9 @@ impl TestStats {
 
     /// The statistics as sent to the controller.
     pub(super) fn account(&self, name: ChannelName) -> v1::Test {
-        let [forged, too_short] =
-            [&self.forged, &self.too_short].map(|it| it.load(Ordering::Relaxed));
-        v1::Test { task: name.task, point: name.point, forged, too_short }
+        let counts = [&self.forged, &self.too_short, &self.answers];
+        let [forged, too_short, answers] = counts.map(|it| it.load(Ordering::Relaxed));
+        v1::Test { task: name.task, point: name.point, forged, too_short, answers }
     }
 }
 
@@ -50,10 +52,14 @@ mod tests {
     #[test]
     fn rejected_packets_are_counted_by_reason() {
         let (stats, name) = (TestStats::default(), ChannelName { task: 7, point: 1 });
-        for why in [NotStamp::Forged, NotStamp::TooShort(44, 112), NotStamp::Forged] {
+        let answers = [NotStamp::Answer; 3];
+        for why in [NotStamp::Forged, NotStamp::TooShort(44, 112), NotStamp::Forged]
+            .into_iter()
+            .chain(answers)
+        {
             stats.refuse(name, why);
         }
-        let account = v1::Test { task: 7, point: 1, forged: 2, too_short: 1 };
+        let account = v1::Test { task: 7, point: 1, forged: 2, too_short: 1, answers: 3 };
         assert_eq!(stats.account(name), account);
     }
 }

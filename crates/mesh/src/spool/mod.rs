@@ -19,8 +19,22 @@ pub struct Batch {
     pub items: u64,
     /// Time range, in nanoseconds since 1970 (UTC).
     pub times: RangeInclusive<i64>,
-    /// Encoded message.
+    /// Encoded message; empty if the batch was dropped before it could be stored.
     pub body: Vec<u8>,
+}
+
+impl Batch {
+    /// Whether the batch was dropped.
+    #[must_use]
+    pub fn is_dropped(&self) -> bool {
+        self.body.is_empty()
+    }
+
+    /// What remains of the batch if it is dropped.
+    #[must_use]
+    pub fn dropped(&self) -> Self {
+        Self { items: self.items, times: self.times.clone(), body: Vec::new() }
+    }
 }
 
 /// An entry of a channel.
@@ -50,6 +64,8 @@ pub struct Spool {
     bound: u64,
     bytes: u64,
     known: NewestBatches,
+    /// The newest batches when the spool was opened, or marked.
+    marked: NewestBatches,
 }
 
 impl Spool {
@@ -62,18 +78,18 @@ impl Spool {
         let database = Database::open(path, &SCHEMA)?;
         let bytes = database.read(tables::bytes)?;
         let known = database.read(tables::newest_batches)?;
-        let mut spool = Self { database, bound, bytes, known };
+        let marked = known.clone();
+        let mut spool = Self { database, bound, bytes, known, marked };
         spool.append::<&str>(&[])?;
         Ok(spool)
     }
 
-    /// Random number that identifies this spool.
+    /// Random number that identifies this spool to the collector of a channel.
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn stream(&self) -> Result<i64, Error> {
-        let query = "SELECT id FROM stream";
-        self.database.read(|database| database.query_row(query, [], |row| row.get(0)))
+    pub fn stream(&self, channel: &str) -> Result<i64, Error> {
+        self.database.read(|database| tables::stream(database, channel))
     }
 
     /// Number of the channel's first batch that is stored, or else of the next one.
@@ -106,8 +122,8 @@ impl Spool {
         self.bytes
     }
 
-    /// Appends batches, all or none. If the spool is full, the oldest batches are dropped; a batch that is larger than
-    /// the whole spool is dropped itself.
+    /// Appends batches, all or none. Those that were dropped before do not count toward the limit. If the spool is full, the
+    /// oldest batches are dropped; a batch that is larger than the whole spool is dropped itself.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -115,6 +131,10 @@ impl Spool {
         let (bound, mut bytes, known) = (self.bound, self.bytes, self.known.clone());
         self.bytes = self.database.change(|change| {
             for (channel, batch) in batches {
+                if batch.is_dropped() {
+                    tables::insert_dropped(change, &channel.to_string(), batch, &known)?;
+                    continue;
+                }
                 tables::insert(change, &channel.to_string(), batch)?;
                 let own = batch.body.len() as u64 + ENTRY_OVERHEAD;
                 bytes += own;
@@ -148,6 +168,41 @@ impl Spool {
         self.bytes = self.bytes.saturating_sub(freed);
         Ok(())
     }
+
+    /// Whether the batch of a channel with this number may have been delivered from this spool. If the collector has one
+    /// that was not, the spool is an earlier state of another one: of a folder that was restored or copied.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn may_have_delivered(&self, channel: &str, number: u64) -> Result<bool, Error> {
+        let channel = self.database.read(|database| tables::number(database, channel))?;
+        let newest = channel.and_then(|channel| self.known.get(&channel)).copied();
+        Ok(number <= newest.unwrap_or(0))
+    }
+
+    /// What was appended until now is that of another probe with the same certificate: [`Self::begin_anew`] deletes it.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn mark(&mut self) -> Result<(), Error> {
+        self.marked = self.database.read(tables::newest_batches)?;
+        Ok(())
+    }
+
+    /// Gives a channel another number of its spool, and deletes its batches from before the spool was opened or marked: the
+    /// collector has them already, from the spool of which this one is an earlier state.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn begin_anew(&mut self, channel: &str) -> Result<(), Error> {
+        let Self { database, marked, .. } = self;
+        let freed = database.change(|change| {
+            let number = tables::begin_anew(change, channel)?;
+            tables::acknowledge(change, channel, marked.get(&number).copied().unwrap_or(0))
+        })?;
+        self.bytes = self.bytes.saturating_sub(freed);
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -172,11 +227,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("spool");
         let mut spool = Spool::open(&path, 1000).unwrap();
-        let stream = spool.stream().unwrap();
+        let stream = spool.stream("a").unwrap();
         spool.append(&[("a", batch(1)), ("b", batch(2)), ("a", batch(3))]).unwrap();
         drop(spool);
         let mut spool = Spool::open(&path, 1000).unwrap();
-        assert_eq!((spool.stream().unwrap(), spool.bytes()), (stream, 300));
+        assert_eq!((spool.stream("a").unwrap(), spool.bytes()), (stream, 300));
         let held = [Held::Batch(1, batch(1)), Held::Batch(2, batch(3))];
         assert_eq!(spool.read("a", 0, u64::MAX).unwrap(), held);
         assert_eq!(spool.read("a", 0, 1).unwrap(), held[..1]);
@@ -193,7 +248,7 @@ mod tests {
         spool.append(&[("a", batch(4))]).unwrap();
         assert_eq!(spool.read("a", 0, 999).unwrap(), [Held::Batch(3, batch(4))]);
         let other = Spool::open(&folder.path().join("other"), 1).unwrap();
-        assert_ne!(other.stream().unwrap(), stream);
+        assert_ne!(other.stream("a").unwrap(), stream);
     }
 
     #[test]
@@ -222,6 +277,54 @@ mod tests {
         // The limit is smaller now.
         let mut spool = Spool::open(&path, 150).unwrap();
         assert_eq!(spool.read("a", 0, 999).unwrap()[0], dropped(4..=4, 4, 40..=49));
+    }
+
+    #[test]
+    fn batches_that_were_dropped_before_are_stored_as_such() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut spool = Spool::open(&folder.path().join("spool"), 1000).unwrap();
+        spool
+            .append(&[("a", batch(1)), ("a", batch(2).dropped()), ("a", batch(3).dropped())])
+            .unwrap();
+        spool.append(&[("a", batch(4))]).unwrap();
+        let held = [Held::Batch(1, batch(1)), dropped(2..=3, 5, 20..=39), Held::Batch(4, batch(4))];
+        assert_eq!((spool.read("a", 0, 999).unwrap(), spool.bytes()), (held.to_vec(), 200));
+    }
+
+    #[test]
+    fn restored_spool_keeps_what_came_after_it_was_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, backup] = ["spool", "backup"].map(|name| folder.path().join(name));
+        let mut spool = Spool::open(&path, 1000).unwrap();
+        spool.append(&[("a", batch(1)), ("a", batch(2))]).unwrap();
+        drop(spool);
+        std::fs::copy(&path, &backup).unwrap();
+        let mut spool = Spool::open(&path, 1000).unwrap();
+        spool.append(&[("a", batch(3)), ("a", batch(4))]).unwrap();
+        assert!(spool.may_have_delivered("a", 2).unwrap());
+        assert!(!spool.may_have_delivered("a", 4).unwrap());
+        spool.read("a", 0, u64::MAX).unwrap();
+        assert!(spool.may_have_delivered("a", 4).unwrap());
+        // The collector has all four. The restored spool has gone on in another way.
+        let mut restored = Spool::open(&backup, 1000).unwrap();
+        restored.append(&[("a", batch(5)), ("b", batch(6))]).unwrap();
+        assert!(!restored.may_have_delivered("a", 4).unwrap());
+        assert!(!restored.may_have_delivered("unknown", 1).unwrap());
+        let before = ["a", "b"].map(|channel| restored.stream(channel).unwrap());
+        restored.begin_anew("a").unwrap();
+        let after = ["a", "b"].map(|channel| restored.stream(channel).unwrap());
+        assert!(after[0] != before[0] && after[1] == before[1]);
+        assert_eq!((restored.first("a").unwrap(), restored.bytes()), (3, 200));
+        assert_eq!(restored.read("a", 0, 999).unwrap(), [Held::Batch(3, batch(5))]);
+        assert_eq!(restored.read("b", 0, 999).unwrap(), [Held::Batch(1, batch(6))]);
+        // What was observed until here is that of another probe.
+        restored.mark().unwrap();
+        restored.append(&[("a", batch(7))]).unwrap();
+        restored.begin_anew("a").unwrap();
+        assert_eq!(restored.read("a", 0, 999).unwrap(), [Held::Batch(4, batch(7))]);
+        restored.begin_anew("new").unwrap();
+        restored.append(&[("new", batch(8))]).unwrap();
+        assert_eq!(restored.read("new", 0, 999).unwrap(), [Held::Batch(1, batch(8))]);
     }
 
     #[derive(Clone, Copy, Debug)]

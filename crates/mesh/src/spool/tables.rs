@@ -8,8 +8,19 @@ use super::{Batch, DroppedBatches, Held};
 use crate::database::{DatabaseSchema, unsigned};
 
 /// "WSSP".
-pub(super) const SCHEMA: DatabaseSchema =
-    DatabaseSchema { application: 0x5753_5350, version: 1, tables: TABLES, upgrades: &[] };
+pub(super) const SCHEMA: DatabaseSchema = DatabaseSchema {
+    application: 0x5753_5350,
+    version: 2,
+    tables: TABLES,
+    upgrades: &[(1, FROM_1)],
+};
+
+/// Channels with a spool number of their own.
+const FROM_1: &str = "
+    BEGIN;
+    ALTER TABLE channel ADD COLUMN stream INTEGER;
+    PRAGMA user_version = 2;
+    COMMIT;";
 
 /// Bytes per batch besides its body: roughly the rest of a row and the index.
 pub(super) const ENTRY_OVERHEAD: u64 = 64;
@@ -20,7 +31,7 @@ const TABLES: &str = "
     INSERT INTO stream VALUES (random());
     CREATE TABLE channel (
         number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, next INTEGER NOT NULL,
-        until INTEGER NOT NULL
+        until INTEGER NOT NULL, stream INTEGER
     ) STRICT;
     CREATE TABLE batch (
         age INTEGER PRIMARY KEY, channel INTEGER NOT NULL, sequence INTEGER NOT NULL,
@@ -33,7 +44,7 @@ const TABLES: &str = "
         PRIMARY KEY (channel, first)
     ) STRICT, WITHOUT ROWID;
     PRAGMA application_id = 0x57535350;
-    PRAGMA user_version = 1;
+    PRAGMA user_version = 2;
     COMMIT;";
 
 /// For each channel, the newest batch that may have been delivered.
@@ -44,6 +55,28 @@ pub(super) fn newest_batches(database: &Connection) -> rusqlite::Result<NewestBa
     let mut statement = database.prepare("SELECT number, next - 1 FROM channel")?;
     let known = statement.query_map([], |row| Ok((row.get(0)?, unsigned(row, 1)?)))?;
     known.collect()
+}
+
+/// Key of a channel; none if it has had no batch.
+pub(super) fn number(database: &Connection, channel: &str) -> rusqlite::Result<Option<i64>> {
+    let query = "SELECT number FROM channel WHERE name = ?";
+    database.query_row(query, [channel], |row| row.get(0)).optional()
+}
+
+/// Number of the spool for a channel.
+pub(super) fn stream(database: &Connection, channel: &str) -> rusqlite::Result<i64> {
+    let query = "SELECT coalesce((SELECT stream FROM channel WHERE name = ?),
+                                 (SELECT id FROM stream))";
+    database.query_row(query, [channel], |row| row.get(0))
+}
+
+/// Gives a channel another number of its spool. Returns its key.
+pub(super) fn begin_anew(change: &Transaction<'_>, channel: &str) -> rusqlite::Result<i64> {
+    let query = "INSERT INTO channel (name, next, until, stream)
+                 VALUES (?, 1, -9223372036854775808, random())
+                 ON CONFLICT (name) DO UPDATE SET stream = random()
+                 RETURNING number";
+    change.query_row(query, [channel], |row| row.get(0))
 }
 
 /// Channels with entries.
@@ -82,18 +115,34 @@ pub(super) fn bytes(database: &Connection) -> rusqlite::Result<u64> {
     database.query_row(query, [ENTRY_OVERHEAD.cast_signed()], |row| unsigned(row, 0))
 }
 
+/// Key of a channel and number of its next batch.
+fn next_of(change: &Transaction<'_>, channel: &str, batch: &Batch) -> rusqlite::Result<(i64, i64)> {
+    let query = "INSERT INTO channel (name, next, until) VALUES (?1, 2, ?2)
+                 ON CONFLICT (name) DO UPDATE SET next = next + 1, until = max(until, ?2)
+                 RETURNING number, next - 1";
+    let values = params![channel, batch.times.end()];
+    change.prepare_cached(query)?.query_row(values, |row| Ok((row.get(0)?, row.get(1)?)))
+}
+
+/// Inserts a batch that was dropped before.
+pub(super) fn insert_dropped(
+    change: &Transaction<'_>,
+    channel: &str,
+    batch: &Batch,
+    known: &NewestBatches,
+) -> rusqlite::Result<()> {
+    let place = next_of(change, channel, batch)?;
+    let times = (*batch.times.start(), *batch.times.end());
+    record_drop(change, place, batch.items.cast_signed(), times, known)
+}
+
 pub(super) fn insert(
     change: &Transaction<'_>,
     channel: &str,
     batch: &Batch,
 ) -> rusqlite::Result<()> {
     let Batch { items, times, body } = batch;
-    let query = "INSERT INTO channel (name, next, until) VALUES (?1, 2, ?2)
-                 ON CONFLICT (name) DO UPDATE SET next = next + 1, until = max(until, ?2)
-                 RETURNING number, next - 1";
-    let (channel, sequence): (i64, i64) = change
-        .prepare_cached(query)?
-        .query_row(params![channel, times.end()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let (channel, sequence) = next_of(change, channel, batch)?;
     let query = "INSERT INTO batch (channel, sequence, items, begin, until, body)
                  VALUES (?, ?, ?, ?, ?, ?)";
     let items = items.cast_signed();
@@ -117,7 +166,18 @@ pub(super) fn give_up(
             let numbers: (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
             Ok((numbers.0, numbers.1, numbers.2, times.0, times.1, unsigned(row, 5)?))
         })?;
-    // Consecutive drops are merged, but not with one that may have been reported already.
+    record_drop(change, (channel, sequence), items, (begin, until), known)?;
+    Ok(bytes + ENTRY_OVERHEAD)
+}
+
+/// Records a dropped batch. Consecutive drops are merged, but not with one that may have been reported already.
+fn record_drop(
+    change: &Transaction<'_>,
+    (channel, sequence): (i64, i64),
+    items: i64,
+    (begin, until): (i64, i64),
+    known: &NewestBatches,
+) -> rusqlite::Result<()> {
     let known = known.get(&channel).map_or(0, |known| known.cast_signed());
     let query = "UPDATE given_up SET last = ?2, items = items + ?3,
                      begin = min(begin, ?4), until = max(until, ?5)
@@ -129,7 +189,7 @@ pub(super) fn give_up(
         let values = params![channel, sequence, items, begin, until];
         change.prepare_cached(query)?.execute(values)?;
     }
-    Ok(bytes + ENTRY_OVERHEAD)
+    Ok(())
 }
 
 /// Entries of a channel after a number, in order, up to `most_bytes`.

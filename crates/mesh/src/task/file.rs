@@ -58,6 +58,12 @@ pub fn read_file(path: &Path) -> Result<Vec<Task>, WrongFile> {
         path: path.to_owned(),
         why: located(&text, &error),
     })?;
+    for task in &tasks {
+        task.check_filter().map_err(|wrong| WrongFile::Senseless {
+            path: path.to_owned(),
+            why: wrong.to_string(),
+        })?;
+    }
     let mut names = BTreeSet::new();
     match tasks.iter().find(|task| !names.insert(&task.name)) {
         Some(task) => Err(WrongFile::Twice { path: path.to_owned(), name: task.name.clone() }),

@@ -1,8 +1,9 @@
 //! Schedules of tasks.
 
 use jiff::fmt::serde::duration::friendly::compact as duration;
-use jiff::{SignedDuration, Timestamp};
-use serde::{Deserialize, Serialize};
+use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
 
 /// When a task runs; by default from its creation until it is ended.
@@ -13,11 +14,11 @@ pub struct Schedule {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<Timestamp>,
     /// Duration; with `every`, of each repetition.
-    #[serde(rename = "for", default)]
+    #[serde(rename = "for", default, deserialize_with = "read_duration")]
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "duration::optional")]
     pub lasting: Option<SignedDuration>,
     /// Repetition interval.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "read_duration")]
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "duration::optional")]
     pub every: Option<SignedDuration>,
     /// End.
@@ -110,6 +111,16 @@ impl Schedule {
     }
 }
 
+/// Reads a duration such as `90s`, `1h 30m` or `7d`. A day has 24 hours.
+fn read_duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SignedDuration>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
+    let span = text.parse::<Span>();
+    let duration = span.and_then(|it| it.to_duration(SpanRelativeTo::days_are_24_hours()));
+    let wrong =
+        |_| D::Error::custom(format!("{text:?} is not a duration such as 90s, 10m, 24h or 7d"));
+    duration.map(Some).map_err(wrong)
+}
+
 /// The last multiple of `every` after `start` that is not after `now`.
 fn newest(start: Timestamp, every: SignedDuration, now: Timestamp) -> Timestamp {
     let nanos = start.as_nanosecond();
@@ -134,6 +145,18 @@ mod tests {
 
     fn seconds(seconds: i64) -> SignedDuration {
         SignedDuration::from_secs(seconds)
+    }
+
+    #[test]
+    fn durations_may_have_days_and_errors_name_the_form() {
+        let read = |text: &str| serde_json::from_str::<Schedule>(text);
+        let daily = read(r#"{"every":"1d","for":"90s"}"#).unwrap();
+        assert_eq!((daily.every, daily.lasting), (Some(seconds(86_400)), Some(seconds(90))));
+        assert_eq!(read(&serde_json::to_string(&daily).unwrap()).unwrap(), daily);
+        for wrong in ["1 month", "soon", "7"] {
+            let error = read(&format!(r#"{{"every":"{wrong}"}}"#)).unwrap_err().to_string();
+            assert!(error.contains("is not a duration such as 90s"), "{error}");
+        }
     }
 
     #[test]

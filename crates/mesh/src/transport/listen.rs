@@ -6,20 +6,21 @@ use std::net::{self, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::connect_info::Connected;
-use axum::serve::IncomingStream;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::time;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
 use tracing::{debug, warn};
 
+use super::admission::{Admission, Place};
+use super::connection::Connection;
 use crate::pki::{Serial, Subject};
 
-/// Max concurrent handshakes, and timeout of each, so that idle connections do not block others.
-const HANDSHAKES: usize = 64;
+/// Queued connections after their handshake.
+const QUEUE: usize = 64;
+
+/// Timeout of a handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Delay after a failed accept, for example without free file descriptors.
@@ -48,7 +49,7 @@ pub enum PeerIdentity {
 /// TLS listener. Handshakes run concurrently.
 pub struct Listener {
     address: SocketAddr,
-    connections: mpsc::Receiver<(TlsStream<TcpStream>, Peer)>,
+    connections: mpsc::Receiver<(Connection, Peer)>,
 }
 
 impl Listener {
@@ -66,7 +67,7 @@ impl Listener {
         socket.set_nonblocking(true)?;
         let socket = TcpListener::from_std(socket)?;
         let address = socket.local_addr()?;
-        let (sender, connections) = mpsc::channel(HANDSHAKES);
+        let (sender, connections) = mpsc::channel(QUEUE);
         tokio::spawn(take_all(socket, configuration, sender));
         Ok(Self { address, connections })
     }
@@ -82,11 +83,10 @@ impl Listener {
 async fn take_all(
     socket: TcpListener,
     configuration: watch::Receiver<Arc<ServerConfig>>,
-    sender: mpsc::Sender<(TlsStream<TcpStream>, Peer)>,
+    sender: mpsc::Sender<(Connection, Peer)>,
 ) {
-    let room = Arc::new(Semaphore::new(HANDSHAKES));
+    let admission = Arc::<Admission>::default();
     loop {
-        let Ok(place) = Arc::clone(&room).acquire_owned().await else { return };
         let (stream, address) = tokio::select! {
             () = sender.closed() => return,
             taken = socket.accept() => match taken {
@@ -98,11 +98,15 @@ async fn take_all(
                 }
             },
         };
+        let Some(place) = admission.admit(address.ip()) else {
+            debug!("closed a connection from {address}: too many without a certificate");
+            continue;
+        };
         let acceptor = TlsAcceptor::from(Arc::clone(&configuration.borrow()));
         let sender = sender.clone();
         tokio::spawn(async move {
-            let _place = place;
-            match time::timeout(HANDSHAKE_TIMEOUT, shake_hands(stream, address, acceptor)).await {
+            let connected = shake_hands(stream, address, acceptor, place);
+            match time::timeout(HANDSHAKE_TIMEOUT, connected).await {
                 // Sending fails only when the listener was dropped.
                 Ok(Ok(connection)) => drop(sender.send(connection).await),
                 Ok(Err(error)) => warn!("rejected a connection from {address}: {error}"),
@@ -116,20 +120,25 @@ async fn shake_hands(
     stream: TcpStream,
     address: SocketAddr,
     acceptor: TlsAcceptor,
-) -> io::Result<(TlsStream<TcpStream>, Peer)> {
+    place: Place,
+) -> io::Result<(Connection, Peer)> {
     super::set_timeouts(&stream)?;
     let stream = acceptor.accept(stream).await?;
     let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
     let certificate = certificate.map(|it| Subject::of(it)).transpose();
     let certificate = certificate.map_err(io::Error::other)?;
-    let identity = certificate.map_or(PeerIdentity::Anonymous, |(subject, serial)| {
-        PeerIdentity::Certificate(subject, serial)
-    });
-    Ok((stream, Peer { address, identity }))
+    let (connection, identity) = match certificate {
+        Some((subject, serial)) => {
+            let identity = PeerIdentity::Certificate(subject, serial);
+            (Connection::of_member(stream, place), identity)
+        }
+        None => (Connection::anonymous(stream, place), PeerIdentity::Anonymous),
+    };
+    Ok((connection, Peer { address, identity }))
 }
 
 impl axum::serve::Listener for Listener {
-    type Io = TlsStream<TcpStream>;
+    type Io = Connection;
     type Addr = Peer;
 
     async fn accept(&mut self) -> (Self::Io, Peer) {
@@ -142,11 +151,5 @@ impl axum::serve::Listener for Listener {
 
     fn local_addr(&self) -> io::Result<Peer> {
         Ok(Peer { address: self.address, identity: PeerIdentity::Anonymous })
-    }
-}
-
-impl Connected<IncomingStream<'_, Listener>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, Listener>) -> Self {
-        stream.remote_addr().clone()
     }
 }

@@ -4,8 +4,11 @@
 //! identifies the CA. Servers check at each call whether the caller's certificate was revoked: the controller asks the
 //! CA, a collector uses the list from the controller.
 
+mod admission;
 mod call;
+mod connection;
 mod listen;
+mod serve;
 mod tls;
 
 use std::io;
@@ -18,6 +21,7 @@ pub use call::{Trust, call, reason};
 pub use listen::{Listener, Peer, PeerIdentity};
 pub use tls::Unusable;
 
+pub(crate) use serve::serve;
 pub(crate) use tls::listening;
 
 /// TCP keep-alive: idle time, interval and number of probes.

@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time};
 use wirestamp_mesh::collector::{Collector, Keep, Measured, ResultRange, Step};
-use wirestamp_mesh::controller::{Change, Controller, Settings, Sources, TaskStore};
+use wirestamp_mesh::controller::{Change, Controller, ProbeRegistry, Settings, Sources, TaskStore};
 use wirestamp_mesh::member;
 use wirestamp_mesh::pki::{Authority, Credentials, Request, Role, Subject, Token};
 use wirestamp_mesh::probe::{self, ChannelName, SharedSpool};
@@ -32,10 +32,13 @@ pub(crate) const BEGIN: i64 = 1_700_000_000_000 * MILLISECOND;
 pub(crate) struct Running {
     pub(crate) runtime: Runtime,
     pub(crate) address: SocketAddr,
+    /// Address of its page and metrics.
+    pub(crate) page: SocketAddr,
     pub(crate) collector: Arc<Collector>,
     pub(crate) sources: Arc<Sources>,
     pub(crate) plan: Arc<TaskStore>,
     pub(crate) tasks: watch::Receiver<Arc<Tasks>>,
+    pub(crate) probes: Arc<ProbeRegistry>,
 }
 
 impl Running {
@@ -44,7 +47,8 @@ impl Running {
         let socket = TcpListener::bind(address).unwrap();
         let keep = Keep { age: Duration::from_secs(3600), bytes: None };
         let authority = authority(folder);
-        let (folder_of_all, names, page) = (folder.to_owned(), Vec::new(), None);
+        let (folder_of_all, names) = (folder.to_owned(), Vec::new());
+        let page = Some("127.0.0.1:0".parse().unwrap());
         let settings = Settings { socket, folder: folder_of_all, authority, names, keep, page };
         let controller = runtime.block_on(async { Controller::open(settings) }).unwrap();
         let task: Task = serde_json::from_str(
@@ -55,9 +59,10 @@ impl Running {
         assert!(matches!(entered, Change::Created(1) | Change::Unchanged(1)));
         let (address, collector) = (controller.address(), controller.collector());
         let (sources, plan) = (controller.sources(), controller.plan());
-        let tasks = plan.subscribe();
+        let (tasks, probes) = (plan.subscribe(), controller.probes());
+        let page = controller.page().unwrap();
         runtime.spawn(controller.run(future::pending()));
-        Self { runtime, address, collector, sources, plan, tasks }
+        Self { runtime, address, page, collector, sources, plan, tasks, probes }
     }
 
     /// Kills it without a shutdown.

@@ -32,7 +32,7 @@ fn batch(reports: Vec<String>, until: i64) -> Batch {
 }
 
 /// Exported messages of two flows; one of them continues.
-fn exported() -> Vec<Vec<u8>> {
+pub(super) fn exported() -> Vec<Vec<u8>> {
     let (folder, mesh) = mesh();
     let task = r#"{"name":"f","measure":"flows","at":"roof/eth0"}"#;
     mesh.plan.enter(&serde_json::from_str(task).unwrap(), now()).unwrap();

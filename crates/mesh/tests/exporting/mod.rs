@@ -1,13 +1,16 @@
 //! Results of a collector are exported in forms that other programs read.
 
 mod flows;
+mod nfdump;
+mod prometheus;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -33,7 +36,8 @@ impl Receiver {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         socket.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
         let to = socket.local_addr().unwrap().to_string();
-        let exporter = mesh.runtime.block_on(Exporter::open(&to)).unwrap();
+        let exporter = Exporter::open(&to, Arc::clone(&mesh.probes));
+        let exporter = mesh.runtime.block_on(exporter).unwrap();
         mesh.runtime.spawn(exporter.run(Arc::clone(&mesh.sources), mesh.tasks.clone()));
         Self { socket, session: Session::new(Transport::Datagrams), messages: Vec::new() }
     }
@@ -126,15 +130,19 @@ impl Drop for Ending {
     }
 }
 
+/// A port that was free a moment ago: receivers do not report their port.
+fn free_port() -> u16 {
+    UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+}
+
 /// Records that nfacctd (pmacct) prints for these messages and keys: exactly `count`. `primitives` describes the
 /// enterprise keys.
 fn printed(messages: &[Vec<u8>], keys: &str, primitives: &str, count: usize) -> Vec<Value> {
     let folder = tempfile::tempdir().unwrap();
     let [settings, file] = ["settings", "primitives"].map(|name| folder.path().join(name));
     fs::write(&file, primitives).unwrap();
-    // A port that was free a moment ago: nfacctd does not report its port.
     let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let port = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let text = format!(
         "daemonize: false\nnfacctd_ip: 127.0.0.1\nnfacctd_port: {port}\nplugins: print\n\
          aggregate: {keys}\naggregate_primitives: {}\nprint_output: json\n\

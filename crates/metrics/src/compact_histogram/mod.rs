@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::Distribution;
 use crate::histogram::{bucket_of, middle_of, min_of};
-use crate::numeric::nearest_rank;
+use crate::numeric::{nanos_to_f64, nearest_rank};
 
 /// Buckets per power of two: 2^6.
 const BITS: u32 = 6;
@@ -44,6 +44,14 @@ pub struct Bucket {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("cannot decode the histogram: the bytes are malformed or truncated")]
 pub struct MalformedHistogram;
+
+impl Bucket {
+    /// Middle of its values, in nanoseconds.
+    #[must_use]
+    pub fn middle(&self) -> f64 {
+        f64::midpoint(nanos_to_f64(self.from), nanos_to_f64(self.until.saturating_sub(1)))
+    }
+}
 
 impl CompactHistogram {
     /// Max relative error of a percentile: half of a 64th.

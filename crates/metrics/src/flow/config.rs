@@ -2,6 +2,8 @@
 
 use wirestamp_clock::Span;
 
+use crate::JitterBuffer;
+
 /// Configuration of a [`FlowMonitor`](super::FlowMonitor).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowConfig {
@@ -12,7 +14,7 @@ pub struct FlowConfig {
     /// One-way network delay for the rating of voice. A single point cannot measure it.
     pub delay: Span,
     /// De-jitter buffer of the receiver, for the rating of voice. It adds to the delay; later packets count as lost.
-    pub buffer: Span,
+    pub buffer: JitterBuffer,
 }
 
 impl Default for FlowConfig {
@@ -21,7 +23,7 @@ impl Default for FlowConfig {
             flows: 16_384,
             train_gap: Span::from_millis(100),
             delay: Span::ZERO,
-            buffer: Span::from_millis(60),
+            buffer: JitterBuffer::default(),
         }
     }
 }

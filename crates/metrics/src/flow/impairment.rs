@@ -6,17 +6,17 @@ use crate::numeric::count_to_f64;
 
 /// Packets of a stream, or of a part of it, that were lost or came too late to be played.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Impairment {
+pub(crate) struct Impairment {
     /// Packets expected.
-    pub(super) expected: u64,
+    pub(crate) expected: u64,
     /// Packets lost.
-    pub(super) lost: u64,
+    pub(crate) lost: u64,
     /// Runs of lost packets (loss periods, RFC 3357 section 4).
-    pub(super) periods: u64,
+    pub(crate) periods: u64,
     /// Packets later than the receiver's de-jitter buffer waits.
-    pub(super) late: u64,
+    pub(crate) late: u64,
     /// Runs of late packets.
-    pub(super) late_periods: u64,
+    pub(crate) late_periods: u64,
 }
 
 /// Loss parameters of a MOS.
@@ -55,13 +55,13 @@ impl Impairment {
     }
 
     /// Records a packet that came too late; `again` if the one before was too late as well.
-    pub(super) fn record_too_late(&mut self, again: bool) {
+    pub(crate) fn record_too_late(&mut self, again: bool) {
         self.late += 1;
         self.late_periods += u64::from(!again);
     }
 
     /// The share of packets that cannot be played, 0 to 1; none without packets.
-    pub(super) fn ratio(&self) -> Option<f64> {
+    pub(crate) fn ratio(&self) -> Option<f64> {
         (self.expected > 0)
             .then(|| (count_to_f64(self.impaired()) / count_to_f64(self.expected)).min(1.0))
     }
@@ -72,7 +72,7 @@ impl Impairment {
 
     /// The burst ratio of these packets (ITU-T G.107 section 7.5), as [`crate::LossPattern::burst_ratio`] computes it;
     /// 1 without impairment.
-    pub(super) fn burst_ratio(&self) -> f64 {
+    pub(crate) fn burst_ratio(&self) -> f64 {
         let periods = (self.periods + self.late_periods).clamp(1, self.impaired().max(1));
         match self.ratio() {
             Some(ratio) if ratio > 0.0 && ratio < 1.0 => {

@@ -1,5 +1,7 @@
 //! Report of an RTP stream.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use wirestamp_clock::Span;
 
@@ -32,8 +34,9 @@ pub struct RtpReport {
     /// Uncertainty of `lost`: the network may have lost this many more or fewer, and the capture fewer or more. Above
     /// 0 where both lost packets at the same time, or where the capture may have lost packets of no stream.
     pub lost_uncertainty: u64,
-    /// Packets later than the assumed de-jitter buffer waits.
-    pub late: u64,
+    /// Packets later than the assumed de-jitter buffer waits. Null for video, whose packets of one frame have one
+    /// timestamp, and where the clock rate is unknown.
+    pub late: Option<u64>,
     /// Packets with a sequence number far from all others.
     pub stray: u64,
     /// Restarts of the sender's sequence numbers.
@@ -55,8 +58,11 @@ pub struct RtpReport {
     /// Max skew by magnitude.
     pub max_skew_ms: Option<f64>,
     /// Conversational MOS, MOS-CQE (ITU-T G.107 Annex B), 1 to 4.5: from the losses, the packets too late for the
-    /// buffer, and the assumed delay. Null for codecs without values in ITU-T G.113.
+    /// buffer, and the assumed delay. Null for codecs without values in ITU-T G.113: see [`Self::mos_unknown`].
     pub mos: Option<f64>,
+    /// Why the MOS of a voice stream is null.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mos_unknown: Option<UnknownMos>,
     /// Lower bound of the MOS if the cause of a loss is uncertain ([`Self::lost_uncertainty`]); otherwise equals `mos`.
     /// Packets lost by the capture count as on time. Null where the worst case cannot be rated.
     pub mos_lowest: Option<f64>,
@@ -76,8 +82,30 @@ pub struct RtpReport {
     pub media_delivery: Option<VideoReport>,
 }
 
+/// Why the MOS of a stream is unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnknownMos {
+    /// The payload type is dynamic (RFC 3551 section 3), and its session description was not captured.
+    UnknownPayloadType,
+    /// ITU-T G.113 Appendix I has no values of the codec.
+    UnratedCodec,
+    /// It has no packet-loss robustness factor of the codec, and packets were lost or late.
+    NoLossRobustness,
+}
+
+impl fmt::Display for UnknownMos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::UnknownPayloadType => "no captured SIP announces the payload type",
+            Self::UnratedCodec => "only narrowband codecs of ITU-T G.113 are rated",
+            Self::NoLossRobustness => "ITU-T G.113 does not say how loss impairs the codec",
+        })
+    }
+}
+
 impl RtpReport {
-    /// Codec for the MOS of this stream; none where ITU-T G.113 has no values.
+    /// Codec for the MOS of this stream; none for others than the narrowband codecs of ITU-T G.113.
     #[must_use]
     pub fn voice(&self) -> Option<Codec> {
         codec_of(self.codec.as_deref()?)
@@ -87,8 +115,9 @@ impl RtpReport {
         let encoding = stream.medium.encoding.as_ref();
         let (sequence, tshark) = (stream.rtp.sequence, stream.rtp.wireshark);
         let timed = |value: f64| encoding.and_then(Encoding::jitter_rate).map(|_| value / 1e6);
+        let is_timed = stream.video.is_none() && timed(0.0).is_some();
         let skew = stream.rtp.skew;
-        let voice = CodecRater::new(encoding.and_then(Encoding::codec), config);
+        let voice = CodecRater::new(encoding.and_then(Encoding::codec), stream, config);
         let rating = voice.rating(&stream.total);
         let [mos_highest, mos_lowest] = voice.bounds(stream);
         let intervals = &stream.series.intervals;
@@ -101,7 +130,7 @@ impl RtpReport {
             cumulative_lost: sequence.lost(),
             capture_lost: stream.capture_lost,
             lost_uncertainty: stream.uncertainty.lost.max(),
-            late: stream.total.late,
+            late: is_timed.then_some(stream.total.late),
             stray: sequence.stray,
             restarts: sequence.restarts,
             loss_periods: stream.total.periods,
@@ -113,6 +142,7 @@ impl RtpReport {
             skew_ms: timed(nanos_to_f64(skew.now().as_nanos())),
             max_skew_ms: timed(nanos_to_f64(skew.max().as_nanos())),
             mos: rating.map(|rating| rating.mos()),
+            mos_unknown: voice.unknown(rating, encoding).filter(|_| stream.video.is_none()),
             mos_lowest,
             mos_highest,
             r_factor: rating.map(|rating| rating.r_factor()),
@@ -143,12 +173,23 @@ struct CodecRater {
 }
 
 impl CodecRater {
-    fn new(codec: Option<Codec>, config: &FlowConfig) -> Self {
-        let delay =
-            Span::from_nanos(config.delay.as_nanos().saturating_add(config.buffer.as_nanos()));
+    /// The buffer adds what packets waited on average.
+    fn new(codec: Option<Codec>, stream: &Stream, config: &FlowConfig) -> Self {
+        let wait = stream.playout.mean_wait().or(config.buffer.fixed()).unwrap_or(Span::ZERO);
+        let delay = Span::from_nanos(config.delay.as_nanos().saturating_add(wait.as_nanos()));
         let mut voice = Self { codec, delay, unimpaired: None };
         voice.unimpaired = voice.rated(0.0, 1.0);
         voice
+    }
+
+    /// Why there is no rating.
+    fn unknown(&self, rating: Option<Rating>, encoding: Option<&Encoding>) -> Option<UnknownMos> {
+        match (rating, encoding, self.codec) {
+            (Some(_), ..) => None,
+            (None, None, _) => Some(UnknownMos::UnknownPayloadType),
+            (None, Some(_), None) => Some(UnknownMos::UnratedCodec),
+            (None, Some(_), Some(_)) => Some(UnknownMos::NoLossRobustness),
+        }
     }
 
     fn rated(&self, ratio: f64, burst_ratio: f64) -> Option<Rating> {

@@ -17,7 +17,6 @@
 //! | `missed/`, `gaps.rs`, `gap.rs`, `gap_losses.rs`, `pacing.rs` | assigns missing packets to the capture or the network |
 //! | `uncertainty.rs` | bounds of that assignment; packets without sequence numbers |
 //! | `iperf3.rs` | tests of iperf3 |
-//! | `playout.rs` | packets that arrive too late for the de-jitter buffer |
 //! | `series.rs` | impairment over time |
 //! | `video.rs`, `delay_factor.rs` | media delivery index of a stream of unknown rate |
 //! | `report.rs`, `media_report.rs` | reports of a flow and of an RTP stream |
@@ -29,7 +28,7 @@ mod gap;
 mod gap_losses;
 mod gaps;
 mod header;
-mod impairment;
+pub(crate) mod impairment;
 mod iperf3;
 mod media;
 mod media_report;
@@ -37,7 +36,6 @@ mod missed;
 mod monitor;
 mod numbers;
 mod pacing;
-mod playout;
 mod recognition;
 mod report;
 mod series;
@@ -51,7 +49,7 @@ mod volume;
 
 pub use config::FlowConfig;
 pub use iperf3::Iperf3Report;
-pub use media_report::RtpReport;
+pub use media_report::{RtpReport, UnknownMos};
 pub use monitor::{FlowMonitor, FlowPacket};
 pub use report::{EvictedFlows, FlowReport, TcpReport};
 pub use video::VideoReport;

@@ -2,7 +2,7 @@
 
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::rtp::Rtp;
-use wirestamp_packet::{FlowKey, Packet, TcpSegment};
+use wirestamp_packet::{FlowKey, Packet, Segmentation, TcpSegment};
 
 use super::config::FlowConfig;
 use super::header::{Header, StreamContext};
@@ -36,6 +36,7 @@ pub struct FlowMonitor {
     pub config: FlowConfig,
     table: Table,
     announced: Announcements,
+    segmentation: Segmentation,
     missed: CaptureLosses,
     /// Packets lost by the capture at known times ([`Self::missed`]).
     pub capture_missed: u64,
@@ -53,6 +54,7 @@ impl FlowMonitor {
             config,
             table: Table::new(config.flows),
             announced: Announcements::default(),
+            segmentation: Segmentation::default(),
             missed: CaptureLosses::default(),
             capture_missed: 0,
             total: Volume::default(),
@@ -73,6 +75,7 @@ impl FlowMonitor {
         self.announced.read(&key, packet.payload());
         let flow = self.table.flow(place);
         flow.last_packet = self.total.packets;
+        flow.missed_until = self.capture_missed;
         match &flow.content {
             Content::Udp(_) => self.observe_datagram(place, seen),
             Content::Tcp { .. } => {
@@ -119,6 +122,7 @@ impl FlowMonitor {
 
     fn open(&mut self, key: FlowKey) -> usize {
         let (place, evicted) = self.table.open(key);
+        self.table.flow(place).missed_before = self.capture_missed;
         if let Some(flow) = evicted {
             self.streams -= flow.streams();
             report::add_evicted(&flow, &mut self.evicted);
@@ -154,6 +158,7 @@ impl FlowMonitor {
     }
 
     fn observe_segment(&mut self, place: usize, seen: &FlowPacket<'_>) {
+        let packets = self.segmentation.packets(seen.packet);
         let Some(segment) = TcpSegment::of(seen.packet) else { return };
         let mut back = None;
         if let Some(peer) = self.table.peer(place) {
@@ -163,7 +168,7 @@ impl FlowMonitor {
             back = peer.round_trips.min();
         }
         if let Content::Tcp { direction, .. } = &mut self.table.flow(place).content {
-            direction.sent(&segment, seen.time, back);
+            direction.sent(&segment, packets, seen.time, back);
         }
     }
 

@@ -71,6 +71,10 @@ pub struct FlowReport {
     pub trains: u64,
     /// Max time between two packets.
     pub max_gap_ns: Option<i64>,
+    /// Packets of any flow that the capture reported as lost between the first and the last packet of this one. Up to this number of
+    /// its packets may be missing in all figures.
+    #[serde(default)]
+    pub capture_missed: u64,
     /// RTP figures.
     #[serde(flatten)]
     pub rtp: Option<RtpReport>,
@@ -85,6 +89,9 @@ pub struct FlowReport {
 /// TCP figures of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 pub struct TcpReport {
+    /// Segments, as the network carries them: a segment that is longer counts as several ([`wirestamp_packet::Segmentation`]).
+    #[serde(default)]
+    pub segments: u64,
     /// Retransmitted segments.
     pub retransmitted: u64,
     /// Round-trip time from the observation point to the receiver: from a segment to the acknowledgment that covers
@@ -108,10 +115,11 @@ impl FlowReport {
     /// Packets sent, where known; otherwise packets captured.
     #[must_use]
     pub fn sent(&self) -> u64 {
-        match (&self.rtp, &self.iperf3) {
-            (Some(rtp), _) => rtp.expected,
-            (None, Some(test)) => test.sent,
-            (None, None) => self.packets,
+        match (&self.rtp, &self.iperf3, &self.tcp) {
+            (Some(rtp), _, _) => rtp.expected,
+            (None, Some(test), _) => test.sent,
+            (None, None, Some(tcp)) => tcp.segments,
+            (None, None, None) => self.packets,
         }
     }
 
@@ -160,6 +168,7 @@ impl FlowReport {
             interarrival_ns: volume.gaps.summary(),
             trains: volume.trains,
             max_gap_ns: volume.gaps.max(),
+            capture_missed: 0,
             rtp: None,
             tcp: None,
             iperf3: None,
@@ -181,6 +190,7 @@ impl FlowReport {
             lost: Some(direction.retransmitted),
             reordered: Some(direction.reordered),
             tcp: Some(TcpReport {
+                segments: direction.segments,
                 retransmitted: direction.retransmitted,
                 rtt_ns: direction.round_trips.summary(),
                 handshake_ns: direction.handshake.map(|it| it.as_nanos()),
@@ -205,6 +215,13 @@ fn of_rest(flow: &Flow, test: Option<&Test>) -> FlowReport {
 
 /// Reports of a flow.
 pub(super) fn of(flow: &Flow, config: &FlowConfig) -> Vec<FlowReport> {
+    let capture_missed = flow.missed_until.saturating_sub(flow.missed_before);
+    let mut reports = by_content(flow, config);
+    reports.iter_mut().for_each(|report| report.capture_missed = capture_missed);
+    reports
+}
+
+fn by_content(flow: &Flow, config: &FlowConfig) -> Vec<FlowReport> {
     let (mut reports, mut test) = (Vec::new(), None);
     match &flow.content {
         Content::Tcp { direction, .. } => {

@@ -13,15 +13,24 @@ use super::impairment::Impairment;
 use super::missed::CaptureLosses;
 use super::numbers::{ArrivalKind, Numbers};
 use super::pacing::{Pacing, PacketTiming};
-use super::playout::{Playout, Timeliness};
 use super::series::ImpairmentSeries;
 use super::uncertainty::ImpairmentUncertainty;
 use super::video::{Video, VideoPacket};
 use super::volume::Volume;
+use crate::jitter_buffer::{Playout, Timeliness};
 use crate::rtp;
 
 /// Encoding name of MPEG transport streams (RFC 3551 table 5).
 const TRANSPORT_STREAM: &str = "MP2T";
+
+/// Payload of a telephone event (RFC 4733 section 2.3). Packets of this length and of an unknown payload type count as
+/// events; few codecs have frames as short, for silence.
+const EVENT_BYTES: u32 = 4;
+
+/// Change of the transit time from one packet to the next beyond which the playout restarts, as a receiver's does: the
+/// sender's timestamps jumped, or it paused them. At the begin of a talk spurt a receiver can adjust to smaller ones.
+const TIMESTAMP_JUMP: Span = Span::from_secs(5);
+const TALK_SPURT_JUMP: Span = Span::from_millis(200);
 
 /// A payload type and its encoding.
 #[derive(Clone, Debug)]
@@ -54,7 +63,9 @@ pub(super) struct Stream {
     pacing: Pacing,
     /// Gaps that the capture may have caused.
     pub(super) gaps: Gaps,
-    playout: Playout,
+    pub(super) playout: Playout,
+    /// Of the last packet, from an unknown zero.
+    transit: Option<Span>,
     first_arrival: Time<Utc>,
 }
 
@@ -80,6 +91,7 @@ impl Stream {
             pacing: Pacing::default(),
             gaps: Gaps::default(),
             playout: Playout::default(),
+            transit: None,
             first_arrival: first.time,
         }
     }
@@ -92,7 +104,7 @@ impl Stream {
         missed: &mut CaptureLosses,
     ) {
         self.volume.record(header.length, header.time, context.config.train_gap);
-        self.follow_payload(header.payload_type, context);
+        self.follow_payload(header, context);
         let clock_rate = self.payload.encoding.as_ref().and_then(Encoding::jitter_rate);
         let step = self.rtp.record(&rtp::Packet {
             sequence: header.sequence,
@@ -114,6 +126,7 @@ impl Stream {
         // The skew is the advance of the timestamps minus the time elapsed.
         let skew = self.rtp.skew.now();
         let transit = Span::from_nanos(skew.as_nanos().saturating_neg());
+        self.follow_timestamps(transit, header.marker);
         if seen != ArrivalKind::Duplicate
             && let Timeliness::Late { again } = self.playout.record(transit, context.config.buffer)
         {
@@ -214,23 +227,36 @@ impl Stream {
         self.uncertainty = self.uncertainty.plus(now.uncertainty).less(before.uncertainty);
     }
 
+    /// Restarts the playout where the timestamps jumped: all later packets would count as late, or wait for as long.
+    fn follow_timestamps(&mut self, transit: Span, marker: bool) {
+        let is_spurt = marker && self.video.is_none();
+        let jump = if is_spurt { TALK_SPURT_JUMP } else { TIMESTAMP_JUMP };
+        let before = self.transit.replace(transit).unwrap_or(transit);
+        if (transit - before).as_nanos().unsigned_abs() > jump.as_nanos().unsigned_abs() {
+            self.playout.restart();
+        }
+    }
+
     /// Clears the state after a restart of the sender.
     fn restart(&mut self, header: &Header) {
-        self.playout = Playout::default();
+        self.playout.restart();
+        self.transit = None;
         self.first_arrival = header.time;
         if let Some(video) = &mut self.video {
             **video = Video::default();
         }
     }
 
-    fn follow_payload(&mut self, number: u8, context: StreamContext<'_>) {
+    fn follow_payload(&mut self, header: &Header, context: StreamContext<'_>) {
+        let number = header.payload_type;
         if self.payload.number == number && self.payload.generation == context.announced.generation
         {
             return;
         }
         self.payload = Payload::of(number, context);
         let encoding = self.payload.encoding.as_ref();
-        if !encoding.is_some_and(Encoding::is_auxiliary) {
+        let is_auxiliary = encoding.map_or(header.payload == EVENT_BYTES, Encoding::is_auxiliary);
+        if !is_auxiliary {
             if encoding.is_some_and(|it| it.video) && self.video.is_none() {
                 self.video = Some(Box::default());
             }

@@ -30,9 +30,11 @@ pub(super) struct Direction {
     pub(super) round_trips: GapDistribution,
     /// Round-trip time of the SYN.
     pub(super) handshake: Option<Span>,
-    /// Retransmitted segments.
+    /// Packets that the network carries for the segments sent.
+    pub(super) segments: u64,
+    /// Those of retransmitted segments.
     pub(super) retransmitted: u64,
-    /// Reordered segments: too early for a retransmission.
+    /// Those of reordered segments: too early for a retransmission.
     pub(super) reordered: u64,
 }
 
@@ -59,8 +61,16 @@ fn before(a: u32, b: u32) -> bool {
 }
 
 impl Direction {
-    /// Records a segment sent in this direction; `back` is the min round-trip time to the sender.
-    pub(super) fn sent(&mut self, segment: &TcpSegment, time: Time<Utc>, back: Option<i64>) {
+    /// Records a segment sent in this direction, which the network carries in `packets`; `back` is the min round-trip time
+    /// to the sender.
+    pub(super) fn sent(
+        &mut self,
+        segment: &TcpSegment,
+        packets: u64,
+        time: Time<Utc>,
+        back: Option<i64>,
+    ) {
+        self.segments += packets;
         let begin = segment.sequence;
         let end = begin.wrapping_add(segment.numbers());
         if segment.syn && self.next.is_some_and(|next| next != end) {
@@ -70,7 +80,13 @@ impl Direction {
             return;
         }
         match self.next {
-            Some(next) if before(begin, next) => self.record_old(segment, end, time, back),
+            Some(next) if before(begin, next) => {
+                // Of a merged segment, only the part that repeats earlier data was sent again.
+                let numbers = u64::from(segment.numbers());
+                let repeated = u64::from(next.wrapping_sub(begin)).min(numbers);
+                let packets = (packets * repeated).div_ceil(numbers);
+                self.record_old(segment, packets, time, back);
+            }
             Some(next) => {
                 if begin != next && self.holes.len() < MAX_HOLES {
                     self.holes.push(Hole { begin: next, end: begin, since: time });
@@ -98,21 +114,28 @@ impl Direction {
     }
 
     /// Records a segment below the highest number: reordered, retransmitted or a probe.
-    fn record_old(&mut self, segment: &TcpSegment, end: u32, time: Time<Utc>, back: Option<i64>) {
+    fn record_old(
+        &mut self,
+        segment: &TcpSegment,
+        packets: u64,
+        time: Time<Utc>,
+        back: Option<i64>,
+    ) {
         // A keep-alive repeats the last sequence number, with at most one byte of data (RFC 9293 section 3.8.4).
         let is_probe = segment.length <= 1 && self.next == Some(segment.sequence.wrapping_add(1));
         if is_probe && !segment.syn && !segment.fin {
             return;
         }
+        let end = segment.sequence.wrapping_add(segment.numbers());
         let since = self.fill_hole(segment.sequence, end);
         let round_trip = back.zip(self.round_trips.min());
         let soon = round_trip.map_or(MAX_REORDERING_DELAY, |(back, there)| {
             Span::from_nanos(back.saturating_add(there))
         });
         if since.is_some_and(|since| time - since < soon) {
-            self.reordered += 1;
+            self.reordered += packets;
         } else {
-            self.retransmitted += 1;
+            self.retransmitted += packets;
             self.in_flight.retain(|it| !before(segment.sequence, it.end));
         }
     }
@@ -163,11 +186,22 @@ mod tests {
         direction.round_trips.summary().map(|it| (it.count, it.min / 1_000_000, it.max / 1_000_000))
     }
 
+    /// A receiver merged a repeated segment with nine new ones.
+    #[test]
+    fn merged_segment_is_retransmitted_in_part() {
+        let mut there = Direction::default();
+        there.sent(&data(0, 1000), 1, at(0), None);
+        there.sent(&data(0, 10_000), 10, at(300), None);
+        assert_eq!((there.retransmitted, there.segments), (1, 11));
+        there.sent(&data(10_000, 1000), 1, at(301), None);
+        assert_eq!(there.retransmitted, 1);
+    }
+
     #[test]
     fn newest_acknowledged_segment_gives_the_sample() {
         let mut there = Direction::default();
-        there.sent(&data(u32::MAX - 99, 100), at(0), None);
-        there.sent(&data(0, 100), at(30), None);
+        there.sent(&data(u32::MAX - 99, 100), 1, at(0), None);
+        there.sent(&data(0, 100), 1, at(30), None);
         there.record_acknowledgment(u32::MAX - 99, at(35));
         assert_eq!(trips(&there), None, "a duplicate acknowledgment");
         there.record_acknowledgment(100, at(40));
@@ -179,7 +213,7 @@ mod tests {
     fn a_handshake_gives_both_parts_of_the_round_trip() {
         let syn = TcpSegment { syn: true, acknowledgment: None, ..data(7, 0) };
         let mut there = Direction::default();
-        there.sent(&syn, at(0), None);
+        there.sent(&syn, 1, at(0), None);
         there.record_acknowledgment(8, at(12));
         assert_eq!(
             (there.handshake, trips(&there)),
@@ -191,12 +225,12 @@ mod tests {
     fn retransmission_gives_no_sample() {
         let mut there = Direction::default();
         for number in 0..3 {
-            there.sent(&data(number * 100, 100), at(i64::from(number)), None);
+            there.sent(&data(number * 100, 100), 1, at(i64::from(number)), None);
         }
-        there.sent(&data(0, 100), at(50), None);
+        there.sent(&data(0, 100), 1, at(50), None);
         there.record_acknowledgment(300, at(60));
         assert_eq!((there.retransmitted, trips(&there)), (1, None));
-        there.sent(&data(300, 100), at(70), None);
+        there.sent(&data(300, 100), 1, at(70), None);
         there.record_acknowledgment(400, at(75));
         assert_eq!(trips(&there), Some((1, 5, 5)));
     }
@@ -205,34 +239,34 @@ mod tests {
     fn late_hole_filler_is_a_retransmission() {
         for (late, reordered, retransmitted) in [(2, 1, 0), (25, 0, 1)] {
             let mut there = Direction::default();
-            there.sent(&data(0, 100), at(0), None);
-            there.sent(&data(300, 100), at(1), None);
-            there.sent(&data(200, 100), at(1 + late), None);
+            there.sent(&data(0, 100), 1, at(0), None);
+            there.sent(&data(300, 100), 1, at(1), None);
+            there.sent(&data(200, 100), 1, at(1 + late), None);
             assert_eq!((there.reordered, there.retransmitted), (reordered, retransmitted));
             // The rest of the hole remains one hole.
-            there.sent(&data(100, 100), at(1 + late), None);
+            there.sent(&data(100, 100), 1, at(1 + late), None);
             assert_eq!(there.reordered + there.retransmitted, 2);
         }
         let mut known = Direction::default();
-        known.sent(&data(0, 100), at(0), None);
+        known.sent(&data(0, 100), 1, at(0), None);
         known.record_acknowledgment(100, at(20));
-        known.sent(&data(200, 100), at(30), Some(10_000_000));
-        known.sent(&data(100, 100), at(55), Some(10_000_000));
+        known.sent(&data(200, 100), 1, at(30), Some(10_000_000));
+        known.sent(&data(100, 100), 1, at(55), Some(10_000_000));
         assert_eq!((known.reordered, known.retransmitted), (1, 0));
     }
 
     #[test]
     fn probes_and_new_conversations_are_no_retransmissions() {
         let mut there = Direction::default();
-        there.sent(&data(0, 100), at(0), None);
+        there.sent(&data(0, 100), 1, at(0), None);
         there.record_acknowledgment(100, at(1));
-        there.sent(&data(99, 1), at(5000), None);
-        there.sent(&data(99, 0), at(6000), None);
+        there.sent(&data(99, 1), 1, at(5000), None);
+        there.sent(&data(99, 0), 1, at(6000), None);
         let syn = TcpSegment { syn: true, ..data(5, 0) };
-        there.sent(&syn, at(9000), None);
-        there.sent(&data(6, 10), at(9001), None);
+        there.sent(&syn, 1, at(9000), None);
+        there.sent(&data(6, 10), 1, at(9001), None);
         assert_eq!((there.retransmitted, there.reordered), (0, 0));
-        there.sent(&syn, at(9100), None);
+        there.sent(&syn, 1, at(9100), None);
         assert_eq!(there.retransmitted, 0, "a SYN begins a new conversation");
     }
 
@@ -240,7 +274,7 @@ mod tests {
     fn memory_is_bounded() {
         let mut there = Direction::default();
         for number in 0..10_000 {
-            there.sent(&data(number * 200, 100), at(0), None);
+            there.sent(&data(number * 200, 100), 1, at(0), None);
         }
         assert_eq!((there.in_flight.len(), there.holes.len()), (MAX_IN_FLIGHT, MAX_HOLES));
     }

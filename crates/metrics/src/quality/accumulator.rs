@@ -4,7 +4,7 @@ use super::counts::{ClockError, Counts};
 use super::sequence::SequenceMetrics;
 use super::volume::Volume;
 use crate::duplication::Duplication;
-use crate::{Distribution, Observation, Outcome, Point};
+use crate::{Distribution, JitterBuffer, Observation, Outcome, Point};
 
 /// Quality of one flow, or of several combined: counts and distributions over the [`Outcome`]s of a correlator.
 ///
@@ -39,6 +39,15 @@ impl Quality {
     #[must_use]
     pub fn of_flow() -> Self {
         Self { sequence_metrics: Some(Box::default()), ..Self::default() }
+    }
+
+    /// Rates voice for a receiver with this de-jitter buffer. To be called before the first packet.
+    #[must_use]
+    pub fn with_jitter_buffer(mut self, buffer: JitterBuffer) -> Self {
+        if let Some(metrics) = &mut self.sequence_metrics {
+            metrics.buffer = buffer;
+        }
+        self
     }
 
     /// Adds an outcome.

@@ -3,9 +3,8 @@
 use wirestamp_clock::{Span, Time, Utc};
 
 use super::accumulator::Quality;
-use super::sequence::SequenceMetrics;
 use crate::emodel::{Codec, Parameters};
-use crate::numeric::{count_to_f64, round_to_span};
+use crate::numeric::{count_to_f64, nanos_to_f64, round_to_span};
 
 /// Min length of an interval. Shorter ones have too few packets for a loss ratio.
 const SHORTEST: Span = Span::from_secs(1);
@@ -24,39 +23,38 @@ pub struct CallOverTime {
 }
 
 impl Quality {
-    /// Parameters of the E-model (ITU-T G.107) for the flow as a phone call with this codec: mean delay, losses and
-    /// burst ratio. `None` if no packet arrived, if several flows were recorded together, or if the loss robustness of
-    /// the codec is unknown.
+    /// Parameters of the E-model (ITU-T G.107) for the flow as a phone call with this codec. `None` if no packet arrived, if
+    /// several flows were recorded together, or if the loss robustness of the codec is unknown.
     ///
-    /// Excludes what end systems add: packetisation and the de-jitter buffer.
+    /// The delay is the mean time from A until the receiver plays a packet that comes from B, with its de-jitter buffer
+    /// ([`Self::with_jitter_buffer`]). Packets too late for the buffer count as lost, also in the burst ratio. What the
+    /// sender adds before A is excluded: packetisation, and variation of the delay.
     #[must_use]
     pub fn as_call(&self, codec: Codec) -> Option<Parameters> {
-        let losses = self.sequence_metrics()?.loss_pattern();
-        let delay = round_to_span(self.delay.summary()?.mean);
-        Parameters::of_call(codec, delay, losses.loss_ratio()?, self.burst_ratio())
+        let metrics = self.sequence_metrics()?;
+        let (delay, impairment) = (metrics.playout.mean_delay()?, metrics.impairment());
+        Parameters::of_call(codec, delay, impairment.ratio()?, impairment.burst_ratio())
     }
 
     /// As [`Self::as_call`], for each interval of the call. The burst ratio is that of the whole call, because an
-    /// interval has too few losses for one; so is the delay of an interval without arrivals.
+    /// interval has too few losses for one; so is the delay of an interval without arrivals, and the time that packets wait
+    /// in the buffer.
     #[must_use]
     pub fn as_call_over_time(&self, codec: Codec) -> Option<CallOverTime> {
-        let delay = self.delay.summary()?.mean;
-        let series = self.sequence_metrics()?.series.coarser(SHORTEST, INTERVALS);
+        let (metrics, mean) = (self.sequence_metrics()?, self.delay.summary()?.mean);
+        let wait = nanos_to_f64(metrics.playout.mean_delay()?.as_nanos()) - mean;
+        let series = metrics.series.coarser(SHORTEST, INTERVALS);
         let (begins, _) = series.slots().next()?;
-        let burst_ratio = self.burst_ratio();
+        let burst_ratio = metrics.impairment().burst_ratio();
         let mut intervals = Vec::new();
         for (time, slot) in series.slots() {
             let place = (time - begins).as_nanos() / series.width().as_nanos();
             intervals.resize(usize::try_from(place).ok()?, None);
-            let lost = count_to_f64(slot.lost) / count_to_f64(slot.lost + slot.matched);
-            let delay = round_to_span(slot.mean().unwrap_or(delay));
-            intervals.push(Some(Parameters::of_call(codec, delay, lost, burst_ratio)?));
+            let unplayed = count_to_f64(slot.lost + slot.late);
+            let ratio = unplayed / count_to_f64(slot.lost + slot.matched);
+            let delay = round_to_span(slot.mean().unwrap_or(mean) + wait);
+            intervals.push(Some(Parameters::of_call(codec, delay, ratio, burst_ratio)?));
         }
         Some(CallOverTime { begins, interval: series.width(), intervals })
-    }
-
-    fn burst_ratio(&self) -> f64 {
-        let pattern = self.sequence_metrics().map(SequenceMetrics::loss_pattern);
-        pattern.and_then(|losses| losses.burst_ratio()).unwrap_or(1.0)
     }
 }

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use wirestamp_clock::Span;
 
+use crate::flow::impairment::Impairment;
+use crate::jitter_buffer::{Playout, Timeliness};
 use crate::reordering::{Arrival, Reordering};
 use crate::train::MatchedPacket;
-use crate::{LossPattern, Observation, Series, TrainGaps};
+use crate::{JitterBuffer, LossPattern, Observation, Series, TrainGaps};
 
 /// Window of arrivals for reordering (RFC 4737 section 6): 40 KiB when full.
 const WINDOW: usize = 1024;
@@ -26,6 +28,11 @@ pub struct SequenceMetrics {
     pub train: TrainGaps,
     /// Delay and loss over time.
     pub series: Series,
+    /// De-jitter buffer of the receiver, for the rating of voice.
+    pub(super) buffer: JitterBuffer,
+    pub(super) playout: Playout,
+    /// Packets too late for the buffer; losses are not in it.
+    lateness: Impairment,
 }
 
 impl Default for SequenceMetrics {
@@ -36,6 +43,9 @@ impl Default for SequenceMetrics {
             losses: PendingLosses::default(),
             train: TrainGaps::default(),
             series: Series::default(),
+            buffer: JitterBuffer::default(),
+            playout: Playout::default(),
+            lateness: Impairment::default(),
         }
     }
 }
@@ -54,6 +64,10 @@ impl SequenceMetrics {
         self.reordering.record(Arrival { sequence, time, bytes: received.length });
         self.train.record(MatchedPacket { sequence, sent: sent_at, received: time });
         self.series.record(sent_at, delay);
+        if let Timeliness::Late { again } = self.playout.record(delay, self.buffer) {
+            self.lateness.record_too_late(again);
+            self.series.record_late(sent_at);
+        }
     }
 
     /// Records a lost packet.
@@ -77,6 +91,21 @@ impl SequenceMetrics {
         self.reordering.merge(&other.reordering);
         self.train.merge(&other.train);
         self.series.merge(&other.series);
+        self.playout.merge(&other.playout);
+        self.lateness.late += other.lateness.late;
+        self.lateness.late_periods += other.lateness.late_periods;
+    }
+
+    /// Packets that arrived too late for the de-jitter buffer ([`JitterBuffer`]).
+    #[must_use]
+    pub fn late(&self) -> u64 {
+        self.lateness.late
+    }
+
+    /// Packets that cannot be played: lost, or too late. Undetermined packets are left out.
+    pub(super) fn impairment(&self) -> Impairment {
+        let LossPattern { lost, periods, .. } = self.loss_pattern();
+        Impairment { expected: self.decided, lost, periods, ..self.lateness }
     }
 
     /// Distribution of losses (RFC 3357). Undetermined packets are left out.

@@ -39,7 +39,7 @@ impl Skew {
 
     /// Restarts with the next packet, after the sender's timestamps did. The max skew remains.
     pub const fn interrupt(&mut self) {
-        self.first_arrival = None;
+        (self.first_arrival, self.now) = (None, 0.0);
     }
 
     /// Skew at the last packet.

@@ -80,6 +80,22 @@ impl<'a> Packet<'a> {
         self.internet.body_length
     }
 
+    /// A packet of the same flow with this TCP header, the captured beginning of its payload, and the length of the payload
+    /// on the wire. `segment` contains both, `header` is the length of the header.
+    pub(crate) fn with_segment<'b>(
+        &self,
+        identification: u32,
+        (segment, header): (&'b [u8], usize),
+        length: usize,
+    ) -> Packet<'b> {
+        Packet {
+            flow: self.flow,
+            internet: self.internet.with_body(identification, segment, header + length),
+            payload: segment.get(header..).unwrap_or_default(),
+            payload_length: Some(length),
+        }
+    }
+
     /// Whether the packet is a fragment, the first one included.
     #[must_use]
     pub fn is_fragment(&self) -> bool {

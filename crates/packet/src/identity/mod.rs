@@ -56,7 +56,7 @@ pub struct IdentityKey(pub u64);
 /// - A packet that is changed on the path (address translation, fragmentation, a proxy, a source route in use) is
 ///   another packet afterwards. [`MatchRule`] has identities for some of these cases.
 /// - So is a packet captured on its sender before segmentation offload, or on its receiver after receive offload.
-///   Capture on another machine, or disable these offloads.
+///   [`Segmentation`](crate::Segmentation) divides such segments of TCP.
 /// - Packets with equal hashed fields have the same identity, for example a retransmitted IPv6 datagram. The
 ///   correlator matches them in order.
 /// - Two different packets share an identity with probability 2^-64. Among n packets in flight about n²/2^65 pairs

@@ -56,7 +56,13 @@ impl MatchRule {
         }
     }
 
-    /// Recognises a packet whose frame has `length` bytes on the wire. `reassembly` holds the fragments so far of this
+    /// The packet that the rule looks at: the one inside of all tunnels for [`Self::Inner`], otherwise the packet itself.
+    #[must_use]
+    pub fn view<'a>(self, packet: &Packet<'a>) -> Packet<'a> {
+        if self == Self::Inner { packet.innermost() } else { *packet }
+    }
+
+    /// Recognises a packet of [`Self::view`] whose frame has `length` bytes on the wire. `reassembly` holds the fragments so far of this
     /// point; it is used by [`Self::Reassembled`] only.
     #[must_use]
     pub fn recognise(
@@ -69,8 +75,6 @@ impl MatchRule {
         if self == Self::Reassembled && packet.is_fragment() {
             return reassembly.add(packet, length, key);
         }
-        let inner = (self == Self::Inner).then(|| packet.innermost());
-        let packet = inner.as_ref().unwrap_or(packet);
         let id = match self {
             Self::Packet | Self::Reassembled | Self::Inner => packet.identity(key),
             Self::Beginning => packet.identity_of_first(BEGINNING_BYTES, key),

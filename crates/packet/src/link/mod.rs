@@ -13,11 +13,13 @@ mod wifi;
 use std::borrow::Cow;
 
 use etherparse::{EtherType, Ethernet2Slice, ether_type};
+use serde::Serialize;
 
 use crate::ParseError;
 
 /// Protocol of the first byte of a captured frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum LinkType {
     /// An Ethernet header.
     Ethernet,
@@ -108,6 +110,12 @@ impl LinkType {
             285 => Self::LongSwitchTag,
             _ => return None,
         })
+    }
+
+    /// The number of a captured interface in files: of Ethernet, or of raw IP for all others.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        if matches!(self, Self::Ethernet) { 1 } else { 101 }
     }
 
     /// The frame with an Ethernet header in place of its own, for filters that were compiled for Ethernet. Its addresses

@@ -17,7 +17,13 @@ pub enum NotStamp {
     /// The code does not match the key: another key, or a forged packet.
     #[error("the packet's HMAC is not that of the key")]
     Forged,
+    /// The answer of a reflector. If it were answered, the answers of two reflectors would never end.
+    #[error("the packet is the answer of a reflector")]
+    Answer,
 }
+
+/// Max time from the arrival of a packet to its answer, in seconds.
+const MAX_TURNAROUND: i32 = 60;
 
 /// A sender's packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,6 +167,15 @@ impl Reflected {
             fields.set(layout.sent_error, sent.error.0.to_be_bytes());
             fields.set(layout.ttl, [ttl]);
         });
+    }
+
+    /// Whether a datagram that a reflector receives is the answer of a reflector: it has a receive time, shortly before
+    /// its transmit time. Senders of STAMP have zeros there; senders of TWAMP Light may have any bytes.
+    #[must_use]
+    pub fn is_answer(&self) -> bool {
+        let [received, sent] = [self.received, self.timestamp].map(|it| (it.0 >> 32) as u32);
+        let turnaround = sent.wrapping_sub(received).cast_signed();
+        self.received != Stamped(0) && (-1..=MAX_TURNAROUND).contains(&turnaround)
     }
 
     /// Parses a reflector's packet.

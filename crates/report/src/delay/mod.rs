@@ -5,7 +5,7 @@ mod words;
 
 use maud::{Markup, html};
 use wirestamp_metrics::emodel::Rating;
-use wirestamp_metrics::{CallOverTime, Quality};
+use wirestamp_metrics::{CallOverTime, JitterBuffer, Quality};
 
 use super::format::{NOTHING, approximate, count, duration, nanos, plural};
 use super::page::{ledgers, lost};
@@ -67,6 +67,8 @@ pub struct Subject<'a> {
 pub struct Call {
     /// The codec, and how it is known.
     pub codec: String,
+    /// De-jitter buffer of the receiver.
+    pub buffer: JitterBuffer,
     /// Rating of the whole call.
     pub rating: Rating,
     /// Quality of each interval of the call.
@@ -105,7 +107,8 @@ const DEFINITIONS: [(&str, &str, &str); 10] = [
         "R and MOS",
         "ITU-T G.107",
         "Estimated quality of a phone call over this path: rating R from 0 to 93, and MOS from 1 (bad) to \
-         4.5. Delay and loss of the telephones, such as of a jitter buffer, are not included.",
+         4.5. A de-jitter buffer adds to the delay, and packets too late for it count as lost. All else that \
+         telephones add is not included.",
     ),
     (
         "Round trip of TCP",

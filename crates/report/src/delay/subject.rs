@@ -1,7 +1,7 @@
 //! The section of one flow: its verdict, its figures, and the order of its packets.
 
 use maud::{Markup, html};
-use wirestamp_metrics::{Distribution, Quality};
+use wirestamp_metrics::{Distribution, Quality, SequenceMetrics};
 
 use super::{Call, DelayReport, Subject, words};
 use crate::figures;
@@ -26,18 +26,19 @@ pub(super) fn section(subject: &Subject<'_>, index: usize, report: &DelayReport<
     let outcomes: Vec<_> = outcomes.iter().filter(is_known).copied().collect();
     let counts = shares(counts.sent, &outcomes);
     let verdict = if subject.is_loss_unknown {
-        "Loss is unknown, because hardly any packet was matched.".to_owned()
+        "Loss is unknown: see Accuracy.".to_owned()
     } else {
         words::verdict(quality, relative)
     };
     let course = quality.sequence_metrics().filter(|_| !subject.is_loss_unknown);
     let mut statements =
         course.map_or_else(Vec::new, |course| words::course(quality, course, sampled));
-    if let Some(Call { codec, rating, .. }) = call {
+    if let Some(Call { codec, buffer, rating, .. }) = call {
         let text = format!(
-            "R {:.1}, MOS {:.2} with {codec}. Of R, codec and loss cost {:.1}, delay {:.1}.",
+            "R {:.1}, MOS {:.2} with {codec} and a de-jitter buffer of {buffer}{}. Of R, codec and loss cost {:.1}, delay {:.1}.",
             rating.r_factor(),
             rating.mos(),
+            late(quality),
             rating.equipment,
             rating.delay
         );
@@ -55,6 +56,15 @@ pub(super) fn section(subject: &Subject<'_>, index: usize, report: &DelayReport<
             (distributions(quality, relative))
             (list(&statements))
         }
+    }
+}
+
+/// Packets that came too late for the de-jitter buffer, as the end of a clause.
+fn late(quality: &Quality) -> String {
+    match quality.sequence_metrics().map_or(0, SequenceMetrics::late) {
+        0 => String::new(),
+        1 => ", for which 1 packet came too late".to_owned(),
+        count => format!(", for which {count} packets came too late"),
     }
 }
 

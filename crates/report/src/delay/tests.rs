@@ -43,6 +43,7 @@ fn call(packets: u64, losing: u64, most: i64) -> Quality {
 
 fn report(quality: &Quality) -> DelayReport<'_> {
     let call = quality.as_call(Codec::G711).map(|call| Call {
+        buffer: JitterBuffer::default(),
         codec: "g711".into(),
         rating: call.rating(),
         over_time: quality.as_call_over_time(Codec::G711),

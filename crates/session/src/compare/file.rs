@@ -1,6 +1,6 @@
 //! The observations of a capture file.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use wirestamp_capture::file::{Provenance, Reader};
 use wirestamp_capture::{CaptureLoss, Error, Filter};
@@ -20,7 +20,9 @@ pub(super) struct File<'a> {
     partial: bool,
     /// The interfaces of the packets that were recognised.
     interfaces: BTreeSet<usize>,
-    pub(super) sight: PointState,
+    /// Observations of the last frame that are not returned yet.
+    ready: VecDeque<Observation>,
+    pub(super) state: PointState,
     /// Packets lost by the capture whose times are in the file, and the losses not yet reported.
     dated: u64,
     missed: Vec<CaptureLoss>,
@@ -56,7 +58,7 @@ impl<'a> File<'a> {
         reader: Reader,
         partial: bool,
         filter: Option<&'a Filter>,
-        sight: PointState,
+        state: PointState,
     ) -> Self {
         let (interfaces, disorder) = (BTreeSet::new(), Disorder::default());
         Self {
@@ -64,7 +66,8 @@ impl<'a> File<'a> {
             filter,
             partial,
             interfaces,
-            sight,
+            ready: VecDeque::new(),
+            state,
             dated: 0,
             missed: Vec::new(),
             damage: None,
@@ -74,6 +77,9 @@ impl<'a> File<'a> {
 
     /// The next packet that passes the filter, has an identity, and is in the sample.
     pub(super) fn next(&mut self) -> Result<Option<Observation>, Error> {
+        if let Some(observation) = self.ready.pop_front() {
+            return Ok(Some(observation));
+        }
         while self.damage.is_none() {
             let mut packet = match self.reader.next_packet() {
                 Ok(Some(packet)) => packet,
@@ -89,8 +95,9 @@ impl<'a> File<'a> {
                 continue;
             }
             let stamp = stamp(packet.time);
-            let seen = self.sight.take(packet.link, &packet.bytes, packet.length, stamp);
-            if let Some(observation) = seen {
+            let Self { state, ready, .. } = self;
+            state.take(packet.link, &packet.bytes, packet.length, stamp, |it| ready.push_back(it));
+            if let Some(observation) = self.ready.pop_front() {
                 self.interfaces.insert(packet.interface);
                 self.disorder.record(packet.time, MAX_STEP_BACK);
                 return Ok(Some(observation));

@@ -7,9 +7,11 @@ mod pipe;
 mod survey;
 mod terms;
 
+use std::cell::Cell;
+
 use wirestamp_capture::Error;
 use wirestamp_capture::file::Reader;
-use wirestamp_clock::Span;
+use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::{
     CaptureLoss, ClockSkew, Correlator, Observation, Outcome, Point, SkewEstimate,
 };
@@ -33,7 +35,7 @@ pub struct Comparison {
     /// Clock skew that remains in the delays; `None` if both files use one clock, or if too few packets matched.
     pub skew: Option<SkewEstimate>,
     /// States of the points A and B, each on its own.
-    pub sights: [PointState; 2],
+    pub states: [PointState; 2],
     /// Packets dropped by the capturing systems at A and at B; none if they do not report it.
     pub capture_lost: [Option<u64>; 2],
     /// Drops of unknown time. Up to this number of packets that are counted as lost, or as
@@ -46,25 +48,36 @@ pub struct Comparison {
 
 /// Correlates the packets of file `a` with those of file `b`.
 ///
+/// Calls `record` with each outcome, and whether its packet was observed by one point before the first or after the last
+/// packet of the other one: a file does not contain when its capture ran.
+///
 /// # Errors
 /// When a file is damaged and `partial` is not set.
 pub fn compare(
     a: Reader,
     b: Reader,
     terms: &Terms<'_>,
-    record: &mut impl FnMut(Outcome),
+    record: &mut impl FnMut(Outcome, bool),
 ) -> Result<Comparison, Error> {
-    let Terms { correlation, partial, filter, correction, sight } = *terms;
+    let Terms { correlation, partial, filter, correction, state } = *terms;
     let mut correlator = Correlator::new(correlation);
-    let sight = || sight.cloned().unwrap_or_default();
-    let mut files = [a, b].map(|file| File::new(file, partial, filter, sight()));
+    let state = || state.cloned().unwrap_or_default();
+    let mut files = [a, b].map(|file| File::new(file, partial, filter, state()));
     let mut ahead = [files[0].next()?, files[1].next()?];
     let mut skew = ClockSkew::default();
+    let spans = Cell::new([Captured::default(); 2]);
     let mut record = |outcome: Outcome| {
         if let Outcome::Matched { sent, delay, .. } = &outcome {
             skew.record(sent.stamp.utc, *delay);
         }
-        record(outcome);
+        let [a, b] = spans.get();
+        // When it is decided, the other file was read past it, or has ended.
+        let is_outside = match &outcome {
+            Outcome::Lost { sent, .. } => !b.contains(sent),
+            Outcome::Unexpected { received } => !a.contains(received),
+            _ => false,
+        };
+        record(outcome, is_outside);
     };
     loop {
         for missed in files[0].take_missed() {
@@ -81,6 +94,9 @@ pub fn compare(
             if point == Point::B {
                 observation.stamp = file::stamp(correction.of_b(observation.stamp.utc));
             }
+            let mut now = spans.get();
+            now[of].extend(&observation);
+            spans.set(now);
             correlator.observe(point, observation, &mut record);
         }
     }
@@ -93,8 +109,25 @@ pub fn compare(
         undated: [a.undated(), b.undated()],
         capture_lost: [a.reader.capture_lost(), b.reader.capture_lost()],
         remarks: a.remarks().chain(b.remarks()).collect(),
-        sights: [a.sight, b.sight],
+        states: [a.state, b.state],
     })
+}
+
+/// The time from the first packet of a file until the last one read.
+#[derive(Clone, Copy, Default)]
+struct Captured(Option<(Time<Utc>, Time<Utc>)>);
+
+impl Captured {
+    fn extend(&mut self, observation: &Observation) {
+        let time = observation.stamp.utc;
+        let (first, last) = self.0.unwrap_or((time, time));
+        self.0 = Some((first.min(time), last.max(time)));
+    }
+
+    fn contains(self, observation: &Observation) -> bool {
+        let time = observation.stamp.utc;
+        self.0.is_some_and(|(first, last)| first <= time && time <= last)
+    }
 }
 
 /// The point whose next packet is earlier, so that both files are read in the order of time. `None` at

@@ -42,15 +42,15 @@ impl<R: FnMut(Outcome) + Send> PairSession<R> {
     ///
     /// # Errors
     /// When the data is no capture.
-    pub fn attend_pipe(
+    pub fn read_pipe(
         &self,
         point: Point,
         reader: Reader,
         terms: &Terms<'_>,
         stop: &Stop,
     ) -> Result<PipeReport, Error> {
-        let sight = self.sight(point).clone();
-        let mut file = File::new(reader, true, terms.filter, sight);
+        let state = self.state(point).clone();
+        let mut file = File::new(reader, true, terms.filter, state);
         let Correction { offset, .. } = terms.correction;
         // The local stamps stay unchanged: A gets the correction of B with the opposite sign.
         let corrected = |time: Time<Utc>| match point {
@@ -73,7 +73,7 @@ impl<R: FnMut(Outcome) + Send> PairSession<R> {
             clocks: file.used().into_iter().map(Option::<&Provenance>::cloned).collect(),
             damage: file.damage.filter(|_| !stop.is_requested()),
         };
-        *self.sight(point) = file.sight;
+        *self.state(point) = file.state;
         Ok(report)
     }
 }

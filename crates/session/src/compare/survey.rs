@@ -75,7 +75,7 @@ struct Sample {
 }
 
 fn sample(reader: Reader, terms: &Terms<'_>) -> Result<Sample, Error> {
-    let rule = terms.sight.map(PointState::rule).unwrap_or_default();
+    let rule = terms.state.map(PointState::rule).unwrap_or_default();
     let state = PointState::default().recognising(rule);
     let mut file = File::new(reader, terms.partial, terms.filter, state);
     let mut sample = Sample { mask: 0, seen: HashMap::new() };

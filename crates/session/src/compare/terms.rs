@@ -19,5 +19,5 @@ pub struct Terms<'a> {
     /// Correction of the stamps of file B.
     pub correction: Correction,
     /// Initial state of both points; by default they observe every packet.
-    pub sight: Option<&'a PointState>,
+    pub state: Option<&'a PointState>,
 }

@@ -58,21 +58,23 @@ impl From<Flows> for SharedFlows {
 pub struct FlowTap<'a> {
     flows: &'a SharedFlows,
     recording: Recording<'a>,
+    link: LinkType,
 }
 
 impl<'a> FlowTap<'a> {
     /// A tap that also records its packets.
     #[must_use]
     pub fn new(flows: &'a SharedFlows, recording: Recording<'a>) -> Self {
-        Self { flows, recording }
+        Self { flows, recording, link: LinkType::Ethernet }
     }
 
     /// Runs the capture to its end.
     ///
     /// # Errors
     /// When the capture ends early, or its file cannot be finished.
-    pub fn attend(mut self, capture: Capture, stop: &Stop) -> Result<TapReport, Error> {
+    pub fn capture(mut self, capture: Capture, stop: &Stop) -> Result<TapReport, Error> {
         let facts = capture.facts().clone();
+        self.link = facts.link;
         let clock = self.recording.clock();
         let (ledger, outcome) = capture.run(clock, stop, &mut self);
         let unidentified = self.flows.lock().not_ip;
@@ -86,7 +88,7 @@ impl Sink for FlowTap<'_> {
     fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
         self.recording.packet(packet)?;
         let time = packet.stamp.utc;
-        self.flows.lock().observe(LinkType::Ethernet, packet.bytes, packet.length, time);
+        self.flows.lock().observe(self.link, packet.bytes, packet.length, time);
         Ok(())
     }
 

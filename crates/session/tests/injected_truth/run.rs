@@ -66,21 +66,24 @@ pub(crate) fn run(destination: IpAddr, plan: ImpairmentPlan) -> Run {
 
     let mut found = Found::default();
     let config = Config { timeout: TIMEOUT, ..Config::default() };
-    let meeting = PairSession::new(config, |outcome| found.record(&outcome));
+    let session = PairSession::new(config, |outcome| found.record(&outcome));
     let stop = Stop::new().unwrap();
-    let attend = |point, capture| {
+    let capture_point = |point, capture| {
         let recording = Recording::new(&clock, Domain::Realtime, None);
-        meeting.attend(point, capture, recording, &stop).unwrap()
+        session.capture(point, capture, recording, &stop).unwrap()
     };
     let ((sent, stage, reference), taps) = thread::scope(|scope| {
-        let taps = [scope.spawn(|| attend(Point::A, a)), scope.spawn(|| attend(Point::B, b))];
+        let taps = [
+            scope.spawn(|| capture_point(Point::A, a)),
+            scope.spawn(|| capture_point(Point::B, b)),
+        ];
         let traffic = {
             let _end = AtEnd(|| stop.request());
             traffic(&clock, sender, stage, reference_capture)
         };
         (traffic, taps.map(|tap| tap.join().unwrap()))
     });
-    meeting.finish();
+    session.finish();
     Run { sent, stage, reference, taps, found }
 }
 

@@ -60,7 +60,7 @@ fn measure(
     let paths = ["a", "b"].map(|name| folder.path().join(name));
     let (stop, gate) = (Stop::new().unwrap(), Gate::default());
     let mut quality = Quality::default();
-    let meeting = PairSession::new(Config::default(), |outcome: Outcome| {
+    let session = PairSession::new(Config::default(), |outcome: Outcome| {
         gate.pass(&outcome);
         quality.record(&outcome);
     });
@@ -68,7 +68,7 @@ fn measure(
     let clock = ClockService::start(Counter::select()).unwrap();
     let captures = points.map(|(point, bytes)| bed.open(point, pair, bytes, &clock));
     let taps = thread::scope(|scope| {
-        let (meeting, stop, clock) = (&meeting, &stop, &clock);
+        let (session, stop, clock) = (&session, &stop, &clock);
         let mut ends = [Point::A, Point::B].into_iter().zip(&paths);
         let taps = captures.map(|capture| {
             let (point, path) = ends.next().unwrap();
@@ -76,14 +76,14 @@ fn measure(
                 let provenance = Provenance::of(capture.facts(), 0);
                 let writer = Writer::create(path, capture.facts(), provenance).unwrap();
                 let recording = Recording::new(clock, pair.1.domain(), Some(writer));
-                meeting.attend(point, capture, recording, stop).unwrap()
+                session.capture(point, capture, recording, stop).unwrap()
             })
         });
         bed.overload(&gate, BURSTS, losses);
         stop.request();
         taps.map(|tap| tap.join().unwrap())
     });
-    meeting.finish();
+    session.finish();
     let [a, b] = &paths;
     let (files, undated) = by_files(a, b);
     let seen = [a, b].map(|path| captured(path, bed.lost.len()));
@@ -116,7 +116,7 @@ fn streams(flows: &mut Flows) -> Vec<FlowReport> {
 fn by_files(a: &Path, b: &Path) -> (Counts, [u64; 2]) {
     let mut quality = Quality::default();
     let [a, b] = [a, b].map(|path| Reader::open(path).unwrap());
-    let record = &mut |outcome| quality.record(&outcome);
+    let record = &mut |outcome, _| quality.record(&outcome);
     let found = compare(a, b, &Terms::default(), record).unwrap();
     (*quality.counts(), found.undated)
 }

@@ -16,7 +16,7 @@ use wirestamp_metrics::{self as metrics, Point};
 
 use super::measured::{Active, Measured, Passive};
 use super::setting::Setting;
-use crate::passive_delay::{Bottleneck, attend, join};
+use crate::passive_delay::{Bottleneck, capture_point, join};
 use wirestamp_session::PairSession;
 
 /// Ethernet and IPv6 headers, and the check sequence that interfaces do not show.
@@ -49,13 +49,13 @@ pub(super) fn run(setting: Setting, clock: &ClockService, stop: &Stop) -> anyhow
 
     let mut passive = Passive::default();
     let correlation = metrics::Config { timeout: TIMEOUT, ..metrics::Config::default() };
-    let meeting = PairSession::new(correlation, |outcome| passive.record(&outcome));
+    let session = PairSession::new(correlation, |outcome| passive.record(&outcome));
     let end = Stop::new().context("cannot make the stop event")?;
     let mut active = Active::default();
     let (report, counts, reports) = thread::scope(|scope| {
-        let (meeting, end) = (&meeting, &end);
+        let (session, end) = (&session, &end);
         let taps = taps.map(|(capture, point)| {
-            scope.spawn(move || attend(meeting, point, capture, clock, end))
+            scope.spawn(move || capture_point(session, point, capture, clock, end))
         });
         let reflector = scope.spawn(move || reflector.run(end, ()));
         let report: Result<TestReport, _> =
@@ -65,7 +65,7 @@ pub(super) fn run(setting: Setting, clock: &ClockService, stop: &Stop) -> anyhow
         let [a, b] = taps.map(join);
         anyhow::Ok((report?, counts?, [a?, b?]))
     })?;
-    meeting.finish();
+    session.finish();
     Ok(Measured::of(&report, counts, &active, &passive, &reports))
 }
 

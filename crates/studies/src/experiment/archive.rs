@@ -83,7 +83,8 @@ impl Archive {
     /// When it cannot be written.
     pub(super) fn keep<S: Serialize>(&mut self, turn: RunId, samples: &[S]) -> anyhow::Result<()> {
         if !self.has_added {
-            self.record.sittings.push(Circumstances::here());
+            let here = Circumstances { counter_hz: counter_hz(), ..Circumstances::here() };
+            self.record.sittings.push(here);
             self.write_record()?;
             self.has_added = true;
         }
@@ -104,6 +105,12 @@ impl Archive {
         let name = words.collect::<Vec<_>>().join("-").replace('/', "-");
         Some(self.folder.as_ref()?.join(name + ".csv"))
     }
+}
+
+/// Frequency of the counter that this process reads.
+fn counter_hz() -> Option<f64> {
+    let survey = wirestamp_clock::survey();
+    survey.sources.into_iter().find(|source| source.name == survey.selected)?.frequency_hz
 }
 
 /// Record of an earlier sitting with the same design.

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::model::{Area, Model, area};
 use super::paper::TOLERATED_PERCENT;
-use super::saturation::{Saturation, saturation};
+use super::saturation::{Saturation, cpu_ns_at_limit, saturation};
 use super::setting::Level;
 use super::sweeps::{LimitRateScale, Sweep};
 use super::trials::Trial;
@@ -41,6 +41,8 @@ pub(super) struct SaturationPoint {
     pub(super) tasks: String,
     /// Mean of all searches that found the point; if none did, the max rate of the sender.
     pub(super) rate: Option<Estimate>,
+    /// Cycles of the processor's counter for a frame at that rate.
+    pub(super) cycles_per_packet: Option<Estimate>,
     /// Searches that found it, and searches for which the sender was too slow.
     pub(super) reached: u64,
     pub(super) not_reached: u64,
@@ -75,6 +77,9 @@ pub(super) struct CellResult {
     pub(super) rate: Option<Estimate>,
     pub(super) loss_percent: Option<Estimate>,
     pub(super) load_percent: Option<Estimate>,
+    /// What a captured frame costs the probe: CPU time, and the same in cycles of the processor's counter.
+    pub(super) cpu_ns_per_packet: Option<Estimate>,
+    pub(super) cycles_per_packet: Option<Estimate>,
     /// The area of the model that the mean loss lies in.
     pub(super) area: Option<Area>,
     /// Frames of all trials.
@@ -134,17 +139,21 @@ impl Sweep {
             self.lines.iter().flat_map(|line| self.points.iter().map(move |at| (line, at)));
         let cell = |(index, (line, point)): (usize, (&Level, &Level))| {
             let trials: Vec<_> = runs.of_cell(index).flatten().copied().collect();
-            of_cell(*line, *point, &trials)
+            of_cell(*line, *point, &trials, runs.cycles_per_ns())
         };
         let cells = levels.enumerate().map(cell).collect();
         SeriesResult { name: self.name, factors: self.factors, cells }
     }
 }
 
-fn of_cell(line: Level, point: Level, trials: &[Trial]) -> CellResult {
-    let estimate = |of: fn(&Trial) -> f64| Estimate::of(&trials.iter().map(of).collect::<Vec<_>>());
+fn of_cell(line: Level, point: Level, trials: &[Trial], cycles_per_ns: Option<f64>) -> CellResult {
+    let estimate = |of: fn(&Trial) -> f64| {
+        let values = trials.iter().map(of).filter(|value| value.is_finite());
+        Estimate::of(&values.collect::<Vec<_>>())
+    };
     let sum = |of: fn(&Trial) -> u64| trials.iter().map(of).sum();
     let (rate, loss_percent) = (estimate(Trial::rate), estimate(Trial::loss_percent));
+    let cpu_ns_per_packet = estimate(Trial::cpu_ns_a_packet);
     let at = match (point, rate) {
         (Level::Rate(_), Some(rate)) => rate.mean,
         _ => point.number(),
@@ -157,6 +166,8 @@ fn of_cell(line: Level, point: Level, trials: &[Trial]) -> CellResult {
         rate,
         loss_percent,
         load_percent: estimate(Trial::load_percent),
+        cpu_ns_per_packet,
+        cycles_per_packet: cpu_ns_per_packet.zip(cycles_per_ns).map(|(ns, each)| ns.times(each)),
         area: loss_percent.map(|loss| area(loss.mean)),
         sent: sum(|trial| trial.sent),
         interface_dropped: sum(|trial| trial.interface_dropped),
@@ -179,11 +190,15 @@ fn saturated(searches: &Runs<Trial>, size: LimitRateScale) -> Vec<SaturationPoin
         let reached: Vec<_> = found.iter().filter(is_reached).map(|it| it.at_least()).collect();
         let all: Vec<_> = found.iter().map(|it| it.at_least()).collect();
         let count = |of: &[f64]| u64::try_from(of.len()).unwrap_or(u64::MAX);
+        let cost = searches.of_cell(index).filter_map(cpu_ns_at_limit).collect::<Vec<_>>();
         SaturationPoint {
             part,
             part_in_words,
             tasks,
             rate: Estimate::of(if reached.is_empty() { &all } else { &reached }),
+            cycles_per_packet: Estimate::of(&cost)
+                .zip(searches.cycles_per_ns())
+                .map(|(ns, each)| ns.times(each)),
             reached: count(&reached),
             not_reached: count(&all) - count(&reached),
         }

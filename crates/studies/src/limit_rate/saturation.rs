@@ -78,6 +78,12 @@ pub(super) fn saturation(trials: &[Trial]) -> Option<Saturation> {
     Some(Saturation::Reached(passed.fold(0.0, f64::max)))
 }
 
+/// CPU time per frame at the highest rate of a search that passed, in nanoseconds.
+pub(super) fn cpu_ns_at_limit(trials: &[Trial]) -> Option<f64> {
+    let passed = trials.iter().filter(|trial| passes(trial) && trial.captured > 0);
+    passed.max_by(|a, b| a.rate().total_cmp(&b.rate())).map(Trial::cpu_ns_a_packet)
+}
+
 fn passes(trial: &Trial) -> bool {
     trial.loss_percent() <= TOLERATED_PERCENT
 }

@@ -76,8 +76,8 @@ impl More<'_> {
         if self.identified.is_multiple_of(REFRESH) {
             self.sent_by = self.clock.timeline(Domain::Monotonic);
         }
-        let seen = self.passive.take(LinkType::Ethernet, bytes, length, stamp);
-        self.identified += u64::from(seen.is_some());
+        let identified = &mut self.identified;
+        self.passive.take(LinkType::Ethernet, bytes, length, stamp, |_| *identified += 1);
         let payload = Packet::parse(LinkType::Ethernet, bytes).ok();
         let payload = payload.and_then(|packet| Payload::decode(packet.payload()));
         if let Some(sent) = payload.and_then(|payload| payload.sent_monotonic()) {

@@ -36,6 +36,10 @@ pub(crate) use paper::PAPER;
 /// Repetitions in the softIRQ: each takes a few hundredths of a second.
 const SOFTIRQ_REPETITIONS: u32 = 31;
 
+/// Repetitions around the kernel's own stamp, for each one of the other parts: they are short, and what a clock adds is a
+/// twentieth of the interval that contains it.
+const KERNEL_STAMP_FACTOR: u32 = 3;
+
 /// Measures until all is done or `stop` is requested.
 ///
 /// # Errors
@@ -55,7 +59,8 @@ pub(crate) fn run(
     let in_softirq = PacketsInSoftirq::new(size);
     let in_softirq =
         in_softirq.and_then(|mut study| experiment::run(&mut study, folder, *seed, stop, progress));
-    let kernel_stamp = KernelStamp::new(size);
+    let repetitions = size.repetitions * KERNEL_STAMP_FACTOR;
+    let kernel_stamp = KernelStamp::new(OverheadScale { repetitions, ..size });
     let kernel_stamp = kernel_stamp
         .and_then(|mut study| experiment::run(&mut study, folder, *seed, stop, progress));
     let runs = experiment::run(&mut packets, folder, *seed, stop, progress)?;

@@ -58,18 +58,18 @@ pub(super) fn run(
     let mut found = CaptureResult::default();
     // The longest of the delays is 0.4 s.
     let correlation = metrics::Config { timeout: Span::from_secs(2), ..metrics::Config::default() };
-    let meeting = PairSession::new(correlation, |outcome| found.record(&outcome));
+    let session = PairSession::new(correlation, |outcome| found.record(&outcome));
     let watched = PointState::new(None).watching(FlowConfig::default());
-    let meeting = if setting.tasks > 1 { meeting.seeing(&watched) } else { meeting };
+    let session = if setting.tasks > 1 { session.with_state(&watched) } else { session };
 
     let before = lab.bottleneck()?;
     let captures_stop = Stop::new().context("cannot make the stop event")?;
     let (traffic, seen, taps) = thread::scope(|scope| {
-        let (meeting, stopped) = (&meeting, &captures_stop);
+        let (session, stopped) = (&session, &captures_stop);
         let references = ends.map(|end| scope.spawn(move || end.watch(stopped)));
         let [a, b] = taps;
         let taps = [(a, Point::A), (b, Point::B)].map(|(capture, point)| {
-            scope.spawn(move || attend(meeting, point, capture, clock, stopped))
+            scope.spawn(move || capture_point(session, point, capture, clock, stopped))
         });
         let await_last = &mut |sent: &SendReport| await_last(&lab, before, sent.sent());
         let ends = Ends { source: lab.source(), sink: lab.sink(), await_last };
@@ -78,7 +78,7 @@ pub(super) fn run(
         let ([source, bottleneck], [a, b]) = (references.map(join), taps.map(join));
         anyhow::Ok((traffic?, [source?, bottleneck?], [a?, b?]))
     })?;
-    meeting.finish();
+    session.finish();
     let mut measured = known(&traffic, since(before, lab.bottleneck()?));
     measured.seconds = approximate(setting.lasting.as_nanos()) / 1e9;
     measured.unknown = unknown(&traffic, &seen);
@@ -96,15 +96,15 @@ fn open(namespace: &Netns, interface: &str, clock: &ClockService) -> anyhow::Res
 }
 
 /// Correlates the packets of a capture at a point until `stop` is requested.
-pub(crate) fn attend<R: FnMut(Outcome) + Send>(
-    meeting: &PairSession<R>,
+pub(crate) fn capture_point<R: FnMut(Outcome) + Send>(
+    session: &PairSession<R>,
     point: Point,
     capture: Capture,
     clock: &ClockService,
     stop: &Stop,
 ) -> anyhow::Result<TapReport> {
     let recording = Recording::new(clock, capture.domain(), None);
-    Ok(meeting.attend(point, capture, recording, stop)?)
+    Ok(session.capture(point, capture, recording, stop)?)
 }
 
 /// Sends everything, waits until it has left the bottleneck, and collects what the ends counted.

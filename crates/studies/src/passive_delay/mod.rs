@@ -37,7 +37,7 @@ use findings::{AllRuns, PassiveDelayResult};
 use measurements::{Measurements, PassiveDelayScale};
 use paper::Question;
 
-pub(crate) use bed::{attend, join};
+pub(crate) use bed::{capture_point, join};
 pub(crate) use measured::summary;
 pub(crate) use paper::PAPER;
 pub(crate) use setting::Bottleneck;

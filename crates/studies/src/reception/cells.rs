@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
+use serde::Serialize;
 use wirestamp_capture::Stop;
 use wirestamp_clock::Span;
 
@@ -53,11 +54,15 @@ pub(super) struct Cells {
 }
 
 /// Conditions of a cell.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Conditions {
+    /// How packets were received and stamped.
     pub(super) technique: String,
+    /// Check sequence included.
     pub(super) frame_bytes: u16,
+    /// The link's speed.
     pub(super) speed: String,
+    /// Whether the cores of the captures were busy with something else.
     pub(super) stressed: bool,
 }
 
@@ -70,6 +75,17 @@ impl Cells {
 }
 
 impl Conditions {
+    /// Whether they are these.
+    pub(super) fn is(
+        &self,
+        technique: &str,
+        (frame_bytes, speed): (u16, &str),
+        stressed: bool,
+    ) -> bool {
+        (&*self.technique, self.frame_bytes, &*self.speed, self.stressed)
+            == (technique, frame_bytes, speed, stressed)
+    }
+
     /// Those of a cell of the design.
     pub(super) fn of(design: &Design, cell: &Cell) -> Option<Self> {
         let [technique, frame_bytes, speed, load] = design.levels(cell).try_into().ok()?;

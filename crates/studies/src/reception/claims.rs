@@ -1,9 +1,10 @@
 //! Claims of the paper, and their verdicts here.
 
 use super::cells::Conditions;
-use super::findings::{Response, error_deviation, fluctuation_p999, measured_percent};
+use super::findings::{Response, error_deviation, fluctuation_p999};
+use super::line_rate::Arrived;
 use super::paper::{FIGURE_2, FIGURES_5_AND_6};
-use crate::experiment::{Claim, Estimate, Runs, mean};
+use crate::experiment::{Cell, Claim, Estimate, Runs, mean};
 use crate::replicas::Block;
 use wirestamp_report::format::duration;
 
@@ -21,8 +22,8 @@ const STEADY_NS: f64 = 1_000.0;
 /// The paper's claims with verdicts from complete repetitions. Deviations are compared by their logarithms,
 /// whose variance does not depend on the size (Bartlett and Kendall, "The statistical analysis of
 /// variance-heterogeneity", 1946).
-pub(super) fn claims(runs: &Runs<Block>) -> Vec<Claim> {
-    let data = Data { runs };
+pub(super) fn claims(runs: &Runs<Block>, line_rate: Option<&Runs<Arrived>>) -> Vec<Claim> {
+    let data = Data { runs, line_rate };
     vec![
         data.stress_hurts(),
         data.stress_spares_xdp(),
@@ -34,6 +35,7 @@ pub(super) fn claims(runs: &Runs<Block>) -> Vec<Claim> {
 
 struct Data<'a> {
     runs: &'a Runs<Block>,
+    line_rate: Option<&'a Runs<Arrived>>,
 }
 
 impl Data<'_> {
@@ -80,8 +82,8 @@ impl Data<'_> {
 
     /// Our claim about the stamps of the kernel, where the paper has ±40 us (Figure 2).
     fn steady(&self) -> Claim {
-        let deviations =
-            STEADY.map(|technique| self.responses_at(FIGURE_2, technique, false, fluctuation_p999));
+        let deviations = STEADY
+            .map(|technique| responses_at(self.runs, FIGURE_2, technique, false, fluctuation_p999));
         let below = |of: &Option<Vec<f64>>| {
             let of: Vec<_> = of.as_ref()?.iter().map(|it| STEADY_NS - it).collect();
             Estimate::of(&of)
@@ -101,11 +103,11 @@ impl Data<'_> {
         let pairs = leaders.iter().flat_map(|a| others.iter().map(move |b| (*a, *b)));
         let pairs = pairs.flat_map(|pair| [(pair, false), (pair, true)]);
         let lead = pairs.map(|((leader, other), stressed)| {
-            let share = |technique| self.responses(technique, stressed, measured_percent);
+            let share = |technique| self.measured(technique, stressed);
             difference(&share(leader)?, &share(other)?)
         });
         let numbers = [others, leaders].concat().into_iter().filter_map(|technique| {
-            let share = |stressed| mean(&self.responses(technique, stressed, measured_percent)?);
+            let share = |stressed| mean(&self.measured(technique, stressed)?);
             Some(format!("{technique} {:.2} % idle, {:.2} % stressed", share(false)?, share(true)?))
         });
         Claim::of(claim, lead.collect(), &numbers.collect::<Vec<_>>().join("; "))
@@ -128,33 +130,39 @@ impl Data<'_> {
         Some(of(true)?.into_iter().zip(of(false)?).map(ratio).collect())
     }
 
+    /// The share of the packets that a technique measures at the line rate, in percent, by repetition.
+    fn measured(&self, technique: &str, stressed: bool) -> Option<Vec<f64>> {
+        responses_at(
+            self.line_rate?,
+            FIGURES_5_AND_6,
+            technique,
+            stressed,
+            Arrived::measured_percent,
+        )
+    }
+
     /// A figure of each run of a technique under the conditions of Figures 5 and 6, by repetition; none
     /// if there is no such cell, or it has no whole repetition.
     fn responses(&self, technique: &str, stressed: bool, of: Response) -> Option<Vec<f64>> {
-        self.responses_at(FIGURES_5_AND_6, technique, stressed, of)
+        responses_at(self.runs, FIGURES_5_AND_6, technique, stressed, of)
     }
+}
 
-    /// The same for packets of a size, at a speed.
-    fn responses_at(
-        &self,
-        (frame_bytes, speed): (u16, &str),
-        technique: &str,
-        stressed: bool,
-        of: Response,
-    ) -> Option<Vec<f64>> {
-        let wanted = Conditions {
-            technique: technique.to_owned(),
-            frame_bytes,
-            speed: speed.to_owned(),
-            stressed,
-        };
-        let design = &self.runs.design;
-        let mut cells = design.cells().into_iter();
-        let cell =
-            cells.position(|cell| Conditions::of(design, &cell).as_ref() == Some(&wanted))?;
-        let responses = self.runs.responses(of).swap_remove(cell);
-        (!responses.is_empty() && responses.iter().all(|it| it.is_finite())).then_some(responses)
-    }
+/// A figure of each run of a technique for packets of a size, at a speed, by repetition; none if there is no such cell, or it
+/// has no whole repetition.
+fn responses_at<S>(
+    runs: &Runs<S>,
+    packets: (u16, &str),
+    technique: &str,
+    stressed: bool,
+    of: fn(&[S]) -> Option<f64>,
+) -> Option<Vec<f64>> {
+    let is_it = |cell: &Cell| {
+        Conditions::of(&runs.design, cell).is_some_and(|it| it.is(technique, packets, stressed))
+    };
+    let cell = runs.design.cells().iter().position(is_it)?;
+    let responses = runs.responses(of).swap_remove(cell);
+    (!responses.is_empty() && responses.iter().all(|it| it.is_finite())).then_some(responses)
 }
 
 /// One minus the other, within each repetition.

@@ -122,20 +122,24 @@ type IsAt = Box<dyn Fn(&CellFindings) -> bool>;
 
 /// The levels of everything that is varied but the technique, by their names.
 fn levels(findings: &ReceptionResult) -> Vec<(String, IsAt)> {
-    let mut sizes: Vec<_> = findings.cells.iter().map(|cell| cell.frame_bytes).collect();
+    let mut sizes: Vec<_> = findings.cells.iter().map(|cell| cell.conditions.frame_bytes).collect();
     sizes.sort_unstable();
     sizes.dedup();
-    let mut speeds: Vec<_> = findings.cells.iter().map(|cell| cell.speed.clone()).collect();
+    let mut speeds: Vec<_> =
+        findings.cells.iter().map(|cell| cell.conditions.speed.clone()).collect();
     speeds.sort_unstable();
     speeds.dedup();
     let sizes = sizes.into_iter().map(|size| -> (String, IsAt) {
-        (format!("{size} B"), Box::new(move |cell| cell.frame_bytes == size))
+        (format!("{size} B"), Box::new(move |cell| cell.conditions.frame_bytes == size))
     });
     let speeds = speeds.into_iter().rev().map(|speed| -> (String, IsAt) {
-        (speed.clone(), Box::new(move |cell| cell.speed == speed))
+        (speed.clone(), Box::new(move |cell| cell.conditions.speed == speed))
     });
     let loads = [false, true].map(|stressed| -> (String, IsAt) {
-        (LOADS[usize::from(stressed)].to_owned(), Box::new(move |cell| cell.stressed == stressed))
+        (
+            LOADS[usize::from(stressed)].to_owned(),
+            Box::new(move |cell| cell.conditions.stressed == stressed),
+        )
     });
     sizes.chain(speeds).chain(loads).collect()
 }
@@ -145,7 +149,8 @@ fn mean_deviation(
     technique: &str,
     is_at: &dyn Fn(&CellFindings) -> bool,
 ) -> Option<f64> {
-    let cells = findings.cells.iter().filter(|cell| cell.technique == technique && is_at(cell));
+    let cells =
+        findings.cells.iter().filter(|cell| cell.conditions.technique == technique && is_at(cell));
     mean(&cells.filter_map(|cell| Some(cell.error_deviation_ns?.mean)).collect::<Vec<_>>())
 }
 
@@ -155,7 +160,9 @@ pub(super) const BARS: [&str; 4] =
 
 /// The deviation of all techniques, idle and stressed, as Figure 5; none if nothing was measured.
 pub(super) fn deviations(findings: &ReceptionResult, size: (u32, u32), id: &str) -> Option<Figure> {
-    let bars = bars(findings, |cell| cell.error_deviation_ns, Axis::decade);
+    let deviation =
+        |name: &str, stressed| findings.cell(name, FIGURES_5_AND_6, stressed)?.error_deviation_ns;
+    let bars = bars(findings, &deviation, Axis::decade);
     let range = bars.iter().map(|bar| 10_f64.powf(bar.top)).map(|top| top..top).reduce(union)?;
     let y = Axis::of_durations_by_decade("standard deviation", range);
     compared(
@@ -165,9 +172,13 @@ pub(super) fn deviations(findings: &ReceptionResult, size: (u32, u32), id: &str)
     )
 }
 
-/// The share that all techniques measure, idle and stressed, as Figure 6; none if nothing was measured.
+/// The share that all techniques measure at the line rate, idle and stressed, as Figure 6; none if nothing was measured.
 pub(super) fn throughput(findings: &ReceptionResult, size: (u32, u32), id: &str) -> Option<Figure> {
-    let bars = bars(findings, |cell| cell.measured_percent, |percent| percent);
+    let measured = |name: &str, stressed| {
+        let mut cells = findings.line_rate.iter();
+        cells.find(|cell| cell.conditions.is(name, FIGURES_5_AND_6, stressed))?.measured_percent
+    };
+    let bars = bars(findings, &measured, |percent| percent);
     bars.first()?;
     let y = Axis::of_numbers("packets measured (%)", 0.0..105.0, 5.0);
     compared(&bars, &y, Frame { id, size, title: "Packets measured".into(), caption: caption() })
@@ -191,12 +202,12 @@ struct Bar {
 /// The bars of all techniques; `at` says where on the axis a value is.
 fn bars(
     findings: &ReceptionResult,
-    of: fn(&CellFindings) -> Option<Estimate>,
+    of: &dyn Fn(&str, bool) -> Option<Estimate>,
     at: fn(f64) -> f64,
 ) -> Vec<Bar> {
     let all = findings.techniques.iter().flat_map(|name| [(name, false), (name, true)]);
     all.filter_map(|(name, stressed)| {
-        let Estimate { mean, ci95, .. } = of(findings.cell(name, FIGURES_5_AND_6, stressed)?)?;
+        let Estimate { mean, ci95, .. } = of(name, stressed)?;
         let (method, source) = name.split_once(':')?;
         let ci95 = ci95.unwrap_or(0.0);
         Some(Bar {

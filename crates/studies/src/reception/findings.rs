@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::cells::Conditions;
+use super::line_rate::{self, Arrived, LineRateCell};
 use crate::experiment::{Effect, Estimate, Runs, effects};
 use crate::replicas::{Block, Moments};
 use wirestamp_report::format::real;
@@ -19,6 +20,10 @@ pub(super) struct ReceptionResult {
     pub(super) effects: Vec<Effects>,
     /// Techniques that this machine cannot do.
     pub(super) missing: Option<String>,
+    /// Packets measured at the line rate.
+    pub(super) line_rate: Vec<LineRateCell>,
+    /// Reason if these were not measured.
+    pub(super) line_rate_reason: Option<String>,
 }
 
 /// A response, and the effects of the levels on it.
@@ -43,14 +48,8 @@ pub(super) enum Unit {
 /// One combination of levels. All times are in nanoseconds.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct CellFindings {
-    /// How packets were received and stamped.
-    pub(super) technique: String,
-    /// Check sequence included.
-    pub(super) frame_bytes: u16,
-    /// The link's speed.
-    pub(super) speed: String,
-    /// Whether the captures' cores were busy with something else.
-    pub(super) stressed: bool,
+    #[serde(flatten)]
+    pub(super) conditions: Conditions,
     /// Packets that were sent in all runs.
     pub(super) sent: u64,
     /// Packets a second that were sent.
@@ -92,7 +91,11 @@ const RESPONSES: [(&str, Unit, Response); 3] = [
 
 impl ReceptionResult {
     /// Computes the results of the runs.
-    pub(super) fn of(runs: &Runs<Block>, missing: Option<String>) -> Self {
+    pub(super) fn of(
+        runs: &Runs<Block>,
+        line_rate: &anyhow::Result<Runs<Arrived>>,
+        missing: Option<String>,
+    ) -> Self {
         let cells = (0..).zip(runs.design.cells());
         let cells = cells.filter_map(|(index, cell)| {
             Some(of_cell(runs, index, Conditions::of(&runs.design, &cell)?))
@@ -109,6 +112,8 @@ impl ReceptionResult {
             cells: cells.collect(),
             effects: RESPONSES.map(of).into(),
             missing,
+            line_rate: line_rate.as_ref().map(line_rate::cells).unwrap_or_default(),
+            line_rate_reason: line_rate.as_ref().err().map(|error| format!("{error:#}")),
         }
     }
 
@@ -119,11 +124,7 @@ impl ReceptionResult {
         (frame_bytes, speed): (u16, &str),
         stressed: bool,
     ) -> Option<&CellFindings> {
-        self.cells.iter().find(|cell| {
-            cell.technique == technique
-                && (cell.frame_bytes, cell.speed.as_str(), cell.stressed)
-                    == (frame_bytes, speed, stressed)
-        })
+        self.cells.iter().find(|cell| cell.conditions.is(technique, (frame_bytes, speed), stressed))
     }
 }
 
@@ -171,10 +172,7 @@ fn of_cell(runs: &Runs<Block>, index: usize, conditions: Conditions) -> CellFind
         runs.of_cell(index).filter_map(|run| run.first()).map(of).sum()
     };
     CellFindings {
-        technique: conditions.technique,
-        frame_bytes: conditions.frame_bytes,
-        speed: conditions.speed,
-        stressed: conditions.stressed,
+        conditions,
         sent: runs.of_cell(index).flatten().map(|block| block.sent).sum(),
         packets_per_second: estimate(|run| {
             let sent = real(run.iter().map(|block| block.sent).sum());

@@ -10,6 +10,7 @@ mod cells;
 mod claims;
 mod figures;
 mod findings;
+mod line_rate;
 mod paper;
 
 use wirestamp_capture::Stop;
@@ -21,6 +22,7 @@ use crate::presentation::Texts;
 use crate::replicas::{Block, Technique};
 use cells::{Cells, ReceptionScale};
 use findings::ReceptionResult;
+use line_rate::{Arrived, LineRate, LineRateScale};
 
 pub(crate) use paper::PAPER;
 
@@ -37,15 +39,24 @@ pub(crate) fn run(
     let Options { quick, folder, seed } = options;
     let mut cells =
         Cells::new(if *quick { ReceptionScale::quick() } else { ReceptionScale::full() });
-    let runs = experiment::run(&mut cells, folder.as_deref(), *seed, stop, progress)?;
-    account(&runs, &ReceptionResult::of(&runs, Technique::missing()))
+    let mut line_rate =
+        LineRate::new(if *quick { LineRateScale::QUICK } else { LineRateScale::FULL });
+    let folder = folder.as_deref();
+    let line_rate = experiment::run(&mut line_rate, folder, *seed, stop, progress);
+    let runs = experiment::run(&mut cells, folder, *seed, stop, progress)?;
+    let findings = ReceptionResult::of(&runs, &line_rate, Technique::missing());
+    account(&runs, line_rate.as_ref().ok(), &findings)
 }
 
 /// Account of the runs and their results.
-fn account(runs: &Runs<Block>, findings: &ReceptionResult) -> anyhow::Result<Account> {
+fn account(
+    runs: &Runs<Block>,
+    line_rate: Option<&Runs<Arrived>>,
+    findings: &ReceptionResult,
+) -> anyhow::Result<Account> {
     let texts = Texts::new(include_str!("report.md"), include_str!("deviations.md"), PAPER)
         .with_published(include_str!("published.json"));
-    texts.account(Making::of(runs), claims::claims(runs), findings, &|id, heading| {
+    texts.account(Making::of(runs), claims::claims(runs, line_rate), findings, &|id, heading| {
         let names: &[&str] = match id {
             "time" => &figures::SERIES_OF,
             "levels" => &figures::RING,

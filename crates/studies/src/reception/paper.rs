@@ -13,6 +13,10 @@ pub(super) const SPEEDS: [Speed; 2] = [
     Speed { name: "1G", bits_per_second: 1_000_000_000 },
 ];
 
+/// Link speeds at which the share of measured packets is compared.
+pub(super) const LINE_RATES: [Speed; 2] =
+    [SPEEDS[1], Speed { name: "10G", bits_per_second: 10_000_000_000 }];
+
 /// A link speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Speed {
@@ -48,5 +52,6 @@ mod tests {
         assert_eq!(SPEEDS[1].interval_ns(64), 672);
         assert_eq!(SPEEDS[0].interval_ns(64), 6_720);
         assert_eq!(SPEEDS[1].interval_ns(1518), 12_304);
+        assert_eq!(LINE_RATES[1].interval_ns(64), 67);
     }
 }

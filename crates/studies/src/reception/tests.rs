@@ -47,9 +47,26 @@ fn runs(repetitions: u32, make: impl Fn(&Conditions, f64) -> (u64, f64)) -> Runs
     Runs { design, seed: 1, sittings: Vec::new(), interrupted: false, runs }
 }
 
+/// Runs at the line rate, whose share of measured packets is that of [`runs`].
+fn line_rate(repetitions: u32, make: impl Fn(&Conditions, f64) -> (u64, f64)) -> Runs<Arrived> {
+    let design = LineRate::new(LineRateScale { repetitions, ..LineRateScale::QUICK }).design();
+    let cells = design.cells();
+    let run = |turn: crate::experiment::RunId| {
+        let conditions = Conditions::of(&design, &cells[turn.cell]).unwrap();
+        let (captured, _) = make(&conditions, f64::from(turn.repetition));
+        (turn, vec![Arrived { sent: 100, elapsed_ns: 1000, captured, ..Arrived::default() }])
+    };
+    let runs = design.order(1).into_iter().map(run).collect();
+    Runs { design, seed: 1, sittings: Vec::new(), interrupted: false, runs }
+}
+
 fn page(runs: &Runs<Block>) -> String {
-    let findings = ReceptionResult::of(runs, Some("<b>left out</b>".to_owned()));
-    account::html(&account(runs, &findings).unwrap())
+    let findings = ReceptionResult::of(
+        runs,
+        &Err(anyhow::anyhow!("needs root")),
+        Some("<b>left out</b>".to_owned()),
+    );
+    account::html(&account(runs, None, &findings).unwrap())
 }
 
 /// As in the paper: stress increases the errors except for XDP, and recvmmsg measures the fewest packets.
@@ -65,26 +82,25 @@ fn as_in_the_paper(of: &Conditions, repetition: f64) -> (u64, f64) {
 
 #[test]
 fn what_the_data_say_of_the_paper_is_computed() {
-    let verdicts = |runs: &Runs<Block>| {
+    let verdicts = |repetitions, make: &dyn Fn(&Conditions, f64) -> (u64, f64)| {
+        let (runs, line_rate) = (runs(repetitions, make), line_rate(repetitions, make));
+        let claims = claims::claims(&runs, Some(&line_rate));
         // The last is ours.
-        claims::claims(runs)[..4].iter().map(|claim| claim.verdict).collect::<Vec<_>>()
+        claims[..4].iter().map(|claim| claim.verdict).collect::<Vec<_>>()
     };
-    assert_eq!(verdicts(&runs(3, as_in_the_paper)), [Verdict::Confirmed; 4]);
-    let contrary = runs(3, |of, repetition| {
+    assert_eq!(verdicts(3, &as_in_the_paper), [Verdict::Confirmed; 4]);
+    let contrary = verdicts(3, &|of, repetition| {
         let (measured, deviation) = as_in_the_paper(of, repetition);
         (150 - measured, 1e9 / deviation)
     });
-    let contrary = verdicts(&contrary);
     assert_eq!([contrary[0], contrary[2], contrary[3]], [Verdict::Contradicted; 3]);
-    let once = runs(1, as_in_the_paper);
-    assert_eq!(verdicts(&once), [Verdict::Open; 4]);
-    let unmeasured = runs(3, |_, _| (0, 1.0));
-    assert_eq!(verdicts(&unmeasured)[0], Verdict::Open);
+    assert_eq!(verdicts(1, &as_in_the_paper), [Verdict::Open; 4]);
+    assert_eq!(verdicts(3, &|_, _| (0, 1.0))[0], Verdict::Open);
 }
 
 #[test]
 fn findings_are_those_of_the_blocks() {
-    let found = ReceptionResult::of(&runs(2, as_in_the_paper), None);
+    let found = ReceptionResult::of(&runs(2, as_in_the_paper), &Err(anyhow::anyhow!("")), None);
     let cell = found.cell("recvmmsg:kernel", FIGURES_5_AND_6, true).unwrap();
     assert_eq!((cell.sent, cell.captures_lost, cell.stamped_late), (400, 80, 2));
     assert!((cell.measured_percent.unwrap().mean - 60.0).abs() < 1e-9);

@@ -5,10 +5,10 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
-use std::thread;
+use std::{fs, thread};
 
 use anyhow::{Context, ensure};
-use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::thread::{CpuSet, Pid, sched_setaffinity};
 use wirestamp_lab::{Impairments, Netns, PathLab, SOURCE_INTERFACE, SOURCE_V4, TAP_A};
 use wirestamp_traffic::MacAddress;
 
@@ -55,6 +55,27 @@ impl Bed {
         self.lab.router()
     }
 
+    /// Lets a kernel thread on `core` receive the frames at [`INTERFACE`], as the softIRQ of the core that a network card
+    /// interrupts (threaded NAPI, `Documentation/networking/napi.rst`), instead of the sender's core.
+    ///
+    /// # Errors
+    /// When this kernel has no such threads, or this process may not set them up.
+    pub(crate) fn receive_on(&self, core: usize) -> anyhow::Result<()> {
+        // sysfs shows the interfaces of the namespace in which it was mounted.
+        let script =
+            format!("mount -t sysfs sysfs /sys && echo 1 > /sys/class/net/{INTERFACE}/threaded");
+        let before = napi_threads()?;
+        let mut command = self.receiver().command("unshare");
+        run(command.args(["-m", "sh", "-c", &script])).context("cannot enable threaded NAPI")?;
+        let threads: Vec<_> =
+            napi_threads()?.into_iter().filter(|it| !before.contains(it)).collect();
+        ensure!(!threads.is_empty(), "threaded NAPI has no thread of {INTERFACE}");
+        let mut cores = CpuSet::new();
+        cores.set(core);
+        let pin = |thread: Pid| sched_setaffinity(Some(thread), &cores);
+        threads.into_iter().try_for_each(pin).context("cannot pin the thread of threaded NAPI")
+    }
+
     /// Runs a command line that configures `netns`.
     ///
     /// # Errors
@@ -92,6 +113,23 @@ pub(super) fn send<T: Send>(
         stay_on(SENDING_CORE)?;
         work()
     })?
+}
+
+/// Threads of threaded NAPI of an interface named [`INTERFACE`] (`napi/NAME-ID`, `napi_kthread_create` of net/core/dev.c).
+fn napi_threads() -> anyhow::Result<Vec<Pid>> {
+    let prefix = format!("napi/{INTERFACE}-");
+    let mut threads = Vec::new();
+    for process in fs::read_dir("/proc")? {
+        let process = process?;
+        let name = process.file_name().into_string().ok();
+        let pid = name.and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
+        // A process may end meanwhile.
+        let comm = fs::read_to_string(process.path().join("comm"));
+        if comm.is_ok_and(|comm| comm.starts_with(&prefix)) {
+            threads.extend(pid);
+        }
+    }
+    Ok(threads)
 }
 
 fn settle(netns: &Netns, line: &str) -> anyhow::Result<()> {

@@ -183,7 +183,7 @@ impl Session {
     ) -> Result<(), NotStamp> {
         let parsed = Reflected::parse(datagram, self.mode());
         let reflected = parsed.inspect_err(|error| match error {
-            NotStamp::TooShort(..) => self.not_stamp += 1,
+            NotStamp::TooShort(..) | NotStamp::Answer => self.not_stamp += 1,
             NotStamp::Forged => self.forged += 1,
         })?;
         let Reflected { sequence: number, timestamp, error, received, sent, ttl } = reflected;

@@ -2,9 +2,11 @@
 
 use std::fmt::Write as _;
 
+use wirestamp_packet::LinkType;
+
 use super::{Capabilities, CardStamps, CounterFunction, Obstacle, Privileges};
 use crate::af_xdp::CAPABILITIES as XDP;
-use crate::interface::is_ethernet;
+use crate::interface::link;
 use crate::method::{Method, StampSource};
 use crate::pairs::{IN_THE_SOFTIRQ_BY_FUNCTION, PAIRS, Pair};
 use crate::pass::CAPABILITIES as PASS;
@@ -31,7 +33,9 @@ const XDP_METADATA: (u32, u32) = (6, 7);
 /// # Errors
 /// The obstacle, if the pair is not supported.
 pub fn verdict(pair: &Pair, of: &Capabilities) -> Result<&'static str, Obstacle> {
-    require(is_ethernet(of.kind), || Obstacle::NotEthernet(of.kind))?;
+    let link = link(of.kind).ok_or(Obstacle::UnknownLink(of.kind))?;
+    let is_ethernet = link == LinkType::Ethernet;
+    require(is_ethernet || !pair.method.runs_program(), || Obstacle::NotEthernet)?;
     require(of.up, || Obstacle::Down)?;
     let without_xdp = of.xdp.is_some_and(|xdp| !xdp.in_driver);
     let taken = match pair.method {

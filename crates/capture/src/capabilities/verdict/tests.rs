@@ -143,13 +143,23 @@ fn counter_function_decides_where_raw_stamps_are() {
 }
 
 #[test]
-fn down_or_non_ethernet_interface_supports_nothing() {
+fn interface_that_is_down_or_of_another_type_supports_nothing() {
     let down = Capabilities { up: false, ..card() };
+    let other = Capabilities { kind: 512, ..card() };
     for pair in PAIRS {
-        assert_eq!(verdict(pair, &tun()), Err(Obstacle::NotEthernet(65_534)));
+        assert_eq!(verdict(pair, &other), Err(Obstacle::UnknownLink(512)));
         assert_eq!(verdict(pair, &down), Err(Obstacle::Down));
     }
-    assert_eq!(alternatives(&tun()), "");
+    assert_eq!(alternatives(&other), "");
+}
+
+#[test]
+fn plain_ip_packets_are_captured_by_sockets() {
+    for pair in PAIRS.iter().filter(|pair| pair.stamp != StampSource::Hardware) {
+        let expected =
+            if pair.method.runs_program() { Err(Obstacle::NotEthernet) } else { Ok(pair.taken) };
+        assert_eq!(verdict(pair, &tun()), expected);
+    }
 }
 
 #[test]

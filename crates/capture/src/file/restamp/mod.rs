@@ -131,6 +131,9 @@ impl<'a> Restamp<'a> {
             Kind::Gzip => {
                 return Err(restamp.error("it is compressed; decompress it with `gunzip`"));
             }
+            Kind::Xz => {
+                return Err(restamp.error("it is compressed; decompress it with `xz -d`"));
+            }
             Kind::Classic | Kind::Other => {
                 let reason = "it is not pcapng, and other formats have no raw values";
                 return Err(restamp.error(reason));

@@ -18,9 +18,10 @@ pub(super) use self::one_interface::{with_file, with_pipe};
 
 use self::coverage::{Coverage, now};
 use self::session::{announce, no_packets_hint, open, result};
-use super::arguments::{Arguments, flow_table};
+use super::arguments::Arguments;
 use super::clocks::{ClockError, Clocks};
 use super::layers;
+use super::packet_rows::PacketRows;
 use super::result::DelayResult;
 use crate::clock;
 use crate::interrupt::stop_on_signal;
@@ -54,13 +55,15 @@ pub(super) fn interfaces(arguments: &Arguments, output: Output) -> anyhow::Resul
     announce([&a, &b], &clock, output);
     let recordings =
         exported.figures().map(|figures| Recording::new(&clock, domain, None).show_in(figures));
-    let mut flows = flow_table();
+    let mut flows = arguments.flow_table();
+    let mut rows = PacketRows::create(arguments)?;
     let session = PairSession::new(arguments.correlation(), |outcome| {
         let outcome = coverage.exclude_uncaptured(outcome);
         flows.record(&outcome);
+        rows.record(&outcome);
         exported.record(&outcome);
     })
-    .seeing(&arguments.point_state());
+    .with_state(&arguments.point_state());
     let end = || {
         stop.wait(arguments.live.duration().unwrap_or(Duration::MAX));
         coverage.ends(Point::A, now(&clock));
@@ -74,6 +77,7 @@ pub(super) fn interfaces(arguments: &Arguments, output: Output) -> anyhow::Resul
     let error = clock_error(&taps, clock.raw_domain(domain));
     let mut measured = result(arguments, flows, (taps.into(), points), Clocks::of_one_host(error));
     measured.layers = layers?;
+    measured.rows_error = rows.finish().err();
     if let Some(remark) = no_packets_hint(arguments, &measured.flows, &arguments.a) {
         measured.remarks.push(remark);
     }
@@ -106,7 +110,7 @@ fn run_captures<R: FnMut(Outcome) + Send>(
     let [stop_a, stop_b] = stops;
     let (stop_a, stop_b) = (stop_a?, stop_b?);
     let run = |point, capture, recording, stop: &Stop| {
-        let report = session.attend(point, capture, recording, stop);
+        let report = session.capture(point, capture, recording, stop);
         // If one fails, the other must not wait for Ctrl-C.
         [failed, &stop_a, &stop_b].into_iter().filter(|_| report.is_err()).for_each(Stop::request);
         report

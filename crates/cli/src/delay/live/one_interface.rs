@@ -11,8 +11,9 @@ use wirestamp_clock::{ClockService, Domain, Span};
 use wirestamp_metrics::{ClockSkew, Outcome, Point};
 use wirestamp_session::{Correction, PairSession, PipeReport, Recording, TapReport, Terms};
 
-use super::super::arguments::{Arguments, flow_table};
+use super::super::arguments::Arguments;
 use super::super::clocks::{ClockError, Clocks, ONE_CLOCK, TOO_FEW};
+use super::super::packet_rows::PacketRows;
 use super::super::result::DelayResult;
 use super::super::{matching, point};
 use super::coverage::{Coverage, now};
@@ -41,7 +42,7 @@ pub(in super::super) fn with_pipe(
         partial: true,
         filter: filter.as_ref(),
         correction: Correction { offset: arguments.offset.unwrap_or(Span::ZERO), skew: None },
-        sight: Some(&point_state),
+        state: Some(&point_state),
     };
     let (name, domain) = interface(arguments, of_pipe)?;
     let clock = clock::start_service(None)?;
@@ -51,15 +52,17 @@ pub(in super::super) fn with_pipe(
     let coverage = Coverage::new(terms.correlation);
     coverage.begins(other(of_pipe), now(&clock));
     announce([&capture], &clock, output);
-    let (mut flows, mut skew) = (flow_table(), ClockSkew::default());
+    let (mut flows, mut skew) = (arguments.flow_table(), ClockSkew::default());
+    let mut rows = PacketRows::create(arguments)?;
     let session = PairSession::new(terms.correlation, |outcome: Outcome| {
         let outcome = coverage.exclude_uncaptured(outcome);
         if let Outcome::Matched { sent, delay, .. } = &outcome {
             skew.record(sent.stamp.utc, *delay);
         }
         flows.record(&outcome);
+        rows.record(&outcome);
     })
-    .seeing(&point_state);
+    .with_state(&point_state);
     let here = LiveCapture { capture, domain, clock: &clock };
     let (tap, read) = run_both(here, of_pipe, pipe, &session, &terms, &stop);
     let points = session.finish();
@@ -73,12 +76,9 @@ pub(in super::super) fn with_pipe(
         correction: terms.correction,
         aligned: false,
     };
-    Ok(with_pipe_report(
-        result(arguments, flows, (vec![tap], points), clocks),
-        &read,
-        of_pipe,
-        remarks,
-    ))
+    let found = result(arguments, flows, (vec![tap], points), clocks);
+    let rows_error = rows.finish().err();
+    Ok(with_pipe_report(DelayResult { rows_error, ..found }, &read, of_pipe, remarks))
 }
 
 /// Adds the pipe's capture losses and the remarks to a result.
@@ -150,12 +150,12 @@ fn run_both<R: FnMut(Outcome) + Send>(
     thread::scope(|scope| {
         let tap = scope.spawn(|| {
             let recording = Recording::new(here.clock, here.domain, None);
-            let report = session.attend(other(of_pipe), here.capture, recording, stop);
+            let report = session.capture(other(of_pipe), here.capture, recording, stop);
             end(report.is_err());
             report
         });
         let read = Reader::follow(pipe, stop)
-            .and_then(|reader| session.attend_pipe(of_pipe, reader, terms, stop));
+            .and_then(|reader| session.read_pipe(of_pipe, reader, terms, stop));
         end(read.is_err());
         (tap.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), read)
     })

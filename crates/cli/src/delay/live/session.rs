@@ -86,5 +86,6 @@ pub(super) fn result(
         layers: None,
         remarks: Vec::new(),
         unknown_loss: None,
+        rows_error: None,
     }
 }

@@ -54,6 +54,7 @@ fn flow(source: &str, destination: &str, protocol: u8) -> FlowReport {
         interarrival_ns: Some(times(20_000_000)),
         trains: 2,
         max_gap_ns: Some(145_000_000),
+        capture_missed: 0,
         rtp: None,
         tcp: None,
         iperf3: None,
@@ -70,7 +71,7 @@ fn call(source: &str, mos: f64, lost: u64) -> FlowReport {
         cumulative_lost: 0,
         capture_lost: 0,
         lost_uncertainty: 0,
-        late: 3,
+        late: Some(3),
         stray: 0,
         restarts: 0,
         loss_periods: 4,
@@ -82,6 +83,7 @@ fn call(source: &str, mos: f64, lost: u64) -> FlowReport {
         skew_ms: Some(-3.0),
         max_skew_ms: Some(-8.0),
         mos: Some(mos),
+        mos_unknown: None,
         mos_lowest: Some(mos),
         mos_highest: Some(mos),
         r_factor: Some(70.0),
@@ -97,6 +99,7 @@ fn call(source: &str, mos: f64, lost: u64) -> FlowReport {
 
 fn download() -> FlowReport {
     let tcp = TcpReport {
+        segments: 1_234,
         retransmitted: 5,
         rtt_ns: Some(times(40_000_000)),
         handshake_ns: Some(41_000_000),

@@ -10,7 +10,8 @@ fn missing_hardware_stamps_list_the_alternatives() {
         return;
     }
     for method in ["ring", "recvmsg", "recvmmsg", "xdp", "xdp-pass"] {
-        let refused = run(&["capture", "-i", "lo", "--method", method, "--stamp", "hardware"]);
+        let arguments = ["capture", "-i", "lo", "--method", method, "--stamp", "hardware", "--yes"];
+        let refused = run(&arguments);
         let words = stderr(&refused);
         assert_eq!(refused.status.code(), Some(2), "{words}");
         let reason =

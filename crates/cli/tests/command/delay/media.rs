@@ -103,6 +103,39 @@ fn unknown_codec_has_no_rating() {
     assert_eq!(flow(&delayed(&["--align"], &files), 4000)["mos"], Value::Null);
 }
 
+/// A call of which some packets are lost, and some arrive 98 ms after the others.
+fn call_with_late_packets() -> (TempDir, [String; 2]) {
+    let [mut a, mut b] = [(); 2].map(|()| Classic::of_link(1));
+    for number in 0..PACKETS {
+        let (time, packet) = (sent(number), voice(0, number));
+        a.udp(time, 4001, 4000, &packet);
+        let delay = if number % 20 == 5 { 100_000_000 } else { 2_000_000 };
+        if number % 50 != 30 {
+            b.udp(time + delay, 4001, 4000, &packet);
+        }
+    }
+    files(a, b)
+}
+
+#[test]
+fn call_has_the_same_rating_by_delay_and_by_flows() {
+    let (_folder, files) = call_with_late_packets();
+    let rated = |buffer: &str| {
+        let between = delayed(&["--jitter-buffer", buffer], &files);
+        let flows = ["flows", &files[1], "--json", "--delay", "2", "--jitter-buffer", buffer];
+        let [between, at_b] = [between, json(&flows)].map(|found| found["flows"][0].clone());
+        assert_eq!(between["late"], at_b["late"], "{buffer}");
+        let [one, other] = [&between, &at_b].map(|flow| flow["mos"].as_f64().unwrap());
+        assert!((one - other).abs() < 0.03, "{buffer}: {one} {other}");
+        (between["late"].as_u64().unwrap(), one)
+    };
+    let (short, long, adaptive) = (rated("60"), rated("120"), rated("adaptive"));
+    assert_eq!((short.0, long.0), (20, 0));
+    assert!(short.1 + 0.2 < long.1, "{short:?} {long:?}");
+    // The adaptive buffer does not wait for rare packets.
+    assert_eq!(adaptive.0, 20);
+}
+
 /// Codec and MOS of each rated flow of two captures.
 fn mos_values(a: &Path, b: &Path) -> Vec<(String, f64)> {
     let found = json(&["delay", a.to_str().unwrap(), b.to_str().unwrap(), "--json"]);
@@ -145,10 +178,10 @@ fn text_and_report_show_the_codecs_source() {
     let output = run(&["delay", &files[0], &files[1], "--report", path.to_str().unwrap()]);
     let text = String::from_utf8(output.stdout.clone()).unwrap();
     for part in [
-        "codec     R   MOS",
+        "codec  late     R   MOS",
         "Codec: g711-plc, assumed from payload type 0 (PCMU).",
         "Codec: g711-plc, from SDP, payload type 97 (PCMA).",
-        "RTP without R and MOS, because ITU-T G.113 has no values for it: payload type 96",
+        "RTP without R and MOS, because only narrowband codecs of ITU-T G.113 are rated: payload type 96",
     ] {
         assert!(text.contains(part), "{part} in {text}{}", stderr(&output));
     }

@@ -4,7 +4,9 @@ mod changed_packets;
 mod files;
 mod live;
 mod media;
+mod packet_rows;
 mod sample;
+mod segments;
 mod tcp;
 mod unknown_loss;
 
@@ -68,8 +70,21 @@ impl Classic {
 
     /// A packet of this protocol from one host to another.
     pub(crate) fn ip(&mut self, time: i64, protocol: u8, hosts: [[u8; 4]; 2], body: &[u8]) {
+        self.ip_with(time, 0, protocol, hosts, body);
+    }
+
+    /// The same with an identification.
+    pub(crate) fn ip_with(
+        &mut self,
+        time: i64,
+        identification: u16,
+        protocol: u8,
+        hosts: [[u8; 4]; 2],
+        body: &[u8],
+    ) {
         let [high, low] = u16::try_from(20 + body.len()).unwrap().to_be_bytes();
-        let header = [0x45, 0, high, low, 0, 0, 0x40, 0, 64, protocol, 0, 0];
+        let id = identification.to_be_bytes();
+        let header = [0x45, 0, high, low, id[0], id[1], 0x40, 0, 64, protocol, 0, 0];
         self.frame(time, &[&[0; 12], &[8, 0][..], &header, hosts.as_flattened(), body].concat());
     }
 }

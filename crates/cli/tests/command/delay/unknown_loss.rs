@@ -117,3 +117,33 @@ fn total_loss_is_loss_where_b_has_little_else() {
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&found["lost"], &found["lost_reason"]), (&PACKETS.into(), &Value::Null));
 }
+
+#[test]
+fn short_segments_that_were_merged_are_not_loss() {
+    let tcp = |sequence: u32, payload: usize| {
+        let ports = [4000_u16, 80].map(u16::to_be_bytes);
+        let rest = [0, 0, 0, 1, 0x50, 0x10, 1, 0, 0, 0, 0, 0];
+        [ports.as_flattened(), &sequence.to_be_bytes(), &rest, &vec![7; payload]].concat()
+    };
+    let mut a = at_a();
+    let mut b = at_b(|capture, time, n| capture.udp(time, 5000, 6000, &payload(n)));
+    // The receiver merges ten segments of 100 bytes into one, which is as long as others on the network.
+    for n in 0..100 {
+        a.ip(sent(PACKETS + n), 6, [A, B], &tcp(n * 100, 100));
+        if n % 10 == 9 {
+            let first = (n - 9) * 100;
+            b.ip(sent(PACKETS + n) + 1_000_000, 6, [A, B], &tcp(first, 1000));
+        }
+    }
+    let (_folder, files) = files(a, b);
+    let output = run(&["delay", &files[0], &files[1], "--json"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let reason = found["lost_reason"].as_str().unwrap();
+    assert!(reason.contains("GRO") && reason.contains("ethtool -K"), "{reason}");
+    let lost = |protocol: u64| {
+        let flows = found["flows"].as_array().unwrap();
+        flows.iter().find(|flow| flow["protocol"] == protocol).unwrap()["lost"].clone()
+    };
+    assert_eq!((&found["lost"], lost(6), lost(17)), (&Value::Null, Value::Null, 0.into()));
+}

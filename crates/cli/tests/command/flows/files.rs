@@ -13,7 +13,7 @@ use crate::real_rtp::{capture, degrade};
 use serde_json::Value;
 
 /// Our streams of a file.
-fn ours(path: &Path) -> BTreeMap<Source, Value> {
+pub(super) fn ours(path: &Path) -> BTreeMap<Source, Value> {
     let found = json(&["flows", path.to_str().unwrap(), "--json"]);
     let flows = found["flows"].as_array().unwrap().clone();
     let source = |flow: &Value| Some((flow["sport"].as_u64()?, flow["ssrc"].as_u64()?));
@@ -21,7 +21,7 @@ fn ours(path: &Path) -> BTreeMap<Source, Value> {
 }
 
 /// The values as tshark prints them; it prints unknown jitter as 0.
-fn printed(flow: &Value) -> Row {
+pub(super) fn printed(flow: &Value) -> Row {
     let millis = |key: &str| format!("{:.3}", flow[key].as_f64().unwrap_or(0.0));
     Row {
         packets: flow["packets"].as_u64().unwrap(),

@@ -2,4 +2,5 @@
 
 mod files;
 mod iperf3;
+mod plain_ip;
 mod tunnels;

@@ -38,11 +38,12 @@ fn flows_are_those_of_the_tunnel_or_of_its_packets() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("any.pcap");
     fs::write(&file, capture().0).unwrap();
-    let gzip = Command::new("gzip").args(["-k"]).arg(&file).stdin(Stdio::null()).status();
-    assert!(gzip.unwrap().success());
-    let [plain, compressed] =
-        [file, folder.path().join("any.pcap.gz")].map(|path| path.to_str().unwrap().to_owned());
-    for file in [&plain, &compressed] {
+    for program in ["gzip", "xz"] {
+        let compressed = Command::new(program).arg("-k").arg(&file).stdin(Stdio::null()).status();
+        assert!(compressed.unwrap().success());
+    }
+    for ending in ["", ".gz", ".xz"] {
+        let file = &format!("{}{ending}", file.to_str().unwrap());
         let found = json(&["flows", file, "--json"]);
         assert_eq!(only_flow(&found)["dport"], GTP_U, "{file}");
         let found = json(&["flows", file, "--json", "--outer", "--inner"]);

@@ -1,8 +1,10 @@
 //! Tests of a mesh in a test bed, run by shell scripts.
 
 mod certificate_names;
+mod chaos;
 mod collector;
 mod digests;
+mod faults;
 mod forged_packets;
 mod lab;
 mod nodes;
@@ -101,10 +103,11 @@ const MESH: &str = r#"
         done 2> asking
     }
     await_seconds() { await_results $1 '.results // [] | length'; }
-    # Until the second before the last packet was sent is settled.
-    await_last() {
-        await_results $(($(date +%s) - 1)) '(.results // [] | last | .begin_ns // 0) / 1000000000 | floor'
+    await_settled() { # SECOND, since 1970
+        await_results $1 '(.results // [] | last | .begin_ns // 0) / 1000000000 | floor'
     }
+    # Until the second before the last packet was sent is settled.
+    await_last() { await_settled $(($(date +%s) - 1)); }
     end() {
         kill -INT $roof $cellar
         wait $roof $cellar

@@ -15,7 +15,7 @@ const PROBES: &str = "
 ";
 
 /// Runs a script in a lab with a controller and two probes.
-fn in_mesh(script: &str) -> (TempDir, String) {
+pub(super) fn in_mesh(script: &str) -> (TempDir, String) {
     in_lab(&[PROBES, script].concat())
 }
 
@@ -67,6 +67,34 @@ fn three_commands_give_a_first_delay() {
     let names: Vec<_> = probes.as_array().unwrap().iter().map(|it| &it["name"]).collect();
     assert_eq!(names, ["cellar", "roof"], "{probes:#}");
     assert!(message.contains("enrolled the probe roof"), "{message}");
+    assert_eq!(Leftovers::now(), before);
+}
+
+/// A revoked probe measures nothing. With a new token it joins again, and delivers.
+#[test]
+fn revoked_probe_stops_and_joins_again_with_a_token() {
+    if !is_root() {
+        return;
+    }
+    let before = Leftovers::now();
+    let (folder, message) = in_mesh(
+        r#"
+        "$0" -q pki revoke cellar --authority authority > revoked
+        await 'is not valid any more' cellar.log
+        await 'stopped the capture' cellar.log
+        kill -INT $cellar
+        wait $cellar
+        start_probe cellar cellar2.log --token $("$0" -q pki token cellar --authority authority)
+        grep 'joined again with the token' cellar2.log > joined
+        send 600000
+        await_results 1000 '[.results // [] | .[].matched] | add // 0'
+        kill -INT $sending
+        wait $sending
+        await_last
+        end
+        "#,
+    );
+    assert!(sum(&results(&folder, "results", &message), "matched") >= 1000, "{message}");
     assert_eq!(Leftovers::now(), before);
 }
 
@@ -296,6 +324,33 @@ fn failed_start_reports_one_line() {
     json(&["pki", "create", "--authority", &authority, "--json"]);
 }
 
+#[test]
+fn deliveries_of_many_tasks_share_a_connection() {
+    if !is_root() {
+        return;
+    }
+    let before = Leftovers::now();
+    let (folder, message) = in_mesh(
+        r#"
+        "$0" -q pki issue op --role operator -o op.pem --authority authority > issued
+        task='{"measure":"traffic","at":"roof/tap-a@wirestamp-router","interval":"1s"}'
+        for number in $(seq 250); do
+            curl -sS --fail --cert op.pem --cacert op.pem -X PUT -d "$task" \
+                "https://$address/api/v1/tasks/many$number" > created
+        done
+        for number in 1 125 250; do
+            until [ "$(ask tasks/many$number/results | jq '.results | length')" -ge 2 ]; do sleep 0.1; done
+        done
+        ss -Htn state established dport = ":${address##*:}" | wc -l > connections
+        end
+        "#,
+    );
+    let connections: u32 = read(folder.path(), "connections").trim().parse().unwrap();
+    // Each probe has one for its reports, and one for all deliveries.
+    assert_eq!(connections, 4, "{message}");
+    assert_eq!(Leftovers::now(), before);
+}
+
 /// `CAP_NET_RAW`, and with `CAP_SYS_ADMIN`, by their numbers in linux/capability.h.
 const RAW: &str = "0000000000002000";
 const RAW_AND_ADMIN: &str = "0000000000202000";
@@ -351,6 +406,38 @@ const WAITING: &str = r#"
     kill -TERM $!
     wait $!
 "#;
+
+/// The same on a machine with the user `wirestamp`.
+const WITH_A_USER: &str = r#"
+    cd "$1"
+    chmod 755 .
+    cp /etc/passwd passwd
+    echo 'wirestamp:x:61111:61111::/:/usr/sbin/nologin' >> passwd
+    mount --bind passwd /etc/passwd
+    "$0" -q pki create --authority authority
+    token=$("$0" -q pki token roof --authority authority)
+    "$0" probe 127.0.0.1:1 --folder probe --token $token 2> log &
+    until grep -q 'retrying' log; do sleep 0.1; done
+    stat -c 'Folder: %u %a' probe
+    cat /proc/$!/task/*/status
+    kill -TERM $!
+    wait $!
+"#;
+
+#[test]
+fn node_of_root_runs_as_the_user_wirestamp() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let shell = ["60", "unshare", "-m", "sh", "-euc", WITH_A_USER];
+    let arguments = [&shell[..], &[env!("CARGO_BIN_EXE_wirestamp"), path]].concat();
+    let statuses = tool("timeout", &arguments);
+    assert_privileges(&statuses, RAW);
+    assert_each_thread(&statuses, "Uid:", "61111 61111 61111 61111");
+    assert!(statuses.contains("Folder: 61111 700\n"), "{statuses}");
+}
 
 #[test]
 fn probe_drops_capabilities_before_connecting() {

@@ -68,7 +68,8 @@ fn revoked_certificates_are_listed_as_revoked() {
     assert_eq!((token["token"].as_str().unwrap().len(), &token["role"]), (65, &"probe".into()));
     assert_eq!(mesh.json(&["list"])["tokens"][0]["name"], "roof");
     let file = mesh.path("ann.pem");
-    let issue = ["issue", "ann", "--role", "viewer", "-o", file.to_str().unwrap()];
+    let file = file.to_str().unwrap();
+    let issue = ["issue", "ann", "--role", "viewer", "-o", file, "--overwrite"];
     mesh.json(&issue);
     mesh.json(&["rotate"]);
     mesh.json(&issue);
@@ -87,6 +88,32 @@ fn revoked_certificates_are_listed_as_revoked() {
     mesh.json(&issue);
     mesh.json(&["rotate", "--at-once"]);
     assert_eq!(good(&mesh), [false; 3]);
+}
+
+#[test]
+fn one_certificate_or_token_is_revoked_by_its_serial() {
+    let mesh = Mesh::new();
+    let files = ["one.pem", "two.pem"].map(|name| mesh.path(name));
+    let serials = files.each_ref().map(|file| {
+        let issue = ["issue", "ann", "--role", "viewer", "-o", file.to_str().unwrap()];
+        mesh.json(&issue)["serial"].as_str().unwrap().to_owned()
+    });
+    mesh.json(&["token", "ann"]);
+    let beginning = &serials[0].to_uppercase()[..20];
+    assert_eq!(mesh.json(&["revoke", "ann", "--serial", beginning])["revoked"], 1);
+    let list = mesh.json(&["list"]);
+    let certificates = list["certificates"].as_array().unwrap();
+    let revoked = certificates.iter().map(|it| (it["serial"] == *serials[0], it["good"] == false));
+    assert!(revoked.clone().all(|(is_it, is_revoked)| is_it == is_revoked), "{list:#}");
+    assert_eq!(revoked.count(), 2);
+    let token = list["tokens"][0]["serial"].as_str().unwrap();
+    assert_eq!(mesh.json(&["revoke", "ann", "--serial", token])["revoked"], 1);
+    assert_eq!(mesh.json(&["list"])["tokens"], Value::Array(Vec::new()));
+    let again = mesh.refused(&["revoke", "ann", "--serial", beginning], 1);
+    assert!(again.contains("has no valid certificate or token"), "{again}");
+    let short = mesh.refused(&["revoke", "ann", "--serial", "5"], 2);
+    assert!(short.contains("at least 4 hexadecimal digits"), "{short}");
+    mesh.refused(&["revoke", "ann", "--serial", beginning, "--role", "viewer"], 2);
 }
 
 #[test]
@@ -109,4 +136,36 @@ fn failed_actions_report_one_line() {
     let issue = ["issue", "x", "--role", "viewer", "-o", file.to_str().unwrap()];
     let refused = mesh.refused(&[issue.as_slice(), own.as_slice()].concat(), 1);
     assert!(refused.contains("only the CA assigns names of the mesh"), "{refused}");
+    mesh.json(&issue);
+    let again = mesh.refused(&issue, 1);
+    assert!(again.contains("exists and may contain a key"), "{again}");
+    mesh.json(&[issue.as_slice(), &["--overwrite"]].concat());
+}
+
+/// Otherwise every node would be excluded.
+#[test]
+fn new_authority_of_an_existing_mesh_must_be_requested() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(path("controller.pem"), "").unwrap();
+    let of_it = ["--folder", &path(""), "--authority", &path("authority")];
+    let refused = run(&[&["controller", "--listen", "127.0.0.1:0"], of_it.as_slice()].concat());
+    assert_eq!(refused.status.code(), Some(1));
+    let message = stderr(&refused);
+    let last = message.lines().last().unwrap();
+    assert!(last.starts_with("wirestamp: cannot find the certificate authority "), "{message}");
+    assert!(!folder.path().join("authority").exists());
+}
+
+#[test]
+fn token_of_a_file_must_be_valid() {
+    let folder = tempfile::tempdir().unwrap();
+    let [file, state] = ["token", "state"].map(|name| folder.path().join(name));
+    let [file, state] = [&file, &state].map(|path| path.to_str().unwrap());
+    let probe = ["probe", "127.0.0.1:1", "--folder", state, "--token-file", file];
+    let missing = stderr(&run(&probe));
+    assert!(missing.starts_with("wirestamp: cannot read "), "{missing}");
+    std::fs::write(file, "x\n").unwrap();
+    let invalid = stderr(&run(&probe));
+    assert!(invalid.starts_with("wirestamp: cannot use the token in "), "{invalid}");
 }

@@ -40,6 +40,7 @@ pub(super) const MEASURED: &[Field<Measured>] = &[
     Field::whole("contradicts_the_clocks", |it| Some(it.contradicts_the_clocks.into())),
     Field::real("mos", |it| it.mos),
     Field::text("no_mos", |it| it.no_mos.map(|why| why.as_ref().to_owned())),
+    Field::time("begin_time", |it| Some(it.begin_ns)),
 ];
 
 pub(super) const COUNTED: &[Field<Counted>] = &[
@@ -48,6 +49,7 @@ pub(super) const COUNTED: &[Field<Counted>] = &[
     Field::whole("bytes", |it| whole(it.bytes)),
     Field::whole("missed", |it| whole(it.missed)),
     Field::whole("watched_ns", |it| Some(it.watched_ns)),
+    Field::time("begin_time", |it| Some(it.begin_ns)),
 ];
 
 fn delay(measured: &Measured) -> Option<&Spread> {

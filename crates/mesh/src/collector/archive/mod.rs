@@ -8,6 +8,7 @@
 //! statistics.
 
 mod columns;
+mod damaged;
 mod task_end;
 
 use std::fs::{self, File};
@@ -31,6 +32,12 @@ use columns::{COUNTED, MEASURED};
 
 /// Interval of maintenance.
 const INTERVAL: Duration = Duration::from_secs(60);
+
+/// Extension of incomplete files whose results are deleted.
+const DAMAGED: &str = "damaged";
+
+/// Text form of an hour, for strftime.
+const HOUR: &str = "%Y-%m-%dT%H";
 
 /// Archive of a collector.
 pub struct Archive {
@@ -99,10 +106,11 @@ impl Archive {
         Ok(self.collector.results().forget(number, self.oldest())?)
     }
 
-    fn write(&self, number: u64, task: &Task, hour: &Hour) -> Result<(), ArchiveError> {
-        let (from, until) = (hour.begin.as_nanos(), hour.end().as_nanos());
+    /// The stored results of an hour.
+    fn table(&self, number: u64, task: &Task, begin: Time<Utc>) -> Result<Table, ArchiveError> {
+        let (from, until) = (begin.as_nanos(), (begin + Step::Hour.length()).as_nanos());
         let range = ResultRange { step: Step::AsMeasured, from, until, most: u32::MAX };
-        let table = match task.measure {
+        Ok(match task.measure {
             Measure::Volume { .. } | Measure::Traffic { .. } => {
                 Table::of(&self.collector.results().counted(number, &range)?, COUNTED)
             }
@@ -111,23 +119,20 @@ impl Archive {
                 Table::of_flows(&flow_reports(&task.name, found))
             }
             _ => Table::of(&self.collector.measured(number, &range)?, MEASURED),
-        };
+        })
+    }
+
+    fn write(&self, number: u64, task: &Task, hour: &Hour) -> Result<(), ArchiveError> {
+        let table = self.table(number, task, hour.begin)?;
         let path = self.path(&task.name, hour.begin, number);
-        let beside = path.with_extension("new");
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(about(folder))?;
-        }
-        table.write_parquet(&beside)?;
-        // Results per second are deleted once the file exists, so it must survive a power failure.
-        File::open(&beside).and_then(|file| file.sync_all()).map_err(about(&beside))?;
-        fs::rename(&beside, &path).map_err(about(&path))?;
+        write_table(&table, &path)?;
         info!("archived {} results in {}", table.rows(), path.display());
         Ok(())
     }
 
     fn path(&self, task: &Name, begin: Time<Utc>, number: u64) -> PathBuf {
         let hour = Timestamp::from_nanosecond(begin.as_nanos().into()).unwrap_or_default();
-        let hour = hour.to_zoned(TimeZone::UTC).strftime("%Y-%m-%dT%H").to_string();
+        let hour = hour.to_zoned(TimeZone::UTC).strftime(HOUR).to_string();
         let folder = self.folder.join(format!("task={task}")).join(format!("hour={hour}"));
         folder.join(format!("{number}.parquet"))
     }
@@ -144,7 +149,7 @@ impl Archive {
         files.sort_by(|one, other| one.hour.cmp(&other.hour));
         let oldest = Timestamp::from_nanosecond(self.oldest().as_nanos().into());
         let oldest = oldest.unwrap_or(Timestamp::MIN).to_zoned(TimeZone::UTC);
-        let oldest = oldest.strftime("%Y-%m-%dT%H").to_string();
+        let oldest = oldest.strftime(HOUR).to_string();
         let mut bytes: u64 = files.iter().map(|it| it.bytes).sum();
         for file in files {
             let is_too_much = self.keep.bytes.is_some_and(|most| bytes > most);
@@ -161,12 +166,26 @@ impl Archive {
     }
 }
 
+/// Writes a file, whole or not at all.
+fn write_table(table: &Table, path: &Path) -> Result<(), ArchiveError> {
+    let beside = path.with_extension("new");
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(about(folder))?;
+    }
+    table.write_parquet(&beside)?;
+    // Results per second are deleted once the file exists, so it must survive a power failure.
+    File::open(&beside).and_then(|file| file.sync_all()).map_err(about(&beside))?;
+    fs::rename(&beside, path).map_err(about(path))
+}
+
 /// A file of an hour.
 struct Archived {
     path: PathBuf,
     /// In text form, which sorts by time.
     hour: String,
     bytes: u64,
+    /// Whether it was renamed, because it is not complete.
+    is_damaged: bool,
 }
 
 /// The files of the archive, without foreign ones.
@@ -177,9 +196,10 @@ fn files(folder: &Path) -> Result<Vec<Archived>, ArchiveError> {
             let name = of_hour.file_name().and_then(|name| name.to_str());
             let Some(hour) = name.and_then(|name| name.strip_prefix("hour=")) else { continue };
             for path in entries(&of_hour)? {
-                if path.extension().is_some_and(|it| it == "parquet") {
+                let is_damaged = path.extension().is_some_and(|it| it == DAMAGED);
+                if is_damaged || path.extension().is_some_and(|it| it == "parquet") {
                     let bytes = fs::metadata(&path).map_err(about(&path))?.len();
-                    found.push(Archived { path, hour: hour.to_owned(), bytes });
+                    found.push(Archived { path, hour: hour.to_owned(), bytes, is_damaged });
                 }
             }
         }
@@ -211,11 +231,21 @@ fn about(path: &Path) -> impl FnOnce(io::Error) -> ArchiveError {
 /// Maintains the archive of these tasks forever.
 pub(crate) async fn maintain(archive: &Arc<Archive>, tasks: watch::Receiver<Arc<Tasks>>) {
     let mut interval = tokio::time::interval(INTERVAL);
+    let mut is_first = true;
     loop {
         interval.tick().await;
         let (archive, tasks) = (Arc::clone(archive), Arc::clone(&tasks.borrow()));
+        // A collector of its own receives its tasks from the controller.
+        let is_checked = is_first && !tasks.is_empty();
+        is_first &= !is_checked;
+        let maintain = move || {
+            if is_checked {
+                archive.replace_damaged(&tasks);
+            }
+            archive.maintain(&tasks);
+        };
         // A panic was reported by the thread itself.
-        drop(tokio::task::spawn_blocking(move || archive.maintain(&tasks)).await);
+        drop(tokio::task::spawn_blocking(maintain).await);
     }
 }
 

@@ -193,6 +193,33 @@ fn oldest_files_are_deleted_first_foreign_files_stay() {
 }
 
 #[test]
+fn truncated_files_are_written_again_or_renamed() {
+    let folder = tempfile::tempdir().unwrap();
+    let begin = Time::from_nanos(1_800_000_000 * SECOND);
+    let collector = collector(folder.path(), begin, 9);
+    let path = folder.path().join("archive");
+    let keep = Keep { age: 1000 * 365 * DAY, bytes: None };
+    let archive = Archive::new(path.clone(), Arc::clone(&collector), keep);
+    archive.tend_task(7, &task()).unwrap();
+    let file = |hour: &str| path.join("task=v").join(format!("hour=2027-01-15T{hour}/7.parquet"));
+    let truncate = |file: &Path| {
+        let whole = fs::read(file).unwrap();
+        fs::write(file, &whole[..whole.len() / 2]).unwrap();
+        whole
+    };
+    let whole = ["08", "09"].map(|hour| truncate(&file(hour)));
+    let tasks = BTreeMap::from([(7, task())]);
+    archive.replace_damaged(&tasks);
+    assert_eq!(["08", "09"].map(|hour| fs::read(file(hour)).unwrap()), whole);
+    // Without the results, nothing can be written.
+    collector.results().forget(7, begin + Span::from_secs(3600)).unwrap();
+    truncate(&file("08"));
+    archive.replace_damaged(&tasks);
+    assert!(!file("08").exists() && file("08").with_extension("damaged").exists());
+    assert_eq!(fs::read(file("09")).unwrap(), whole[1]);
+}
+
+#[test]
 fn archive_without_files_is_empty() {
     let folder = tempfile::tempdir().unwrap();
     assert!(files(&folder.path().join("none")).unwrap().is_empty());

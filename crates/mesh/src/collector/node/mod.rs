@@ -14,7 +14,7 @@ use rustls::ServerConfig;
 use thiserror::Error;
 use tokio::sync::watch;
 use tokio_stream::wrappers::WatchStream;
-use tokio_stream::{Stream, StreamExt, once};
+use tokio_stream::{Stream, StreamExt};
 use tonic::service::Routes;
 use tracing::{info, warn};
 
@@ -23,7 +23,7 @@ use super::{Archive, Collector, Keep, Results, Service, maintain};
 use crate::authorizer::Authorizer;
 use crate::member::{self, Member, Pause};
 use crate::pki::{Role, Token};
-use crate::transport::{Listener, Peer, Unusable, listening};
+use crate::transport::{Listener, Unusable, listening, serve};
 use crate::v1::Presence;
 use crate::v1::answers_server::AnswersServer;
 use crate::v1::collection_server::CollectionServer;
@@ -109,6 +109,7 @@ impl Node {
         let presence = Presence {
             address: reach.unwrap_or_else(|| reached(listener.address())),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            trouble: String::new(),
         };
         let archive = Arc::new(archive);
         Ok(Self {
@@ -141,9 +142,8 @@ impl Node {
     /// When the socket fails.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
         let (member, mesh_state) = (&self.member, &self.mesh_state);
-        let answers = self.routes.into_make_service_with_connect_info::<Peer>();
         tokio::select! {
-            served = async { axum::serve(self.listener, answers).await } => served,
+            () = serve(self.listener, self.routes) => Ok(()),
             () = keep_attending(member, mesh_state, &self.collector, &self.presence) => Ok(()),
             () = member.stay() => Ok(()),
             () = renew_configuration(member, &self.configuration) => Ok(()),
@@ -162,8 +162,17 @@ async fn keep_attending(
 ) {
     let mut pause = Pause::new();
     loop {
-        let point_results = presences(presence, collector.subscribe());
-        pause.after(attend(member, mesh_state, point_results).await).await;
+        let point_results = presences(presence, collector);
+        let attended = attend(member, mesh_state, point_results).await;
+        let is_revoked = attended.as_ref().is_err_and(member::Error::is_revoked);
+        pause.after(attended).await;
+        if is_revoked {
+            match member.rejoin().await {
+                Ok(true) => pause = Pause::new(),
+                Ok(false) => {}
+                Err(error) => pause.after(Err(error)).await,
+            }
+        }
     }
 }
 
@@ -189,16 +198,19 @@ async fn attend(
     Ok(())
 }
 
-/// Messages to the controller: one at once, and one for each batch of new results.
+/// Messages to the controller: one at once, one for each batch of new results, and one when results cannot be stored or
+/// can be stored again.
 fn presences(
     presence: &Presence,
-    stored: watch::Receiver<()>,
+    collector: &Collector,
 ) -> impl Stream<Item = Presence> + Send + 'static {
-    let again = presence.clone();
-    let point_results = WatchStream::from_changes(stored)
-        .throttle(NOTIFICATION_INTERVAL)
-        .map(move |()| again.clone());
-    once(presence.clone()).chain(point_results)
+    let (presence, trouble) = (presence.clone(), collector.trouble());
+    let troubles = WatchStream::new(collector.trouble()).map(drop);
+    let stored = WatchStream::from_changes(collector.subscribe());
+    troubles.merge(stored.throttle(NOTIFICATION_INTERVAL)).map(move |()| {
+        let trouble = trouble.borrow().clone().unwrap_or_default();
+        Presence { trouble, ..presence.clone() }
+    })
 }
 
 /// Updates the TLS configuration with renewed credentials, forever.

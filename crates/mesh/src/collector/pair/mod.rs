@@ -1,8 +1,8 @@
 //! Correlation of two points of a task, window by window.
 //!
-//! Only results are stored. A batch is acknowledged when all windows that need it are final. After a crash the probes
-//! deliver unacknowledged batches again. The outcomes are the same, because they depend only on the observations, and
-//! windows that are final already are skipped. So each packet counts exactly once.
+//! Only results are stored. A batch is acknowledged when all windows that need it are final. After a crash, or when a probe
+//! has restarted, the probes deliver unacknowledged batches again. The outcomes are the same, because they depend only on
+//! the observations, and windows that are final already are skipped. So each packet counts exactly once.
 //!
 //! Some state reaches further back than redelivery and is not exact after a restart: the delay variation of a flow that
 //! was silent for longer; which of several identical packets is which; and which missing packets were lost by a

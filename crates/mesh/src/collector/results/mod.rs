@@ -184,7 +184,7 @@ impl Step {
     }
 
     /// Zero as measured.
-    fn length(self) -> Span {
+    pub(in crate::collector) fn length(self) -> Span {
         Span::from_secs(self.seconds())
     }
 }

@@ -27,7 +27,7 @@ fn last(task: u64, at: i64, ahead: i64) -> v1::ClockOffset {
 fn report(probes: &ProbeRegistry, probe: &str, clock_offsets: Vec<v1::ClockOffset>) -> ProbeHealth {
     let name = probe.parse().unwrap();
     let health = ProbeHealth::from(v1::Report { clock_offsets, ..v1::Report::default() });
-    probes.connected(&name, ([127, 0, 0, 1], 1).into(), MADE);
+    probes.connected(&name, (([127, 0, 0, 1], 1).into(), 0), MADE, MADE).unwrap();
     probes.report(&name, MADE, health.clone(), MADE);
     health
 }

@@ -1,9 +1,13 @@
 //! Prometheus metrics: the newest results of tasks that measure delay, sums of tasks that count, and health of probes.
 //!
+//! The newest results are those of the last second with packets; they are absent after a minute without packets, or
+//! without news of them. Counters and the histogram of delays contain all seconds.
+//!
 //! Ended tasks are not shown. Counters of delay tasks start with the controller; for tasks that existed before, at the
 //! first scrape.
 
 mod counted;
+mod delays;
 mod probes;
 pub(super) mod totals;
 mod window;
@@ -39,9 +43,7 @@ pub(super) async fn scrape(
     api.totals.show(&tasks, &mut families).await;
     counted::show(counted, &tasks, &mut families)?;
     add_exporter_stats(&api.sources.exporter_stats().counts(), &mut families);
-    for (name, attends) in api.placement.collectors() {
-        families.add("wirestamp_collector_up", &[("collector", name.to_string())], attends);
-    }
+    add_collectors(&api, &mut families);
     for (name, attending) in api.probes.all() {
         show_probe(&name, &attending, &mut families);
         if let Some(health) = &attending.health {
@@ -51,6 +53,21 @@ pub(super) async fn scrape(
     }
     let text = families.text().map_err(ApiError::failure)?;
     Ok(([(CONTENT_TYPE, TEXT)], text))
+}
+
+/// Whether the collectors are connected and can store results. The controller's own has the name `controller`.
+fn add_collectors(api: &Api, families: &mut Families) {
+    let collectors = api.placement.collectors();
+    for (name, attends, _) in &collectors {
+        families.add("wirestamp_collector_up", &[("collector", name.to_string())], *attends);
+    }
+    let troubles = api.sources.troubles();
+    let names = collectors.into_iter().map(|(name, ..)| Some(name));
+    for name in std::iter::once(None).chain(names) {
+        let count = troubles.iter().filter(|(of, _)| *of == name).count() as u64;
+        let label = name.map_or_else(|| "controller".to_owned(), |name| name.to_string());
+        families.add("wirestamp_collector_troubles", &[("collector", label)], count);
+    }
 }
 
 /// Records from foreign exporters, if the collector listens for them.

@@ -56,7 +56,9 @@ pub(super) fn show_rejected(
             TestEnd::Sender => "sender",
             TestEnd::Reflector => "reflector",
         };
-        for (why, count) in [("forged", test.forged), ("too_short", test.too_short)] {
+        let counts =
+            [("forged", test.forged), ("too_short", test.too_short), ("answer", test.answers)];
+        for (why, count) in counts {
             let labels = [
                 ("probe", probe.to_string()),
                 ("task", entered.task.name.to_string()),

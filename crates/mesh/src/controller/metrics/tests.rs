@@ -3,7 +3,8 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
 use jiff::Timestamp;
-use wirestamp_metrics::Counts;
+use wirestamp_clock::Span;
+use wirestamp_metrics::{CompactHistogram, Counts, Distribution};
 
 use super::totals::Total;
 use super::*;
@@ -40,8 +41,21 @@ fn second(number: i64, sent: u64) -> Measured {
 
 /// Adds the results of a collector that returns at most `most` at a time.
 fn catch_up(total: &mut Total, results: &[Measured], most: usize) {
-    let from = |from: i64| results.iter().filter(move |it| it.begin_ns >= from).take(most);
-    while total.add(from(total.next.unwrap()).cloned().collect()) {}
+    loop {
+        let from = total.next.unwrap();
+        let new: Vec<_> =
+            results.iter().filter(|it| it.begin_ns >= from).take(most).cloned().collect();
+        if new.is_empty() {
+            return;
+        }
+        total.add(new, &CompactHistogram::default());
+    }
+}
+
+/// The metrics of a task at this second.
+fn shown(total: &Total, second: i64) -> String {
+    let now = Timestamp::from_second(second).unwrap();
+    text(|it| total.show(&name(), now, it))
 }
 
 fn text(show: impl FnOnce(&mut Families)) -> String {
@@ -63,15 +77,12 @@ fn assert_has(text: &str, sample: &str) {
 fn counters_start_at_zero_and_count_once() {
     let results: Vec<_> = (1..8).map(|number| second(number, 10)).collect();
     let mut total = Total::behind(Some(results[1].clone()));
-    assert_has(
-        &text(|it| total.show(&name(), it)),
-        r#"wirestamp_task_sent_packets_total{task="path"} 0"#,
-    );
+    assert_has(&shown(&total, 8), r#"wirestamp_task_sent_packets_total{task="path"} 0"#);
     catch_up(&mut total, &results[..4], 1);
     catch_up(&mut total, &results[..4], 1);
     assert_eq!(total.counts[0], 20);
     catch_up(&mut total, &results, 2);
-    let text = text(|it| total.show(&name(), it));
+    let text = shown(&total, 8);
     assert_has(&text, r#"wirestamp_task_sent_packets_total{task="path"} 50"#);
     assert_has(&text, r#"wirestamp_task_lost_packets_total{task="path"} 5"#);
     assert_has(&text, r#"wirestamp_task_window_timestamp_seconds{task="path"} 7"#);
@@ -80,7 +91,7 @@ fn counters_start_at_zero_and_count_once() {
 #[test]
 fn newest_window_is_exported_in_base_units() {
     let total = Total::behind(Some(second(7, 20)));
-    let text = text(|it| total.show(&name(), it));
+    let text = shown(&total, 8);
     for sample in [
         r#"mos{task="path"} 4.25"#,
         "window_sent_packets{task=\"path\"} 20",
@@ -96,12 +107,46 @@ fn newest_window_is_exported_in_base_units() {
     }
 }
 
+#[test]
+fn gauges_are_absent_after_a_minute_without_packets() {
+    let mut total = Total::behind(None);
+    total.add(vec![second(7, 20)], &CompactHistogram::default());
+    let gauge = "wirestamp_task_window_timestamp_seconds";
+    assert!(shown(&total, 67).contains(gauge));
+    let text = shown(&total, 68);
+    assert!(!text.contains(gauge) && !text.contains("wirestamp_task_mos"), "{text}");
+    assert_has(&text, r#"wirestamp_task_sent_packets_total{task="path"} 20"#);
+    assert_has(&text, r#"wirestamp_task_delay_seconds_sum{task="path"} 0.05"#);
+}
+
+#[test]
+fn every_delay_is_in_the_histogram() {
+    let mut delays = Distribution::default();
+    for nanos in [-5, 1_000_000, 1_150_000, 1_300_000, 20_000_000_000] {
+        delays.record(Span::from_nanos(nanos));
+    }
+    let mut total = Total::behind(None);
+    total.add(vec![second(7, 5)], &CompactHistogram::from(&delays));
+    let text = shown(&total, 8);
+    for sample in [
+        r#"bucket{task="path",le="0"} 1"#,
+        r#"bucket{task="path",le="0.00082"} 1"#,
+        r#"bucket{task="path",le="0.0012"} 3"#,
+        r#"bucket{task="path",le="0.0015"} 4"#,
+        r#"bucket{task="path",le="10"} 4"#,
+        r#"bucket{task="path",le="+Inf"} 5"#,
+        r#"count{task="path"} 5"#,
+    ] {
+        assert_has(&text, &format!("wirestamp_task_delay_seconds_{sample}"));
+    }
+}
+
 /// Unknown values are left out.
 #[test]
 fn unknown_values_are_not_exported() {
     let unknown = Measured { delay_ns: None, error_ns: None, ..second(7, 0) };
-    let text = text(|it| Total::behind(Some(unknown)).show(&name(), it));
-    assert!(!text.contains("wirestamp_task_delay") && !text.contains("loss_ratio"), "{text}");
+    let text = shown(&Total::behind(Some(unknown)), 8);
+    assert!(!text.contains("wirestamp_task_delay_min") && !text.contains("loss_ratio"), "{text}");
 }
 
 #[test]
@@ -117,7 +162,13 @@ fn probe_is_exported_with_its_captures() {
         troubles: Vec::new(),
         clock_sources: Vec::new(),
         clock_offsets: Vec::new(),
-        tests: vec![TestHealth { task: 3, end: TestEnd::Reflector, forged: 5, too_short: 4 }],
+        tests: vec![TestHealth {
+            task: 3,
+            end: TestEnd::Reflector,
+            forged: 5,
+            too_short: 4,
+            answers: 6,
+        }],
     };
     let at = Timestamp::from_second(100).unwrap();
     let mut attending = RegisteredProbe {
@@ -126,6 +177,8 @@ fn probe_is_exported_with_its_captures() {
         last_message: at,
         until: None,
         health: Some(health),
+        refused: None,
+        instance: 0,
     };
     let shown = text(|it| show_probe(&name(), &attending, it));
     for sample in [
@@ -146,7 +199,7 @@ fn probe_is_exported_with_its_captures() {
     let task = serde_json::from_str(task).unwrap();
     let tasks = Tasks::from([(3, TaskRecord { task, made: at, ended: None })]);
     let shown = text(|it| show_rejected(&name(), attending.health.as_ref().unwrap(), &tasks, it));
-    for (why, count) in [("forged", 5), ("too_short", 4)] {
+    for (why, count) in [("forged", 5), ("too_short", 4), ("answer", 6)] {
         let labels = format!(r#"probe="path",task="sealed",end="reflector",why="{why}""#);
         let sample = format!("wirestamp_probe_test_refused_packets_total{{{labels}}} {count}");
         assert_has(&shown, &sample);

@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::Mutex as AsyncMutex;
 use tracing::debug;
+use wirestamp_metrics::CompactHistogram;
 use wirestamp_results::Families;
 
+use super::delays::Delays;
 use super::window::{COUNTS, show_window};
 use crate::Name;
 use crate::collector::{Measured, ResultRange, Step};
@@ -24,8 +27,12 @@ pub(super) struct Total {
     /// Results that begin before this are in the counts, or existed earlier; none if that was not read yet.
     pub(super) next: Option<i64>,
     pub(super) counts: [u64; COUNTS.len()],
+    delays: Delays,
     newest: Option<Measured>,
 }
+
+/// Max age of the window that gauges describe. After this time without packets, they are absent.
+const MAX_AGE: SignedDuration = SignedDuration::from_mins(1);
 
 impl Totals {
     /// Totals that start after the existing results of these tasks.
@@ -52,11 +59,12 @@ impl Totals {
 
     /// Shows the totals. If a collector does not answer, they are the last known ones.
     pub(super) async fn show(&self, tasks: &Tasks, families: &mut Families) {
+        let now = Timestamp::now();
         for (number, name) in shown(tasks) {
             let total = self.of(number);
             let total = total.lock().await;
             if total.next.is_some() {
-                total.show(name, families);
+                total.show(name, now, families);
             }
         }
     }
@@ -85,36 +93,42 @@ impl Total {
         loop {
             let (step, from) = (Step::AsMeasured, self.next.unwrap_or(i64::MIN));
             let range = ResultRange { step, from, until: i64::MAX, most: MAX_READ };
-            if !self.add(sources.measured(task, &range).await?) {
+            let measured = sources.measured(task, &range).await?;
+            let (Some(first), Some(last)) = (measured.first(), measured.last()) else {
                 return Ok(());
-            }
+            };
+            let range = first.begin_ns..last.begin_ns.saturating_add(1);
+            let delays = sources.histograms(task, range).await?.delay;
+            self.add(measured, &delays);
         }
     }
 
     pub(super) fn behind(newest: Option<Measured>) -> Self {
         let next = newest.as_ref().map_or(i64::MIN, |it| it.begin_ns.saturating_add(1));
-        Self { next: Some(next), counts: [0; COUNTS.len()], newest }
+        Self { next: Some(next), counts: [0; COUNTS.len()], delays: Delays::default(), newest }
     }
 
-    /// Adds the next results, in order of time. Returns whether there were any.
-    pub(super) fn add(&mut self, measured: Vec<Measured>) -> bool {
+    /// Adds the next results, in order of time, and the histogram of their delays.
+    pub(super) fn add(&mut self, measured: Vec<Measured>, delays: &CompactHistogram) {
+        self.delays.add(&measured, delays);
         for it in &measured {
             for (total, (_, count)) in self.counts.iter_mut().zip(&COUNTS) {
                 *total += count(&it.counts);
             }
         }
-        let Some(newest) = measured.into_iter().next_back() else { return false };
+        let Some(newest) = measured.into_iter().next_back() else { return };
         self.next = Some(newest.begin_ns.saturating_add(1));
         self.newest = Some(newest);
-        true
     }
 
-    pub(super) fn show(&self, task: &Name, families: &mut Families) {
+    pub(super) fn show(&self, task: &Name, now: Timestamp, families: &mut Families) {
         let labels = [("task", task.to_string())];
         for (total, (name, _)) in self.counts.iter().zip(&COUNTS) {
             families.add(&format!("wirestamp_task_{name}_packets_total"), &labels, *total);
         }
-        if let Some(newest) = &self.newest {
+        self.delays.show(&labels, families);
+        let oldest = (now - MAX_AGE).as_nanosecond();
+        if let Some(newest) = self.newest.as_ref().filter(|it| i128::from(it.begin_ns) >= oldest) {
             show_window(newest, &labels, families);
         }
     }

@@ -16,7 +16,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tracing::warn;
 use utoipa::{IntoParams, ToSchema};
 
-use super::api::{Api, MAX_FLOWS, MAX_RESULTS, NumberedTask, PathName, Reader, nanos};
+use super::api::{Api, MAX_FLOWS, MAX_RESULTS, NumberedTask, PathName, Reader, nanos, query_time};
 use super::clocks;
 use super::description;
 use super::error_response::{ApiError, CommonErrors, ErrorBody};
@@ -37,11 +37,16 @@ const CHUNK_ROWS: u32 = 1000;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ResultsQuery {
+    /// Number of the task; default: the newest one of the name.
+    #[param(nullable = false, maximum = 9_223_372_036_854_775_807_i64)]
+    number: Option<u64>,
     /// Only results that begin at or after this time; of flows, those whose last packet passed at or after it.
     #[param(nullable = false)]
+    #[serde(default, deserialize_with = "query_time")]
     from: Option<Timestamp>,
     /// Only results that begin before this time.
     #[param(nullable = false)]
+    #[serde(default, deserialize_with = "query_time")]
     until: Option<Timestamp>,
     /// Step in seconds: 1 (default) is as measured.
     #[param(schema_with = description::step)]
@@ -102,13 +107,13 @@ enum Measurement {
 #[schema(value_type = FlowReport)]
 struct Reported(Value);
 
-/// Results of the newest task of a name
+/// Results of the newest task of a name, or of an earlier one
 ///
 /// A long response is streamed. If it breaks off it is incomplete; repeat the request.
 #[utoipa::path(get, path = "/api/v1/tasks/{name}/results", params(("name" = Name, Path), ResultsQuery), responses(
     (status = 200, description = "The results", body = ResultsResponse),
     (status = 400, description = "The name or the selection is not valid, or selects too many results", body = ErrorBody),
-    (status = 404, description = "There is no task of this name", body = ErrorBody),
+    (status = 404, description = "There is no task of this name, or of this number", body = ErrorBody),
     CommonErrors,
 ))]
 pub(super) async fn results(
@@ -118,7 +123,8 @@ pub(super) async fn results(
     query: Result<Query<ResultsQuery>, QueryRejection>,
 ) -> Result<Response, ApiError> {
     let Query(query) = query.map_err(|why| ApiError::wrong(why.body_text()))?;
-    let (number, entered) = api.plan.newest(&name).ok_or_else(|| ApiError::no_such(&name))?;
+    let (number, entered) =
+        api.plan.find(&name, query.number).ok_or_else(|| ApiError::no_such(&name))?;
     let measure = entered.task.measure.clone();
     let clocks = clocks::between(&measure, &api.plan.subscribe().borrow(), &api.probes);
     let (sources, rest) = (Arc::clone(&api.sources), query.range()?);

@@ -57,8 +57,37 @@ fn long_response_is_chunked_and_complete() {
 }
 
 #[test]
+fn earlier_task_of_a_name_is_found_by_its_number() {
+    let folder = tempfile::tempdir().unwrap();
+    store(folder.path());
+    let runtime = Runtime::new().unwrap();
+    let controller = testing::open(folder.path(), &runtime);
+    for interval in ["1s", "2s"] {
+        let task = r#"{"name":"load","measure":"traffic","at":"roof/eth0","interval":"1s"}"#;
+        testing::enter(&controller, &task.replace("1s", interval));
+    }
+    let page = controller.page().unwrap();
+    testing::run(controller, &runtime);
+    for (query, number, results) in [("", 2, 0), ("?number=1&limit=7", 1, 7), ("?number=2", 2, 0)] {
+        let (status, found) = testing::get(page, &format!("/api/v1/tasks/load/results{query}"));
+        let found: Value = serde_json::from_str(&found).unwrap();
+        assert_eq!((&*status, found["task"]["number"].as_u64()), ("200", Some(number)), "{query}");
+        assert_eq!(found["results"].as_array().unwrap().len(), results, "{query}");
+    }
+    for (query, status, why) in [
+        ("?number=3", "404", "load"),
+        ("?number=-1", "400", "number"),
+        ("?from=7", "400", "from: \\\"7\\\" is not a time such as 2026-11-22T15:00:00Z"),
+    ] {
+        let found = testing::get(page, &format!("/api/v1/tasks/load/results{query}"));
+        assert_eq!(found.0, status, "{query}");
+        assert!(found.1.contains(why), "{query}: {}", found.1);
+    }
+}
+
+#[test]
 fn error_for_large_limit_names_the_max() {
-    let query = |limit| ResultsQuery { from: None, until: None, step: None, limit };
+    let query = |limit| ResultsQuery { number: None, from: None, until: None, step: None, limit };
     let most = |limit| query(limit).range().map(|it| it.most).map_err(|why| why.1);
     assert_eq!(most(None), Ok(RESULTS));
     assert_eq!(most(Some(MAX_RESULTS)), Ok(MAX_RESULTS));

@@ -198,6 +198,14 @@ impl Sources {
         self.own.exporter_stats()
     }
 
+    /// Collectors that cannot store results, and why; `None` is the controller's own.
+    pub(super) fn troubles(&self) -> Vec<(Option<Name>, String)> {
+        let own = self.own.trouble().borrow().clone().map(|why| (None, why));
+        let others = self.placement.collectors().into_iter();
+        let others = others.filter_map(|(name, _, trouble)| Some((Some(name), trouble?)));
+        own.into_iter().chain(others).collect()
+    }
+
     /// The newest window of a task.
     ///
     /// # Errors

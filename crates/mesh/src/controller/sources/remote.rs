@@ -46,6 +46,16 @@ pub enum QueryError {
     TooMuch(Name),
 }
 
+impl QueryError {
+    /// The collector that does not answer.
+    pub(in crate::controller) fn collector(&self) -> Option<&Name> {
+        match self {
+            Self::Away { collector, .. } | Self::TooMuch(collector) => Some(collector),
+            Self::Database(_) => None,
+        }
+    }
+}
+
 /// Connection to a collector.
 struct Connection {
     address: String,

@@ -1,20 +1,22 @@
-//! Flows as IPFIX records, with totals since their begin.
+//! Flows as IPFIX records, with totals since their begin and with their growth since the last record.
 
-use std::net::{IpAddr, Ipv4Addr};
+mod deltas;
+
+use std::net::Ipv4Addr;
 
 use crate::protocol::ipfix::element::{
-    DESTINATION_IPV4_ADDRESS, DESTINATION_IPV6_ADDRESS, DESTINATION_TRANSPORT_PORT,
-    DROPPED_PACKET_TOTAL_COUNT, FLOW_END_MILLISECONDS, FLOW_END_NANOSECONDS,
-    FLOW_START_MILLISECONDS, FLOW_START_NANOSECONDS, LAYER2_OCTET_TOTAL_COUNT, METERING_PROCESS_ID,
-    PACKET_TOTAL_COUNT, PROTOCOL_IDENTIFIER, SOURCE_IPV4_ADDRESS, SOURCE_IPV6_ADDRESS,
-    SOURCE_TRANSPORT_PORT,
+    DESTINATION_TRANSPORT_PORT, DROPPED_PACKET_DELTA_COUNT, DROPPED_PACKET_TOTAL_COUNT,
+    FLOW_END_MILLISECONDS, FLOW_END_NANOSECONDS, FLOW_START_MILLISECONDS, FLOW_START_NANOSECONDS,
+    LAYER2_OCTET_DELTA_COUNT, LAYER2_OCTET_TOTAL_COUNT, METERING_PROCESS_ID, PACKET_DELTA_COUNT,
+    PACKET_TOTAL_COUNT, PROTOCOL_IDENTIFIER, SOURCE_TRANSPORT_PORT,
 };
 use crate::protocol::ipfix::{Element, Part, Row, Template, Value};
 use wirestamp_clock::Time;
 use wirestamp_metrics::flow::FlowReport;
 
 use super::element;
-use super::values::{millis, nanos, number_of};
+use super::values::{addresses, millis, nanos, number_of};
+pub(super) use deltas::{FlowCounts, FlowDeltas};
 
 /// Unknown values are omitted from records, so there is a template for each combination of known values, from this ID
 /// on.
@@ -45,14 +47,14 @@ pub(super) fn templates() -> impl Iterator<Item = Template> {
     let empty = empty();
     KINDS.into_iter().flat_map(|kind| [kind, kind | IS_IPV6]).filter_map(move |flags| {
         // The template does not depend on the values.
-        row(0, "", &empty, flags).template(FLOWS + flags, 0).ok()
+        row(0, "", (&empty, FlowCounts::default()), flags).template(FLOWS + flags, 0).ok()
     })
 }
 
-/// Record of a flow of a task.
-pub(super) fn record((number, name): (u64, &str), report: &FlowReport) -> Part {
+/// Record of a flow of a task, with its growth.
+pub(super) fn record((number, name): (u64, &str), report: &FlowReport, delta: FlowCounts) -> Part {
     let flags = flags(report);
-    row(number, name, report, flags).part(FLOWS + flags)
+    row(number, name, (report, delta), flags).part(FLOWS + flags)
 }
 
 /// Known values of a flow, as flags.
@@ -71,7 +73,12 @@ fn flags(report: &FlowReport) -> u16 {
     family | kind
 }
 
-fn row<'a>(number: u64, name: &'a str, report: &'a FlowReport, flags: u16) -> Row<'a> {
+fn row<'a>(
+    number: u64,
+    name: &'a str,
+    (report, delta): (&'a FlowReport, FlowCounts),
+    flags: u16,
+) -> Row<'a> {
     let mut row = every(number, name, report, flags & IS_IPV6 != 0);
     if flags & (IS_NUMBERED | IS_TCP) != 0 {
         row.push((element::REORDERED_TOTAL, count(report.reordered)));
@@ -98,6 +105,12 @@ fn row<'a>(number: u64, name: &'a str, report: &'a FlowReport, flags: u16) -> Ro
         let min = trip.map_or(0, |it| it.min.max(0).unsigned_abs());
         row.push((element::ROUND_TRIP_MIN, Value::U64(min)));
         row.push((element::ROUND_TRIP_MEAN, whole_nanos(trip.map_or(0.0, |it| it.mean))));
+    }
+    // After the totals: nfdump stores totals and deltas in the same place, the last one stays, and it adds up records.
+    row.push((PACKET_DELTA_COUNT, Value::U64(delta.packets)));
+    row.push((LAYER2_OCTET_DELTA_COUNT, Value::U64(delta.bytes)));
+    if flags & IS_NUMBERED != 0 {
+        row.push((DROPPED_PACKET_DELTA_COUNT, Value::U64(delta.lost)));
     }
     Row(row)
 }
@@ -126,19 +139,6 @@ fn every<'a>(
         (LAYER2_OCTET_TOTAL_COUNT, Value::U64(report.bytes)),
     ]);
     row
-}
-
-fn addresses(ends: [IpAddr; 2], is_ipv6: bool) -> [(Element, Value<'static>); 2] {
-    let elements = if is_ipv6 {
-        [SOURCE_IPV6_ADDRESS, DESTINATION_IPV6_ADDRESS]
-    } else {
-        [SOURCE_IPV4_ADDRESS, DESTINATION_IPV4_ADDRESS]
-    };
-    let [source, destination] = ends.map(|end| match end {
-        IpAddr::V4(it) if is_ipv6 => Value::Address(it.to_ipv6_mapped().into()),
-        it => Value::Address(it),
-    });
-    [(elements[0], source), (elements[1], destination)]
 }
 
 /// Elements of flows with sequence numbers.
@@ -191,6 +191,7 @@ fn empty() -> FlowReport {
         interarrival_ns: None,
         trains: 0,
         max_gap_ns: None,
+        capture_missed: 0,
         rtp: None,
         tcp: None,
         iperf3: None,

@@ -1,10 +1,12 @@
 use crate::protocol::ipfix::{Record, Session, Transport, Unread};
 
+use crate::protocol::ipfix::element::{DESTINATION_IPV6_ADDRESS, SOURCE_IPV4_ADDRESS};
+
 use super::*;
 use crate::export::Ipfix;
 use crate::task::{TaskRecord, Tasks};
 
-const PLAIN: &str = r#"{"src":"192.0.2.1","dst":"192.0.2.2","sport":5,"dport":6,"protocol":1,
+pub(super) const PLAIN: &str = r#"{"src":"192.0.2.1","dst":"192.0.2.2","sport":5,"dport":6,"protocol":1,
     "packets":1,"bytes":60,"first_ns":1700000000000000000,"last_ns":1700000000001000000,"trains":1}"#;
 const TCP: &str = r#"{"src":"2001:db8::1","dst":"2001:db8::2","sport":80,"dport":9,"protocol":6,
     "packets":7,"bytes":700,"first_ns":1,"last_ns":20,"lost":2,"reordered":3,"trains":1,
@@ -15,12 +17,12 @@ const TEST: &str = r#"{"src":"192.0.2.1","dst":"192.0.2.2","sport":5,"dport":520
     "trains":1,"iperf3":{"sent":9,"lost":2,"out_of_order":1,"jitter_ms":0.25,"capture_lost":6,
     "lost_uncertainty":0,"counter_bits":32}}"#;
 
-fn report(text: &str) -> FlowReport {
+pub(super) fn report(text: &str) -> FlowReport {
     serde_json::from_str(text).unwrap()
 }
 
 /// An RTP stream, with or without optional values.
-fn rtp(jitter_ms: Option<f64>, mos: Option<f64>) -> FlowReport {
+pub(super) fn rtp(jitter_ms: Option<f64>, mos: Option<f64>) -> FlowReport {
     let mut value: serde_json::Value = serde_json::from_str(PLAIN).unwrap();
     let of_rtp = serde_json::json!({
         "lost": 3, "duplicated": 0, "reordered": 0, "ssrc": 258, "payload_type": 8,
@@ -77,6 +79,9 @@ fn record_contains_known_values() {
         assert_eq!(times, [0, 1_000_000].map(|it| Some(Time::from_nanos(BEGIN + it))));
         assert_eq!(plain.unsigned(FLOW_END_MILLISECONDS), Some(1_700_000_000_001));
         assert_eq!(plain.get(element::REORDERED_TOTAL), None);
+        let grown = [PACKET_DELTA_COUNT, LAYER2_OCTET_DELTA_COUNT, DROPPED_PACKET_DELTA_COUNT];
+        assert_eq!(grown.map(|it| rtp.unsigned(it)), [Some(1), Some(60), Some(3)]);
+        assert_eq!(grown.map(|it| tcp.unsigned(it)), [Some(7), Some(700), None]);
         assert_eq!(tcp.address(DESTINATION_IPV6_ADDRESS), "2001:db8::2".parse().ok());
         let of_tcp =
             [element::RETRANSMITTED_TOTAL, element::REORDERED_TOTAL, element::ROUND_TRIP_MEAN];

@@ -1,5 +1,7 @@
 //! Results as IPFIX (RFC 7011).
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use crate::protocol::ipfix::element::{
     DROPPED_PACKET_DELTA_COUNT, FLOW_END_MILLISECONDS, FLOW_END_NANOSECONDS,
     FLOW_START_MILLISECONDS, FLOW_START_NANOSECONDS, METERING_PROCESS_ID, PACKET_DELTA_COUNT,
@@ -11,8 +13,8 @@ use wirestamp_clock::Time;
 use wirestamp_metrics::flow::FlowReport;
 
 use super::element::{self, OfSummary};
-use super::flows;
-use super::values::{millis, nanos, number_of};
+use super::flows::{self, FlowDeltas};
+use super::values::{addresses, millis, nanos, number_of};
 use crate::collector::{Measured, NotSynchronised, Spread, WINDOW};
 use crate::task::{Measure, Tasks};
 
@@ -31,6 +33,11 @@ const HAS_PATH_DELAY: u16 = 2;
 const HAS_ABOVE_MINIMUM: u16 = 4;
 const HAS_VARIATION: u16 = 8;
 const ALL: u16 = 15;
+/// The addresses of the path's ends are known, and of this family.
+const HAS_IPV4: u16 = 16;
+const HAS_IPV6: u16 = 32;
+/// Templates with addresses have these numbers, and their flags.
+const WITH_ADDRESSES: u16 = 512;
 
 /// Template ID of task descriptions.
 const TASK: u16 = 512;
@@ -39,11 +46,13 @@ const TASK: u16 = 512;
 #[derive(Debug)]
 pub struct Ipfix {
     export: Export,
+    deltas: FlowDeltas,
 }
 
 impl Default for Ipfix {
     fn default() -> Self {
-        Self { export: Export::new(DOMAIN, MAX_MESSAGE_BYTES) }
+        let export = Export::new(DOMAIN, MAX_MESSAGE_BYTES);
+        Self { export, deltas: FlowDeltas::default() }
     }
 }
 
@@ -52,9 +61,12 @@ impl Ipfix {
     #[must_use]
     pub fn descriptions(&mut self, tasks: &Tasks, second: u32) -> Vec<Vec<u8>> {
         let empty = Measured::default();
-        let results = (0..=ALL).filter_map(|flags| {
+        let families = [0, HAS_IPV4, HAS_IPV6].into_iter();
+        let combinations = families.flat_map(|family| (0..=ALL).map(move |known| family | known));
+        let results = combinations.filter_map(|flags| {
             // The template does not depend on the values.
-            row(0, "", &empty, flags).template(RESULTS + flags, 0).ok()
+            let ends = [Ipv4Addr::UNSPECIFIED.into(); 2];
+            row(0, "", (&empty, ends), flags).template(template(flags), 0).ok()
         });
         let no_task = task(0, "", ["", ""], 0.0).template(TASK, 1).ok();
         let has_flows = tasks.values().any(|it| matches!(it.task.measure, Measure::Flows { .. }));
@@ -74,17 +86,24 @@ impl Ipfix {
         self.export.messages(second, &parts)
     }
 
-    /// Messages with the windows of a task.
+    /// Messages with the windows of a task, between ends with these addresses, if known.
     #[must_use]
     pub fn results(
         &mut self,
         (number, name): (u64, &str),
+        ends: Option<[IpAddr; 2]>,
         results: &[Measured],
         second: u32,
     ) -> Vec<Vec<u8>> {
+        let family = match ends {
+            None => 0,
+            Some(ends) if ends.iter().all(IpAddr::is_ipv4) => HAS_IPV4,
+            Some(_) => HAS_IPV6,
+        };
+        let ends = ends.unwrap_or([Ipv4Addr::UNSPECIFIED.into(); 2]);
         let part = |measured: &Measured| {
-            let flags = flags(measured);
-            row(number, name, measured, flags).part(RESULTS + flags)
+            let flags = family | flags(measured);
+            row(number, name, (measured, ends), flags).part(template(flags))
         };
         let parts: Vec<Part> = results.iter().map(part).collect();
         self.export.messages(second, &parts)
@@ -98,8 +117,16 @@ impl Ipfix {
         reports: &[FlowReport],
         second: u32,
     ) -> Vec<Vec<u8>> {
-        let parts: Vec<Part> = reports.iter().map(|it| flows::record(task, it)).collect();
+        let deltas = self.deltas.of(task.0, reports).into_iter();
+        let records = reports.iter().zip(deltas).map(|(it, delta)| flows::record(task, it, delta));
+        let parts: Vec<Part> = records.collect();
         self.export.messages(second, &parts)
+    }
+
+    /// Records the flows of a task that existed before the export started, at `since`, so that their earlier packets
+    /// are not exported as new ones.
+    pub fn start_flows(&mut self, task: u64, reports: &[FlowReport], since: i64) {
+        self.deltas.start(task, reports, since);
     }
 }
 
@@ -117,8 +144,20 @@ fn flags(measured: &Measured) -> u16 {
     .fold(0, |flags, (one, _)| flags | one)
 }
 
-fn row<'a>(number: u64, name: &'a str, measured: &Measured, flags: u16) -> Row<'a> {
+fn template(flags: u16) -> u16 {
+    if flags > ALL { WITH_ADDRESSES + flags } else { RESULTS + flags }
+}
+
+fn row<'a>(
+    number: u64,
+    name: &'a str,
+    (measured, ends): (&Measured, [IpAddr; 2]),
+    flags: u16,
+) -> Row<'a> {
     let mut row = counts(number, name, measured);
+    if flags & (HAS_IPV4 | HAS_IPV6) != 0 {
+        row.extend(addresses(ends, flags & HAS_IPV6 != 0));
+    }
     let delay = measured.delay_ns.unwrap_or_default();
     if flags & HAS_DELAY != 0 {
         let error = measured.error_ns.unwrap_or(0).unsigned_abs();

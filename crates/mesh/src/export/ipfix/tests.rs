@@ -1,3 +1,4 @@
+use crate::protocol::ipfix::element::{SOURCE_IPV4_ADDRESS, SOURCE_IPV6_ADDRESS};
 use crate::protocol::ipfix::{Message, Order, Session, Transport, Unread};
 use proptest::prelude::*;
 use wirestamp_metrics::Counts;
@@ -80,7 +81,7 @@ fn record_contains_known_values() {
         ..known.clone()
     };
     let empty = Measured { begin_ns: BEGIN, ..Measured::default() };
-    let messages = ipfix.results((7, "path"), &[known, below_zero, apart, empty], 2);
+    let messages = ipfix.results((7, "path"), None, &[known, below_zero, apart, empty], 2);
     let records: Vec<_> =
         read(&mut session, &messages).into_iter().flat_map(|it| it.records).collect();
     let [known, below_zero, apart, empty] = records.as_slice() else { panic!("{records:?}") };
@@ -110,7 +111,8 @@ fn record_contains_known_values() {
 
 #[test]
 fn element_occurs_once_per_record() {
-    let row = row(1, "", &Measured::default(), ALL);
+    let ends = [Ipv4Addr::LOCALHOST.into(); 2];
+    let row = row(1, "", (&Measured::default(), ends), ALL | HAS_IPV6);
     let mut elements: Vec<_> = row.0.iter().map(|(element, _)| *element).collect();
     elements.sort_unstable();
     assert!(elements.array_windows().all(|[one, next]| one < next), "{elements:?}");
@@ -119,6 +121,7 @@ fn element_occurs_once_per_record() {
 proptest! {
     #[test]
     fn every_record_is_read_and_none_is_missed(
+        ends in any::<Option<[IpAddr; 2]>>(),
         windows in prop::collection::vec((0..=ALL, any::<i32>(), any::<i64>()), 1..60), name in "[a-z]{1,63}",
     ) {
         let measured = |(says, least, begin): &(u16, i32, i64)| Measured {
@@ -131,12 +134,14 @@ proptest! {
         let windows: Vec<_> = windows.iter().map(measured).collect();
         let (mut ipfix, mut session) = (Ipfix::default(), Session::new(Transport::Datagrams));
         read(&mut session, &ipfix.descriptions(&tasks(), 1));
-        let messages = ipfix.results((7, &name), &windows, 2);
+        let messages = ipfix.results((7, &name), ends, &windows, 2);
         let mut count = 0;
         for message in read(&mut session, &messages) {
             prop_assert_eq!((message.domain, message.order), (DOMAIN, Order::Missed(0)));
             for record in &message.records {
                 prop_assert_eq!(text(record, element::TASK_NAME), &name);
+                let [v4, v6] = [SOURCE_IPV4_ADDRESS, SOURCE_IPV6_ADDRESS].map(|it| record.address(it));
+                prop_assert_eq!(v4.or(v6).map(|it| it.to_canonical()), ends.map(|it| it[0].to_canonical()));
             }
             count += message.records.len();
         }

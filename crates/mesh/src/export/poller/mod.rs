@@ -52,6 +52,8 @@ pub(super) enum NewResults {
     Results(Vec<Measured>),
     /// Reports of flows with new packets. A flow may be reported twice without changes.
     Flows(Vec<String>),
+    /// Reports of the flows that existed when the export started, at this time.
+    EarlierFlows(Vec<String>, i64),
 }
 
 impl NewResults {
@@ -59,6 +61,7 @@ impl NewResults {
         match self {
             Self::Results(results) => results.is_empty(),
             Self::Flows(reports) => reports.is_empty(),
+            Self::EarlierFlows(..) => true,
         }
     }
 }
@@ -157,24 +160,35 @@ async fn query_new(
     // Read before the results: otherwise, results settled between the two reads would be skipped.
     let settled =
         if needs_settled { sources.settled_until(task).await?.as_nanos() } else { i64::MIN };
+    if follows && from.is_none() {
+        let news = NewResults::EarlierFlows(flows(sources, task, i64::MIN).await?, settled);
+        return Ok(QueryResult { news, next: settled, is_over: false });
+    }
     let from = from.unwrap_or(settled);
-    let behind = |most| ResultRange { step: Step::AsMeasured, from, until: i64::MAX, most };
     let (news, next) = if follows {
-        let has_news = settled > from;
-        let reports =
-            if has_news { sources.flows(task, &behind(MAX_FLOWS)).await? } else { Vec::new() };
-        if reports.len() == MAX_FLOWS as usize {
-            warn!("task {task}: exporting only the newest {MAX_FLOWS} flows");
-        }
+        let reports = if settled > from { flows(sources, task, from).await? } else { Vec::new() };
         (NewResults::Flows(reports), settled.max(from))
     } else {
-        let results = sources.measured(task, &behind(MAX_RESULTS)).await?;
+        let results = sources.measured(task, &since(from, MAX_RESULTS)).await?;
         let next = results.last().map_or(from, |last| last.begin_ns.saturating_add(1));
         (NewResults::Results(results), next)
     };
     let is_behind = |it: Timestamp| it.as_nanosecond() + END_DELAY.as_nanos() <= settled.into();
     let is_over = news.is_empty() && ended.is_some_and(is_behind);
     Ok(QueryResult { news, next, is_over })
+}
+
+/// Reports of flows with packets since `from`.
+async fn flows(sources: &Sources, task: u64, from: i64) -> Result<Vec<String>, QueryError> {
+    let reports = sources.flows(task, &since(from, MAX_FLOWS)).await?;
+    if reports.len() == MAX_FLOWS as usize {
+        warn!("task {task}: exporting only the newest {MAX_FLOWS} flows");
+    }
+    Ok(reports)
+}
+
+fn since(from: i64, most: u32) -> ResultRange {
+    ResultRange { step: Step::AsMeasured, from, until: i64::MAX, most }
 }
 
 #[cfg(test)]

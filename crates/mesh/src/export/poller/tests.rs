@@ -5,7 +5,7 @@ use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::Quality;
 
 use super::*;
-use crate::collector::{Results, Settled, Window};
+use crate::collector::{Flow, PointResults, Results, Settled, Window};
 use crate::controller::testing as sample;
 
 fn time(second: i64) -> Time<Utc> {
@@ -89,5 +89,33 @@ fn earlier_results_are_not_exported() {
         poller.poll(&tasks);
         assert!(next(&mut poller, &tasks).await.is_empty());
         assert_eq!(poller.queries.len(), 0);
+    });
+}
+
+/// What they had before is not exported as new.
+#[test]
+fn earlier_flows_are_the_base_of_later_ones() {
+    let (folder, runtime) = (tempfile::tempdir().unwrap(), Runtime::new().unwrap());
+    let report = r#"{"src":"192.0.2.1","dst":"192.0.2.2","sport":5,"dport":6,"protocol":17,
+        "first_ns":1000000000,"last_ns":2000000000,"packets":3}"#;
+    let flows = vec![Flow::read(report.to_owned()).unwrap()];
+    let point_results = PointResults { counts: Vec::new(), flows };
+    let mut results = Results::open(&folder.path().join("results.sqlite")).unwrap();
+    results.store(1, &Settled { point_results, ..Settled::nothing(time(60)) }).unwrap();
+    drop(results);
+    let controller = sample::open(folder.path(), &runtime);
+    sample::enter(&controller, r#"{"name":"f","measure":"flows","at":"roof/eth0"}"#);
+    let tasks = Tasks::clone(&controller.plan().subscribe().borrow());
+    let mut poller = Poller::behind(&tasks, controller.sources());
+    runtime.block_on(async {
+        poller.poll(&tasks);
+        let response = poller.next_response().await.unwrap();
+        let new = poller.take(response, &tasks).unwrap();
+        let Some((1, NewResults::EarlierFlows(reports, since))) = new else { panic!("{new:?}") };
+        assert_eq!((reports.len(), since), (1, 60_000_000_000));
+        poller.poll(&tasks);
+        let response = poller.next_response().await.unwrap();
+        let new = poller.take(response, &tasks).unwrap();
+        assert!(matches!(new, Some((1, NewResults::Flows(reports))) if reports.is_empty()));
     });
 }

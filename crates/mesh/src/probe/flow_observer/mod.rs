@@ -123,6 +123,7 @@ mod tests {
     use serde_json::Value;
     use wirestamp_capture::CapturedPacket;
     use wirestamp_clock::{Domain, RawStamp, Stamp};
+    use wirestamp_packet::LinkType;
 
     use super::*;
 
@@ -147,12 +148,10 @@ mod tests {
         frame[42..54].copy_from_slice(payload);
         let raw = RawStamp { domain: Domain::Realtime, value: 0 };
         let stamp = Stamp { raw, utc: at(millis), error: Span::ZERO };
-        flows.packet(&ObservedPacket::new(&CapturedPacket {
-            stamp,
-            kernel: None,
-            bytes: &frame,
-            length: 60,
-        }));
+        flows.packet(&ObservedPacket::new(
+            &CapturedPacket { stamp, kernel: None, bytes: &frame, length: 60 },
+            LinkType::Ethernet,
+        ));
     }
 
     /// Observes a packet of an RTP stream; one every 20 ms.

@@ -65,6 +65,8 @@ pub const OBSERVATION_TIME_MICROSECONDS: Element = Element::iana(324);
 pub const OBSERVATION_TIME_NANOSECONDS: Element = Element::iana(325);
 /// Hash of a packet (64 bits).
 pub const DIGEST_HASH_VALUE: Element = Element::iana(326);
+/// Bytes with link headers in the interval of the record (64 bits).
+pub const LAYER2_OCTET_DELTA_COUNT: Element = Element::iana(352);
 /// Bytes with link headers since the begin of the flow (64 bits).
 pub const LAYER2_OCTET_TOTAL_COUNT: Element = Element::iana(353);
 /// Mean path delay in microseconds (32 bits; RFC 9951).

@@ -4,6 +4,7 @@ use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use thiserror::Error;
+use wirestamp_capture::Filter;
 
 use super::measure::{
     ActiveDelay, MAX_BYTES, MAX_DSCP, MIN_AUTHENTICATED_BYTES, MIN_BYTES, Measure, RATES,
@@ -81,6 +82,13 @@ pub enum WrongTask {
     },
 }
 
+/// Valid schedules, in words.
+const SCHEDULE_FORM: &str = "expected `start` and `until` with times such as 2026-11-26T08:00:00Z, `for` and `every` with \
+                             durations such as 90s, 10m, 24h or 7d, and no other keys";
+
+/// Max length of a filter.
+const MAX_FILTER_BYTES: usize = 4096;
+
 /// Max plausible clock error.
 const MAX_CLOCK_ERROR: SignedDuration = SignedDuration::from_hours(1);
 
@@ -94,7 +102,19 @@ impl Task {
             return Err(WrongTask::Unreadable(format!("`{key}` is null; omit it")));
         }
         task.as_object_mut().into_iter().flatten().for_each(|(_, value)| make_whole(value));
-        task.try_into()
+        let task: Self = task.try_into()?;
+        task.check_filter()?;
+        Ok(task)
+    }
+
+    /// Checks the filter of a new task: probes would report it later.
+    pub(super) fn check_filter(&self) -> Result<(), WrongTask> {
+        let Some(filter) = &self.filter else { return Ok(()) };
+        let wrong = |why| WrongTask::Contradiction { task: self.name.clone(), key: "filter", why };
+        if filter.len() > MAX_FILTER_BYTES {
+            return Err(wrong(format!("must have at most {MAX_FILTER_BYTES} bytes")));
+        }
+        Filter::compile(filter).map(drop).map_err(|why| wrong(format!("is not valid: {why}")))
     }
 }
 
@@ -150,7 +170,11 @@ fn take<T: for<'de> Deserialize<'de>>(
     key: &str,
 ) -> Result<Option<T>, WrongTask> {
     let value = keys.remove(key).map(serde_json::from_value).transpose();
-    value.map_err(|why| WrongTask::Unreadable(format!("`{key}`: {why}")))
+    value.map_err(|why: serde_json::Error| {
+        // The messages of the library are for its users.
+        let why = if key == "schedule" { SCHEDULE_FORM.to_owned() } else { why.to_string() };
+        WrongTask::Unreadable(format!("`{key}`: {why}"))
+    })
 }
 
 /// Reads the keys of a task whose name and kind are known.
@@ -195,6 +219,7 @@ impl Reader {
             let key = self.kind.keys().find(|key| path.ends_with(&format!(".{key}")));
             let why = error.into_inner().to_string();
             match key {
+                Some("address") => self.wrong("address", "must be an IP address"),
                 Some("codec") => self.wrong("codec", format!("is unknown: {why}")),
                 Some(key) => self.wrong(key, why),
                 None => WrongTask::Unreadable(why),

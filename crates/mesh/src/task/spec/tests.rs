@@ -148,8 +148,31 @@ fn errors_name_key_and_valid_values() {
             r#"{"name":"v","measure":"volume","at":"a/b","schedule":{"every":"1h"}}"#,
             "requires `for`",
         ),
+        (
+            r#"{"name":"v","measure":"volume","at":"a/b","schedule":{"every":"1 month","for":"1h"}}"#,
+            "durations such as 90s, 10m, 24h or 7d",
+        ),
+        (
+            r#"{"name":"x","measure":"active-delay","from":"a","to":"b","address":"host.example"}"#,
+            "`address` must be an IP address",
+        ),
     ] {
         let error = read(text).unwrap_err();
         assert!(error.contains(said), "{text}: {error}");
+    }
+}
+
+/// Tasks from before this check stay readable.
+#[test]
+fn filter_of_a_new_task_must_be_valid() {
+    for (filter, said) in [
+        ("udp prot 5004".to_owned(), "`filter` is not valid"),
+        ("udp ".repeat(2000), "at most 4096"),
+    ] {
+        let task =
+            serde_json::json!({ "name": "v", "measure": "volume", "at": "a/b", "filter": filter });
+        let error = Task::read(task.clone()).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+        assert!(Task::try_from(task).is_ok());
     }
 }

@@ -419,3 +419,23 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn report_has_the_packets_that_the_capture_lost_during_the_flow() {
+    let mut monitor = monitor();
+    let other = |port| udp(([10, 0, 0, 9], port, [10, 0, 0, 2], 9), b"no RTP");
+    let lose = |monitor: &mut FlowMonitor, packets, second: i64| {
+        let (from, until) = (at(1000 * second), at(1000 * second + 500));
+        monitor.missed(CaptureLoss { packets, from, until });
+    };
+    lose(&mut monitor, 3, 0);
+    observe(&mut monitor, &other(1), at(1000));
+    lose(&mut monitor, 5, 2);
+    observe(&mut monitor, &other(2), at(3000));
+    observe(&mut monitor, &other(1), at(4000));
+    lose(&mut monitor, 7, 5);
+    let mut missed: Vec<_> =
+        reports(&mut monitor).iter().map(|it| (it.sport, it.capture_missed)).collect();
+    missed.sort_unstable();
+    assert_eq!(missed, [(1, 5), (2, 0)]);
+}

@@ -111,14 +111,14 @@ fn packets_later_than_the_buffer_lower_the_mos() {
     }
     packets.sort_by_key(|packet| packet.1);
     let buffered = |millis, delay| {
-        let buffer = Span::from_millis(millis);
+        let buffer = crate::JitterBuffer::Fixed(Span::from_millis(millis));
         call(
             FlowConfig { buffer, delay: Span::from_millis(delay), ..FlowConfig::default() },
             &packets,
         )
     };
     let (short, long) = (buffered(60, 0), buffered(80, 0));
-    assert_eq!((short.late, long.late), (10, 0));
+    assert_eq!((short.late, long.late), (Some(10), Some(0)));
     assert!(short.mos < long.mos);
     assert!(buffered(80, 300).mos < long.mos);
     assert_eq!((short.loss_periods, short.cumulative_lost), (0, 0));
@@ -143,6 +143,64 @@ fn signalling_defines_dynamic_payload_types() {
     assert!(rtp.jitter_ms == Some(0.0) && rtp.mos > Some(4.0));
 }
 
+/// The timestamps jump by `jump` at packet 100, whose marker is set if `marked`; the numbers continue.
+fn call_with_jump(jump: i64, marked: bool) -> RtpReport {
+    let mut monitor = monitor();
+    for number in 0..1000u16 {
+        let mut packet = voice(7, 0, number);
+        if number >= 100 {
+            let timestamp = u32::from(number) * 160;
+            let jumped = timestamp.wrapping_add_signed(i32::try_from(jump * 8).unwrap());
+            packet[4..8].copy_from_slice(&jumped.to_be_bytes());
+        }
+        packet[1] |= u8::from(marked && number == 100) << 7;
+        observe(&mut monitor, &udp(ENDS, &packet), at(20 * i64::from(number)));
+    }
+    reports(&mut monitor)[0].rtp.clone().expect("RTP")
+}
+
+#[test]
+fn jump_of_the_timestamps_makes_no_packet_late() {
+    for (jump, marked) in [(-6000, false), (6000, false), (-300, true), (300, true)] {
+        let rtp = call_with_jump(jump, marked);
+        assert_eq!((rtp.late, rtp.cumulative_lost), (Some(0), 0), "{jump} ms");
+        assert!(rtp.mos > Some(4.3), "{jump} ms: {:?}", rtp.mos);
+    }
+    assert!(call_with_jump(-300, false).late > Some(10), "a delay within a talk spurt");
+}
+
+#[test]
+fn unannounced_telephone_events_do_not_hide_the_codec() {
+    let mut monitor = monitor();
+    for number in 0..200u16 {
+        let is_event = (100..110).contains(&number);
+        let mut packet = voice(7, if is_event { 101 } else { 0 }, number);
+        packet.truncate(if is_event { 16 } else { 172 });
+        observe(&mut monitor, &udp(ENDS, &packet), at(20 * i64::from(number)));
+        let rtp = reports(&mut monitor)[0].rtp.clone();
+        let codec = rtp.as_ref().map(|rtp| rtp.codec.as_deref());
+        assert!(codec.is_none_or(|codec| codec == Some("PCMU")), "{number}: {rtp:?}");
+    }
+}
+
+#[test]
+fn unknown_mos_has_a_reason() {
+    let of = |payload_type, lost: u16| {
+        let mut monitor = monitor();
+        for number in (0..100u16).filter(|it| *it != lost) {
+            let packet = udp(ENDS, &voice(7, payload_type, number));
+            observe(&mut monitor, &packet, at(20 * i64::from(number)));
+        }
+        let rtp = reports(&mut monitor)[0].rtp.clone().expect("RTP");
+        assert_eq!(rtp.mos.is_none(), rtp.mos_unknown.is_some());
+        assert_eq!(rtp.late.is_none(), rtp.clock_rate_hz.is_none());
+        rtp.mos_unknown
+    };
+    let [none, gsm, opus, l16] = [of(3, 100), of(3, 50), of(111, 100), of(11, 100)];
+    assert_eq!((none, gsm), (None, Some(UnknownMos::NoLossRobustness)));
+    assert_eq!((opus, l16), (Some(UnknownMos::UnknownPayloadType), Some(UnknownMos::UnratedCodec)));
+}
+
 #[test]
 fn a_video_has_a_media_delivery_index() {
     let mut monitor = monitor();
@@ -159,5 +217,5 @@ fn a_video_has_a_media_delivery_index() {
     assert_eq!((index.loss_rate, index.max_loss_rate), (7.0, 7.0));
     let delay = index.max_delay_factor_ms.expect("whole intervals");
     assert!((19.0..25.0).contains(&delay), "the packet and the one lost before it: {index:?}");
-    assert_eq!(rtp.mos, None);
+    assert_eq!((rtp.mos, rtp.mos_unknown, rtp.late), (None, None, None));
 }

@@ -64,6 +64,13 @@ impl<S> Runs<S> {
         u32::try_from(whole).unwrap_or(u32::MAX)
     }
 
+    /// Ticks of the processor's counter in a nanosecond, if they were measured. The counter runs at the processor's nominal
+    /// frequency, so that these are cycles of a processor that neither saves power nor is boosted.
+    #[must_use]
+    pub fn cycles_per_ns(&self) -> Option<f64> {
+        Some(self.sittings.last()?.counter_hz? / 1e9)
+    }
+
     /// The runs of a cell, by repetition.
     pub fn of_cell(&self, cell: usize) -> impl Iterator<Item = &[S]> {
         let runs = self.runs.iter().filter(move |(turn, _)| turn.cell == cell);

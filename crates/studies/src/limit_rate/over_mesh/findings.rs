@@ -42,7 +42,9 @@ pub(super) struct Level {
     load_percent: Option<Estimate>,
     /// CPU time per packet at the target rate; none if the kernel also receives frames on that core and interrupts.
     pub(super) cpu_ns: Option<Estimate>,
-    /// The same at full speed.
+    /// The same in cycles of the processor's counter.
+    cycles: Option<Estimate>,
+    /// CPU time per packet at full speed.
     cpu_ns_at_full_speed: Option<Estimate>,
     /// Ratio of `cpu_ns` with one task to this `cpu_ns`, run by run.
     pub(super) cpu_ratio: Option<Estimate>,
@@ -115,6 +117,7 @@ fn level(runs: &Runs<Trial>, index: usize) -> Level {
         loss_percent: aimed(Trial::loss_percent),
         load_percent: aimed(Trial::load_percent),
         cpu_ns: alone(estimate(&cpu_ns)),
+        cycles: alone(estimate(&cpu_ns)).zip(runs.cycles_per_ns()).map(|(ns, each)| ns.times(each)),
         cpu_ns_at_full_speed: alone(estimate(&|trials| Some(trials.get(1)?.cpu_ns_a_packet()))),
         cpu_ratio: alone(Estimate::of(&ratios.collect::<Vec<_>>())),
     }

@@ -37,6 +37,8 @@ struct SoftirqCell {
     loss_percent: Option<Estimate>,
     /// CPU time of the softIRQ for a packet.
     softirq_ns_per_packet: Option<Estimate>,
+    /// The same in cycles of the processor's counter.
+    softirq_cycles_per_packet: Option<Estimate>,
     sent: u64,
     /// Dropped because the softIRQ's queue was full.
     queue_dropped: u64,
@@ -80,13 +82,17 @@ fn of_cell(
         Estimate::of(&rounds.iter().filter_map(of).collect::<Vec<_>>())
     };
     let sum = |of: fn(&SoftirqRound) -> u64| rounds.iter().map(of).sum();
+    let softirq_ns_per_packet = estimate(SoftirqRound::softirq_ns_per_packet);
     SoftirqCell {
         contender: contenders.get(condition.contender).cloned().unwrap_or_default(),
         condition,
         packets_per_second: estimate(|round| Some(round.packets_per_second())),
         received_per_second: estimate(|round| Some(round.received_per_second())),
         loss_percent: estimate(|round| Some(round.loss_percent())),
-        softirq_ns_per_packet: estimate(SoftirqRound::softirq_ns_per_packet),
+        softirq_ns_per_packet,
+        softirq_cycles_per_packet: softirq_ns_per_packet
+            .zip(runs.cycles_per_ns())
+            .map(|(ns, each)| ns.times(each)),
         sent: sum(|round| round.sent),
         queue_dropped: sum(|round| round.queue_dropped),
         reader_dropped: rounds.iter().map(|round| round.reader_dropped).sum(),

@@ -126,7 +126,7 @@ impl Page {
         let counted = |value: Option<u64>| value.map_or(NONE.into(), count);
         let text = format!(
             "{} too late, {} reordered, {} duplicates, {} stray, {} restarts",
-            count(rtp.late),
+            counted(rtp.late),
             counted(report.reordered),
             counted(report.duplicated),
             count(rtp.stray),
