@@ -73,7 +73,7 @@ const FIELDS: &[Field<FlowReport>] = &[
     Field::whole("rtt_ns_p99", |it| trip(it).map(|it| it.p99)),
     Field::whole("rtt_ns_max", |it| trip(it).map(|it| it.max)),
     Field::whole("segments", |it| tcp(it, |tcp| whole(tcp.segments))),
-    Field::whole("capture_missed", |it| whole(it.capture_missed)),
+    Field::whole("capture_missed", |it| it.capture_missed.and_then(whole)),
     Field::time("first_time", |it| Some(it.first_ns)),
     Field::time("last_time", |it| Some(it.last_ns)),
 ];

@@ -49,12 +49,17 @@ pub(super) struct Tap {
 }
 
 impl Document {
-    pub(super) fn of(flows: &mut Flows) -> Self {
+    /// The report of these flows; `capture_dropped` packets were lost by the capture, or it is unknown how many.
+    pub(super) fn of(flows: &mut Flows, capture_dropped: Option<u64>) -> Self {
         let monitor = &mut flows.monitor;
         let config = monitor.config;
         let millis = |span: wirestamp_clock::Span| span.as_nanos() / 1_000_000;
         let mut reports: Vec<_> = monitor.flows().collect();
         reports.sort_by(FlowReport::worst_first);
+        let dated = monitor.capture_missed();
+        if capture_dropped.is_none_or(|dropped| dropped > dated) {
+            reports.iter_mut().for_each(|report| report.capture_missed = None);
+        }
         Self {
             file: None,
             packets: monitor.packets(),
@@ -62,8 +67,8 @@ impl Document {
             duration_ns: monitor.duration().as_nanos(),
             not_ip: flows.not_ip,
             out_of_order: flows.out_of_order,
-            capture_dropped: None,
-            capture_dropped_dated: monitor.capture_missed,
+            capture_dropped,
+            capture_dropped_dated: dated,
             clock_error_ns: None,
             assumed_delay_ms: millis(config.delay),
             assumed_jitter_buffer_ms: config.buffer.fixed().map(millis),

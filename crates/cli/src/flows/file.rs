@@ -23,10 +23,9 @@ pub(super) fn run(path: &Path, arguments: &Arguments) -> anyhow::Result<Document
     let mut found = of_file(Reader::open(path)?, arguments.config(), &options)?;
     let mut document = Document {
         file: Some(path.display().to_string()),
-        capture_dropped: found.capture_lost,
         clock_error_ns: found.error.map(|error| error.as_nanos()),
         remarks: found.damage.into_iter().collect(),
-        ..Document::of(&mut found.flows)
+        ..Document::of(&mut found.flows, found.capture_lost)
     };
     if document.capture_dropped.is_none() {
         document.flows.iter_mut().for_each(forget_bounds_of_mos);

@@ -48,13 +48,8 @@ pub(super) fn run(
     } else {
         tap().capture(capture, &stop)?
     };
-    let document = Document::of(&mut flows.lock());
-    Ok(Document {
-        capture_dropped: Some(tap.ledger.lost()),
-        clock_error_ns: tap.figures.error_ns,
-        tap: Some(Tap { tap }),
-        ..document
-    })
+    let document = Document::of(&mut flows.lock(), Some(tap.ledger.lost()));
+    Ok(Document { clock_error_ns: tap.figures.error_ns, tap: Some(Tap { tap }), ..document })
 }
 
 fn open(target: &Target, arguments: &Arguments, clock: &ClockService) -> anyhow::Result<Capture> {

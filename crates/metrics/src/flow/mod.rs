@@ -30,6 +30,7 @@ mod gaps;
 mod header;
 pub(crate) mod impairment;
 mod iperf3;
+mod loss_times;
 mod media;
 mod media_report;
 mod missed;

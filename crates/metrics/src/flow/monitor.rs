@@ -6,6 +6,7 @@ use wirestamp_packet::{FlowKey, Packet, Segmentation, TcpSegment};
 
 use super::config::FlowConfig;
 use super::header::{Header, StreamContext};
+use super::loss_times::LossTimes;
 use super::media::{Media, PacketKind};
 use super::missed::CaptureLosses;
 use super::report::{self, EvictedFlows, FlowReport};
@@ -38,8 +39,7 @@ pub struct FlowMonitor {
     announced: Announcements,
     segmentation: Segmentation,
     missed: CaptureLosses,
-    /// Packets lost by the capture at known times ([`Self::missed`]).
-    pub capture_missed: u64,
+    loss_times: LossTimes,
     total: Volume,
     streams: usize,
     /// Totals of evicted flows.
@@ -56,7 +56,7 @@ impl FlowMonitor {
             announced: Announcements::default(),
             segmentation: Segmentation::default(),
             missed: CaptureLosses::default(),
-            capture_missed: 0,
+            loss_times: LossTimes::default(),
             total: Volume::default(),
             streams: 0,
             evicted: EvictedFlows::default(),
@@ -75,7 +75,6 @@ impl FlowMonitor {
         self.announced.read(&key, packet.payload());
         let flow = self.table.flow(place);
         flow.last_packet = self.total.packets;
-        flow.missed_until = self.capture_missed;
         match &flow.content {
             Content::Udp(_) => self.observe_datagram(place, seen),
             Content::Tcp { .. } => {
@@ -101,7 +100,7 @@ impl FlowMonitor {
     /// value. The bounds hold if the capture lost packets of flows captured before and after the interval, and if
     /// packets without numbers came no closer together than observed.
     pub fn missed(&mut self, missed: CaptureLoss) {
-        self.capture_missed = self.capture_missed.saturating_add(missed.packets);
+        self.loss_times.note(missed);
         self.missed.note(missed);
         if self.missed.is_urgent {
             self.decide();
@@ -122,7 +121,6 @@ impl FlowMonitor {
 
     fn open(&mut self, key: FlowKey) -> usize {
         let (place, evicted) = self.table.open(key);
-        self.table.flow(place).missed_before = self.capture_missed;
         if let Some(flow) = evicted {
             self.streams -= flow.streams();
             report::add_evicted(&flow, &mut self.evicted);
@@ -182,9 +180,15 @@ impl FlowMonitor {
     /// time can read them in portions.
     pub fn some_flows(&mut self, skipped: usize, count: usize) -> impl Iterator<Item = FlowReport> {
         self.decide();
-        let config = self.config;
+        let (config, losses) = (self.config, &self.loss_times);
         let flows = self.table.flows.iter().skip(skipped).take(count);
-        flows.flat_map(move |flow| report::of(flow, &config))
+        flows.flat_map(move |flow| report::of(flow, &config, losses))
+    }
+
+    /// Packets lost by the capture at known times ([`Self::missed`]).
+    #[must_use]
+    pub fn capture_missed(&self) -> u64 {
+        self.loss_times.packets
     }
 
     /// Number of flows kept.

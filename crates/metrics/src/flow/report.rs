@@ -4,10 +4,12 @@ use std::cmp::Ordering;
 use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
+use wirestamp_clock::Time;
 use wirestamp_packet::FlowKey;
 
 use super::config::FlowConfig;
 use super::iperf3::{Iperf3Report, Test};
+use super::loss_times::LossTimes;
 use super::media_report::RtpReport;
 use super::stream::Stream;
 use super::table::{Content, Flow};
@@ -71,10 +73,10 @@ pub struct FlowReport {
     pub trains: u64,
     /// Max time between two packets.
     pub max_gap_ns: Option<i64>,
-    /// Packets of any flow that the capture reported as lost between the first and the last packet of this one. Up to this number of
-    /// its packets may be missing in all figures.
+    /// Packets of any flow that the capture lost between the first and the last packet of this one. Up to this number of
+    /// its packets may be missing in all figures. None if it is unknown when the capture lost packets.
     #[serde(default)]
-    pub capture_missed: u64,
+    pub capture_missed: Option<u64>,
     /// RTP figures.
     #[serde(flatten)]
     pub rtp: Option<RtpReport>,
@@ -168,7 +170,7 @@ impl FlowReport {
             interarrival_ns: volume.gaps.summary(),
             trains: volume.trains,
             max_gap_ns: volume.gaps.max(),
-            capture_missed: 0,
+            capture_missed: None,
             rtp: None,
             tcp: None,
             iperf3: None,
@@ -214,10 +216,12 @@ fn of_rest(flow: &Flow, test: Option<&Test>) -> FlowReport {
 }
 
 /// Reports of a flow.
-pub(super) fn of(flow: &Flow, config: &FlowConfig) -> Vec<FlowReport> {
-    let capture_missed = flow.missed_until.saturating_sub(flow.missed_before);
+pub(super) fn of(flow: &Flow, config: &FlowConfig, losses: &LossTimes) -> Vec<FlowReport> {
     let mut reports = by_content(flow, config);
-    reports.iter_mut().for_each(|report| report.capture_missed = capture_missed);
+    for report in &mut reports {
+        let [first, last] = [report.first_ns, report.last_ns].map(Time::from_nanos);
+        report.capture_missed = Some(losses.between(first, last));
+    }
     reports
 }
 

@@ -126,7 +126,9 @@ impl Stream {
         // The skew is the advance of the timestamps minus the time elapsed.
         let skew = self.rtp.skew.now();
         let transit = Span::from_nanos(skew.as_nanos().saturating_neg());
-        self.follow_timestamps(transit, header.marker);
+        if matches!(seen, ArrivalKind::Ahead { .. } | ArrivalKind::Restarted) {
+            self.follow_timestamps(transit, header.marker);
+        }
         if seen != ArrivalKind::Duplicate
             && let Timeliness::Late { again } = self.playout.record(transit, context.config.buffer)
         {
@@ -249,8 +251,13 @@ impl Stream {
 
     fn follow_payload(&mut self, header: &Header, context: StreamContext<'_>) {
         let number = header.payload_type;
-        if self.payload.number == number && self.payload.generation == context.announced.generation
-        {
+        let same = self.payload.number == number
+            && self.payload.generation == context.announced.generation;
+        // The first packet of an unknown payload type may look like an event.
+        let may_be_medium = self.payload.encoding.is_none()
+            && self.medium.number != number
+            && header.payload != EVENT_BYTES;
+        if same && !may_be_medium {
             return;
         }
         self.payload = Payload::of(number, context);

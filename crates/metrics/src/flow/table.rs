@@ -21,9 +21,6 @@ pub(super) struct Flow {
     pub(super) key: FlowKey,
     /// Number of its last packet, counted over all flows.
     pub(super) last_packet: u64,
-    /// Packets of all flows that the capture had lost before its first packet, and until its last one.
-    pub(super) missed_before: u64,
-    pub(super) missed_until: u64,
     /// Packets outside RTP streams.
     pub(super) rest: Volume,
     pub(super) content: Content,
@@ -44,14 +41,7 @@ impl Flow {
             UDP => Content::Udp(Box::default()),
             _ => Content::Other,
         };
-        Self {
-            key,
-            last_packet: 0,
-            missed_before: 0,
-            missed_until: 0,
-            rest: Volume::default(),
-            content,
-        }
+        Self { key, last_packet: 0, rest: Volume::default(), content }
     }
 
     /// Number of RTP streams.

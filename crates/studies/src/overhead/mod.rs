@@ -59,7 +59,7 @@ pub(crate) fn run(
     let in_softirq = PacketsInSoftirq::new(size);
     let in_softirq =
         in_softirq.and_then(|mut study| experiment::run(&mut study, folder, *seed, stop, progress));
-    let repetitions = size.repetitions * KERNEL_STAMP_FACTOR;
+    let repetitions = size.repetitions * if *quick { 1 } else { KERNEL_STAMP_FACTOR };
     let kernel_stamp = KernelStamp::new(OverheadScale { repetitions, ..size });
     let kernel_stamp = kernel_stamp
         .and_then(|mut study| experiment::run(&mut study, folder, *seed, stop, progress));

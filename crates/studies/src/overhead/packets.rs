@@ -33,7 +33,7 @@ pub(crate) struct OverheadScale {
 impl OverheadScale {
     /// 20 000 packets of pattern 1 and 200 000 of pattern 2, in 22 minutes; the paper does not state its number.
     pub(crate) const FULL: Self = Self { repetitions: 10, packets: [2_000, 20_000] };
-    /// As many packets as fit in 35 seconds.
+    /// As many packets as fit in 90 seconds, with all parts of the study.
     pub(crate) const QUICK: Self = Self { repetitions: 5, packets: [100, 1_000] };
 
     /// Packets of a run of this pattern.

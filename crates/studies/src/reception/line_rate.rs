@@ -19,8 +19,8 @@ use crate::experiment::{Cell, Design, Estimate, Factor, Runs, Study};
 use crate::replicas::Technique;
 use crate::tester::{Bed, CAPTURE_CORE, Ends, INTERFACE, Load, Spinner, capture_during};
 
-/// Frames that are made at a time. The ring of a veth has room for 256 (`VETH_RING_SIZE` of drivers/net/veth.c).
-const BURST_FRAMES: u32 = 64;
+/// Max frames that are made at a time. The ring of a veth has room for 256 (`VETH_RING_SIZE` of drivers/net/veth.c).
+const MAX_BURST_FRAMES: u32 = 192;
 
 /// Duration of a run without sending: start and end of the capture.
 const AROUND: Duration = Duration::from_millis(350);
@@ -135,11 +135,12 @@ impl Study for LineRate {
         let Conditions { technique, frame_bytes, speed, stressed } = conditions;
         let speed = self.size.speeds.iter().find(|it| it.name == speed);
         let rate = 1_000_000_000 / speed.context("no such speed")?.interval_ns(frame_bytes);
+        let pace = Pace::rate(rate)?;
         let Technique { method, stamp } =
             Technique::named(&technique).context("no such technique")?;
         let load = Load {
             frame_bytes,
-            pace: Pace::rate(rate)?.with_burst(BURST_FRAMES)?,
+            pace: pace.with_burst(pace.burst().min(MAX_BURST_FRAMES))?,
             limit: Limit {
                 frames: None,
                 duration: Some(Span::from_millis(self.size.time_ms.into())),

@@ -39,10 +39,12 @@ pub(crate) fn run(
     let Options { quick, folder, seed } = options;
     let mut cells =
         Cells::new(if *quick { ReceptionScale::quick() } else { ReceptionScale::full() });
-    let mut line_rate =
-        LineRate::new(if *quick { LineRateScale::QUICK } else { LineRateScale::FULL });
     let folder = folder.as_deref();
-    let line_rate = experiment::run(&mut line_rate, folder, *seed, stop, progress);
+    // The link of this part is removed before the next begins.
+    let line_rate = {
+        let size = if *quick { LineRateScale::QUICK } else { LineRateScale::FULL };
+        experiment::run(&mut LineRate::new(size), folder, *seed, stop, progress)
+    };
     let runs = experiment::run(&mut cells, folder, *seed, stop, progress)?;
     let findings = ReceptionResult::of(&runs, &line_rate, Technique::missing());
     account(&runs, line_rate.as_ref().ok(), &findings)
@@ -56,10 +58,13 @@ fn account(
 ) -> anyhow::Result<Account> {
     let texts = Texts::new(include_str!("report.md"), include_str!("deviations.md"), PAPER)
         .with_published(include_str!("published.json"));
-    texts.account(Making::of(runs), claims::claims(runs, line_rate), findings, &|id, heading| {
+    let mut making = Making::of(runs);
+    making.interrupted |= line_rate.is_some_and(|runs| runs.interrupted);
+    texts.account(making, claims::claims(runs, line_rate), findings, &|id, heading| {
         let names: &[&str] = match id {
             "time" => &figures::SERIES_OF,
             "levels" => &figures::RING,
+            "throughput" => &figures::BARS[..2],
             _ => &figures::BARS,
         };
         Some(Part::figure(heading, id, names.iter().copied(), |size, name| match id {

@@ -10,6 +10,7 @@ use std::{fs, thread};
 use anyhow::{Context, ensure};
 use rustix::thread::{CpuSet, Pid, sched_setaffinity};
 use wirestamp_lab::{Impairments, Netns, PathLab, SOURCE_INTERFACE, SOURCE_V4, TAP_A};
+use wirestamp_sys::scheduling;
 use wirestamp_traffic::MacAddress;
 
 /// A locally administered address that no interface of the bed has.
@@ -72,8 +73,12 @@ impl Bed {
         ensure!(!threads.is_empty(), "threaded NAPI has no thread of {INTERFACE}");
         let mut cores = CpuSet::new();
         cores.set(core);
-        let pin = |thread: Pid| sched_setaffinity(Some(thread), &cores);
-        threads.into_iter().try_for_each(pin).context("cannot pin the thread of threaded NAPI")
+        // It preempts the programs of its core, as a softIRQ does.
+        let pin = |thread: Pid| {
+            sched_setaffinity(Some(thread), &cores)?;
+            scheduling::set_policy(thread, "SCHED_FIFO 1")
+        };
+        threads.into_iter().try_for_each(pin).context("cannot set up the thread of threaded NAPI")
     }
 
     /// Runs a command line that configures `netns`.

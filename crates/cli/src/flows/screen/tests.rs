@@ -54,7 +54,7 @@ fn flow(source: &str, destination: &str, protocol: u8) -> FlowReport {
         interarrival_ns: Some(times(20_000_000)),
         trains: 2,
         max_gap_ns: Some(145_000_000),
-        capture_missed: 0,
+        capture_missed: Some(0),
         rtp: None,
         tcp: None,
         iperf3: None,

@@ -191,7 +191,7 @@ fn empty() -> FlowReport {
         interarrival_ns: None,
         trains: 0,
         max_gap_ns: None,
-        capture_missed: 0,
+        capture_missed: Some(0),
         rtp: None,
         tcp: None,
         iperf3: None,

@@ -43,7 +43,7 @@ fn late_capture_loss_corrects_earlier_reports() {
     let mut monitor = call(u16::MAX);
     assert_eq!(reports(&mut monitor)[0].lost, Some(51));
     monitor.missed(LOST);
-    assert_eq!((reports(&mut monitor)[0].lost, monitor.capture_missed), (Some(1), 60));
+    assert_eq!((reports(&mut monitor)[0].lost, monitor.capture_missed()), (Some(1), 60));
 }
 
 #[test]
@@ -434,8 +434,10 @@ fn report_has_the_packets_that_the_capture_lost_during_the_flow() {
     observe(&mut monitor, &other(2), at(3000));
     observe(&mut monitor, &other(1), at(4000));
     lose(&mut monitor, 7, 5);
+    // Reported late.
+    lose(&mut monitor, 11, 3);
     let mut missed: Vec<_> =
         reports(&mut monitor).iter().map(|it| (it.sport, it.capture_missed)).collect();
     missed.sort_unstable();
-    assert_eq!(missed, [(1, 5), (2, 0)]);
+    assert_eq!(missed, [(1, Some(16)), (2, Some(11))]);
 }
