@@ -237,6 +237,26 @@ fn nanos(time: SystemTime) -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// A stamp between two checkpoints, both warm.
+///
+/// The first reads after a pause are slow. In the softIRQ they are measured too; here both methods are compared without
+/// them, and the subtracted cost is that of a fast read. So the same instructions run twice, and the second result counts:
+/// a compiler that copies a short method's code would otherwise leave the second copy out of the caches.
+#[inline(never)]
+fn between_checkpoints<T>(counter: Counter, stamp: impl Fn() -> T) -> (u64, T, u64) {
+    // The compiler does not know the count, so that it cannot unroll the loop.
+    let mut rounds = black_box(2);
+    loop {
+        let before = counter.read_ordered();
+        let stamp = black_box(stamp());
+        let after = counter.read_ordered();
+        rounds -= 1;
+        if rounds == 0 {
+            return (before, stamp, after);
+        }
+    }
+}
+
 /// Stamps packets with `stamp`; `value` converts the stamps to numbers afterwards.
 fn receive_with<T>(
     socket: &UdpSocket,
@@ -250,13 +270,7 @@ fn receive_with<T>(
     while readings.len() < readings.capacity() {
         match socket.recv(&mut packet) {
             Ok(bytes) => {
-                // The first reads after a pause are slow. In the softIRQ they are measured too; here both methods are
-                // compared without them, and the subtracted cost is that of a fast read.
-                black_box(stamp());
-                black_box(counter.read_ordered());
-                let before = counter.read_ordered();
-                let stamp = black_box(stamp());
-                let after = counter.read_ordered();
+                let (before, stamp, after) = between_checkpoints(counter, &stamp);
                 if let Some(sent) = Payload::decode(&packet[..bytes]) {
                     readings.push(Reading { sent, before, stamp: value(stamp), after });
                 }
