@@ -134,11 +134,15 @@ fn stamp_belongs_to_its_packet() {
         let interval = Span::from_millis(5);
         let sender = open(&lab, stream(40, interval, ENDS[0].1), &by).unwrap();
         let (_, sent) = send(sender);
-        // Late packets may be sent together.
-        let is_on_time = |sent: &SentPacket| sent.pacing_error < Span::from_millis(1);
+        // Late packets may be sent together, and the sender may be interrupted before the kernel has a packet. Stamps of
+        // other packets would be an interval away.
+        let is_on_time = |sent: &SentPacket| {
+            let delay = sent.stamps.software.unwrap() - sent.actual;
+            sent.pacing_error < Span::from_millis(1) && delay < Span::from_millis(1)
+        };
         let on_time = |pair: &&[SentPacket]| pair.iter().all(is_on_time);
-        let mut pairs = sent.windows(2).filter(on_time).peekable();
-        assert!(pairs.peek().is_some(), "{method:?}: every packet is late");
+        let pairs: Vec<_> = sent.windows(2).filter(on_time).collect();
+        assert!(pairs.len() > 10, "{method:?}: nearly every packet is late");
         for pair in pairs {
             let [before, after] = [&pair[0], &pair[1]].map(|sent| sent.stamps.software.unwrap());
             assert!(before < pair[1].actual && pair[1].intended < after, "{method:?}: {pair:?}");

@@ -58,7 +58,10 @@ impl Document {
         reports.sort_by(FlowReport::worst_first);
         let dated = monitor.capture_missed();
         if capture_dropped.is_none_or(|dropped| dropped > dated) {
-            reports.iter_mut().for_each(|report| report.capture_missed = None);
+            for report in &mut reports {
+                report.capture_missed = None;
+                forget_bounds_of_mos(report);
+            }
         }
         Self {
             file: None,
@@ -83,5 +86,13 @@ impl Document {
     /// Whether the capture's ledger balances; always true for files.
     pub(super) fn is_balanced(&self) -> bool {
         self.tap.as_ref().is_none_or(|it| it.tap.balanced)
+    }
+}
+
+/// Without knowing what the capture lost, and when, no MOS bounds those of the network, unless no packet is missing.
+fn forget_bounds_of_mos(flow: &mut FlowReport) {
+    let is_complete = flow.lost == Some(0);
+    if let Some(rtp) = flow.rtp.as_mut().filter(|_| !is_complete) {
+        (rtp.mos_lowest, rtp.mos_highest) = (None, None);
     }
 }

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use wirestamp_capture::Filter;
 use wirestamp_capture::file::Reader;
-use wirestamp_metrics::flow::FlowReport;
 use wirestamp_session::flows::{FileOptions, of_file};
 
 use super::arguments::Arguments;
@@ -21,15 +20,12 @@ pub(super) fn run(path: &Path, arguments: &Arguments) -> anyhow::Result<Document
     };
     let stop = arguments.browses()?.then(stop_on_signal).transpose()?;
     let mut found = of_file(Reader::open(path)?, arguments.config(), &options)?;
-    let mut document = Document {
+    let document = Document {
         file: Some(path.display().to_string()),
         clock_error_ns: found.error.map(|error| error.as_nanos()),
         remarks: found.damage.into_iter().collect(),
         ..Document::of(&mut found.flows, found.capture_lost)
     };
-    if document.capture_dropped.is_none() {
-        document.flows.iter_mut().for_each(forget_bounds_of_mos);
-    }
     if let Some(stop) = stop {
         let data = Data {
             from: path.display().to_string(),
@@ -43,12 +39,4 @@ pub(super) fn run(path: &Path, arguments: &Arguments) -> anyhow::Result<Document
         screen::show(data, |_| (), &stop)?;
     }
     Ok(document)
-}
-
-/// Without knowing what the capture lost, no MOS bounds those of the network, unless no packet is missing.
-fn forget_bounds_of_mos(flow: &mut FlowReport) {
-    let is_complete = flow.lost == Some(0);
-    if let Some(rtp) = flow.rtp.as_mut().filter(|_| !is_complete) {
-        (rtp.mos_lowest, rtp.mos_highest) = (None, None);
-    }
 }
