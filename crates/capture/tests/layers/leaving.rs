@@ -135,10 +135,14 @@ fn full_qdisc_drops_end_at_the_queue() {
         (followed, lab.bottleneck().unwrap().dropped_packets)
     };
     // The timer of the bottleneck may interrupt process 1, for which this kernel runs no tracing programs.
-    let mut attempts = (0..5).map(attempt);
-    let complete = attempts.find(|(followed, _)| followed.journeys.len() == 200);
+    // A packet may then be missing, or its end.
+    let is_complete = |(followed, _): &(Followed, u64)| {
+        let ended = [End::Dropped, End::Sent].map(|end| ends(followed, end).count());
+        (followed.journeys.len(), ended.iter().sum()) == (200, 200)
+    };
+    let complete = (0..5).map(attempt).find(is_complete);
     let (followed, lost) =
-        complete.expect("five attempts, each with packets that were not followed");
+        complete.expect("five attempts, each with packets that were not followed to their end");
     assert!(lost > 0 && lost < 200, "{lost}");
     assert_eq!(ends(&followed, End::Dropped).count() as u64, lost);
     assert_eq!(ends(&followed, End::Sent).count() as u64, 200 - lost);
