@@ -12,8 +12,8 @@ const MEMORY: usize = 64 << 20;
 /// Bytes of batches that are stored together: a part is stored if there is no room for all.
 const PART: usize = 1 << 20;
 
-/// Batches in the order in which they are to be stored. Beyond [`MEMORY`], the oldest are dropped: their times and number of
-/// packets remain, merged into one entry for each channel.
+/// Batches in the order in which they are to be stored. Of dropped ones, the times and the number of packets remain, merged
+/// into one entry for each channel.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     /// Of each channel at most one.
@@ -33,6 +33,10 @@ impl Backlog {
     pub(super) fn push(&mut self, batches: Batches) {
         self.bytes += batches.iter().map(|(_, batch)| bytes(batch)).sum::<usize>();
         self.kept.extend(batches);
+    }
+
+    /// Drops the oldest batches beyond [`MEMORY`], while they cannot be stored.
+    pub(super) fn limit(&mut self) {
         while self.bytes > MEMORY {
             self.drop_oldest();
         }
@@ -120,8 +124,10 @@ mod tests {
         let mut backlog = Backlog::default();
         backlog.push(vec![(ONE, batch(0)), (OTHER, batch(1)), (ONE, batch(2))]);
         backlog.push(vec![(OTHER, batch(3))]);
+        backlog.limit();
         assert!(backlog.dropped.is_empty());
         backlog.push(vec![(ONE, batch(4)), (ONE, batch(5)), (OTHER, batch(6))]);
+        backlog.limit();
         let expected = [
             (ONE, true, 0, 29),
             (OTHER, true, 10, 19),
@@ -134,6 +140,14 @@ mod tests {
         backlog.push(vec![(ONE, batch(7)), (ONE, batch(8))]);
         backlog.drop_all();
         assert_eq!(stored(&mut backlog), [(ONE, true, 70, 89)]);
+    }
+
+    #[test]
+    fn no_batch_is_dropped_where_all_can_be_stored() {
+        let mut backlog = Backlog::default();
+        backlog.push((0..9).map(|number| (ONE, batch(number))).collect());
+        let stored = stored(&mut backlog);
+        assert!(stored.len() == 9 && stored.iter().all(|(_, is_dropped, ..)| !is_dropped));
     }
 
     #[test]

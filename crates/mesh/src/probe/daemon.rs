@@ -1,11 +1,10 @@
 //! The probe process.
 
-use std::collections::BTreeSet;
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -20,10 +19,11 @@ use super::assignment_store::{AssignmentStore, CurrentWork};
 use super::assignment_stream::exchange;
 use super::clock_sources::SharedClockSources;
 use super::deliver::RESTORED;
+use super::deliveries::Deliveries;
 use super::machine::{Machine, memory, processor_time};
 use super::runner::Runner;
 use super::test_stats::TestStats;
-use super::{Carrier, ChannelName, Direct, Error, SharedSpool, troubles};
+use super::{ChannelName, Direct, Error, SharedSpool, troubles};
 use crate::Name;
 use crate::member::{Member, Pause};
 use crate::pki::{Role, Token};
@@ -120,7 +120,7 @@ impl Probe {
         work.spawn(self.state.clock_sources.clone().query_periodically());
         let member = Arc::clone(&self.member);
         work.spawn(async move { member.stay().await });
-        self.measure(assignments.subscribe(), &mut work, stop).await;
+        self.measure(assignments.subscribe(), stop).await;
         work.shutdown().await;
         block_in_place(|| self.runner.end());
     }
@@ -129,15 +129,15 @@ impl Probe {
     async fn measure(
         &mut self,
         mut assignments: watch::Receiver<Option<Assignment>>,
-        work: &mut JoinSet<()>,
         mut stop: JoinHandle<()>,
     ) {
         let mut ended = self.runner.ended();
-        let mut delivered = BTreeSet::new();
         let destinations = watch::Sender::new(Arc::new(self.duties.destinations()));
         let (controller, credentials) =
             (self.member.controller().to_owned(), self.member.credentials());
-        let carrier = Arc::new(Direct::new(controller, credentials, destinations.subscribe()));
+        let carrier = Direct::new(controller, credentials, destinations.subscribe());
+        let is_admitted = self.state.is_admitted.subscribe();
+        let mut deliveries = Deliveries::new(carrier, Arc::clone(&self.spool), is_admitted);
         loop {
             let assignment = assignments.borrow_and_update().clone();
             if let Some(assignment) = assignment {
@@ -151,14 +151,13 @@ impl Probe {
             let CurrentWork { wanted, tests, next, mut troubles } =
                 self.duties.now(self.member.name(), now);
             troubles.extend(block_in_place(|| self.runner.reconcile(&wanted, &tests)));
-            let held = block_in_place(|| self.spool.channels()).unwrap_or_default();
             let looking = wanted.values().flat_map(|specs| specs.keys());
-            for name in looking.chain(tests.keys()).copied().chain(held) {
-                if delivered.insert(name) {
-                    let (carrier, spool) = (Arc::clone(&carrier), Arc::clone(&self.spool));
-                    let is_admitted = self.state.is_admitted.subscribe();
-                    work.spawn(keep_delivering(carrier, spool, name, is_admitted));
-                }
+            let at = Instant::now();
+            deliveries.need(looking.chain(tests.keys()).copied(), at);
+            // If the spool cannot be read, it is not known which deliveries are needed.
+            if let Ok(held) = block_in_place(|| self.spool.channels()) {
+                deliveries.need(held, at);
+                deliveries.end_unneeded(at);
             }
             let has_failed = !troubles.is_empty();
             self.state.update(&self.runner, troubles);
@@ -166,13 +165,14 @@ impl Probe {
             let retry = has_failed.then_some(RETRY_DELAY);
             let pause = until_next.into_iter().chain(retry).chain([CHECK_INTERVAL]).min();
             tokio::select! {
-                _ = &mut stop => return,
+                _ = &mut stop => break,
                 // The sender of these channels lives as long as the probe.
                 _ = assignments.changed() => {}
                 _ = ended.changed() => time::sleep(RESTART_DELAY).await,
                 () = time::sleep(pause.unwrap_or(CHECK_INTERVAL)) => {}
             }
         }
+        deliveries.end().await;
     }
 }
 
@@ -305,25 +305,6 @@ async fn keep_attending(
                 Err(error) => pause.after(Err(error)).await,
             }
         }
-    }
-}
-
-/// Keeps the delivery of a channel running.
-async fn keep_delivering(
-    carrier: Arc<impl Carrier>,
-    spool: Arc<SharedSpool>,
-    name: ChannelName,
-    mut is_admitted: watch::Receiver<bool>,
-) {
-    let mut pause = Pause::new();
-    loop {
-        // The sender lives as long as the probe.
-        drop(is_admitted.wait_for(|it| *it).await);
-        let ended = tokio::select! {
-            ended = carrier.carry(&spool, name) => ended,
-            _ = is_admitted.wait_for(|it| !*it) => continue,
-        };
-        pause.after(ended).await;
     }
 }
 

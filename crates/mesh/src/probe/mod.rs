@@ -10,6 +10,7 @@ mod clock_sources;
 mod daemon;
 mod delay_observer;
 mod deliver;
+mod deliveries;
 mod flow_observer;
 mod machine;
 mod observer;

@@ -223,6 +223,7 @@ fn write_spool(spool: &SharedSpool, batches: &mpsc::Receiver<Batches>, is_ending
         backlog.push(next.into_iter().chain(batches.try_iter()).flatten().collect());
         let is_ending = is_over || is_ending.load(Ordering::Relaxed);
         if failed_at.is_some_and(|failed_at| failed_at.elapsed() < RETRY_DELAY) && !is_ending {
+            backlog.limit();
             continue;
         }
         if let Err(error) = backlog.store(|part| spool.append(part)) {
@@ -234,6 +235,7 @@ fn write_spool(spool: &SharedSpool, batches: &mpsc::Receiver<Batches>, is_ending
             } else if failed_at.is_none() {
                 warn!("cannot write to the spool: {error}; keeping observations in memory");
             }
+            backlog.limit();
             failed_at = Some(Instant::now());
         } else {
             failed_at = None;

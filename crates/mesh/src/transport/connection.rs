@@ -7,19 +7,26 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::{Sleep, sleep};
+use tokio::time::timeout;
 use tokio_rustls::server::TlsStream;
 
-use super::admission::Place;
+use super::admission::{Closing, Place};
 
 /// Lifetime of a connection without a certificate: long enough to enrol, and for an answer that a certificate is
 /// needed.
 const ANONYMOUS_LIFETIME: Duration = Duration::from_secs(20);
 
-/// A TLS connection. Without a certificate, it ends after some seconds.
+/// A TLS connection. Without a certificate, it ends after some seconds, or when its place is given away.
 pub struct Connection {
     stream: TlsStream<TcpStream>,
-    limit: Option<(Pin<Box<Sleep>>, Place)>,
+    limit: Option<ConnectionLimit>,
+}
+
+/// The end of a connection without a certificate.
+struct ConnectionLimit {
+    end: Pin<Box<dyn Future<Output = ()> + Send>>,
+    is_over: bool,
+    _place: Place,
 }
 
 impl Connection {
@@ -30,8 +37,23 @@ impl Connection {
     }
 
     /// A connection whose caller has no certificate.
-    pub(super) fn anonymous(stream: TlsStream<TcpStream>, place: Place) -> Self {
-        Self { stream, limit: Some((Box::pin(sleep(ANONYMOUS_LIFETIME)), place)) }
+    pub(super) fn anonymous(stream: TlsStream<TcpStream>, place: Place, closing: Closing) -> Self {
+        let end = Box::pin(async { drop(timeout(ANONYMOUS_LIFETIME, closing).await) });
+        Self { stream, limit: Some(ConnectionLimit { end, is_over: false, _place: place }) }
+    }
+
+    /// The stream, unless the connection has ended.
+    fn stream(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Result<Pin<&mut TlsStream<TcpStream>>, io::Error> {
+        if let Some(limit) = &mut self.limit {
+            limit.is_over = limit.is_over || limit.end.as_mut().poll(context).is_ready();
+            if limit.is_over {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+        }
+        Ok(Pin::new(&mut self.stream))
     }
 }
 
@@ -41,12 +63,7 @@ impl AsyncRead for Connection {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if let Some((end, _)) = &mut self.limit
-            && end.as_mut().poll(context).is_ready()
-        {
-            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-        }
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        self.stream(context)?.poll_read(context, buffer)
     }
 }
 
@@ -56,7 +73,7 @@ impl AsyncWrite for Connection {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        self.stream(context)?.poll_write(context, bytes)
     }
 
     fn poll_write_vectored(
@@ -64,7 +81,7 @@ impl AsyncWrite for Connection {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+        self.stream(context)?.poll_write_vectored(context, slices)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -72,7 +89,7 @@ impl AsyncWrite for Connection {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        self.stream(context)?.poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

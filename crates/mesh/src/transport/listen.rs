@@ -13,7 +13,7 @@ use tokio::time;
 use tokio_rustls::TlsAcceptor;
 use tracing::{debug, warn};
 
-use super::admission::{Admission, Place};
+use super::admission::{Admission, Closing, Place};
 use super::connection::Connection;
 use crate::pki::{Serial, Subject};
 
@@ -98,17 +98,18 @@ async fn take_all(
                 }
             },
         };
-        let Some(place) = admission.admit(address.ip()) else {
+        let Some((place, closing)) = admission.admit(address.ip()) else {
             debug!("closed a connection from {address}: too many without a certificate");
             continue;
         };
         let acceptor = TlsAcceptor::from(Arc::clone(&configuration.borrow()));
         let sender = sender.clone();
         tokio::spawn(async move {
-            let connected = shake_hands(stream, address, acceptor, place);
+            let connected = shake_hands(stream, address, acceptor, place, closing);
             match time::timeout(HANDSHAKE_TIMEOUT, connected).await {
                 // Sending fails only when the listener was dropped.
-                Ok(Ok(connection)) => drop(sender.send(connection).await),
+                Ok(Ok(Some(connection))) => drop(sender.send(connection).await),
+                Ok(Ok(None)) => debug!("closed a connection from {address}, the oldest of many"),
                 Ok(Err(error)) => warn!("rejected a connection from {address}: {error}"),
                 Err(_) => debug!("handshake with {address} timed out"),
             }
@@ -116,14 +117,19 @@ async fn take_all(
     }
 }
 
+/// The connection after its handshake; none if its place was given away before.
 async fn shake_hands(
     stream: TcpStream,
     address: SocketAddr,
     acceptor: TlsAcceptor,
     place: Place,
-) -> io::Result<(Connection, Peer)> {
+    mut closing: Closing,
+) -> io::Result<Option<(Connection, Peer)>> {
     super::set_timeouts(&stream)?;
-    let stream = acceptor.accept(stream).await?;
+    let stream = tokio::select! {
+        accepted = acceptor.accept(stream) => accepted?,
+        _ = &mut closing => return Ok(None),
+    };
     let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
     let certificate = certificate.map(|it| Subject::of(it)).transpose();
     let certificate = certificate.map_err(io::Error::other)?;
@@ -132,9 +138,9 @@ async fn shake_hands(
             let identity = PeerIdentity::Certificate(subject, serial);
             (Connection::of_member(stream, place), identity)
         }
-        None => (Connection::anonymous(stream, place), PeerIdentity::Anonymous),
+        None => (Connection::anonymous(stream, place, closing), PeerIdentity::Anonymous),
     };
-    Ok((connection, Peer { address, identity }))
+    Ok(Some((connection, Peer { address, identity })))
 }
 
 impl axum::serve::Listener for Listener {

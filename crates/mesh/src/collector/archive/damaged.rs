@@ -1,6 +1,7 @@
 //! Files of the archive that are not complete, for example after a failure of the disk or a copy that was cut off.
 
 use std::fs;
+use std::path::Path;
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -36,23 +37,29 @@ impl Archive {
         let begin = file.begin().filter(|begin| *begin >= self.oldest());
         if let Some(((number, task), begin)) = task.zip(begin) {
             let table = self.table(number, task, begin)?;
-            if table.rows() > 0 {
-                warn!(
-                    "{} was not complete: {} results written again",
-                    path.display(),
-                    table.rows()
-                );
+            let rows = table.rows();
+            if rows > 0 {
+                // Beyond their limit, the oldest flows are deleted.
+                if self.collector.results().has_most_flows(number)? {
+                    put_aside(path)?;
+                }
+                warn!("{} was not complete: {rows} results written again", path.display());
                 return write_table(&table, path);
             }
         }
-        let aside = path.with_extension(DAMAGED);
-        warn!(
-            "{} is not complete, and its results are deleted: renamed to {}",
-            path.display(),
-            aside.display()
-        );
-        fs::rename(path, &aside).map_err(about(path))
+        put_aside(path)
     }
+}
+
+/// Renames a file to `.damaged`.
+fn put_aside(path: &Path) -> Result<(), ArchiveError> {
+    let aside = path.with_extension(DAMAGED);
+    warn!(
+        "{} is not complete, and some of its results are deleted: renamed to {}",
+        path.display(),
+        aside.display()
+    );
+    fs::rename(path, &aside).map_err(about(path))
 }
 
 impl Archived {

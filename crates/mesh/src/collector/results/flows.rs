@@ -43,6 +43,11 @@ pub(super) fn count(database: &Connection, task: u64) -> rusqlite::Result<u64> {
     database.prepare_cached(query)?.query_row([task.cast_signed()], |row| unsigned(row, 0))
 }
 
+/// Whether older flows of the task may have been deleted, beyond the limit.
+pub(super) fn is_bounded(database: &Connection, task: u64) -> rusqlite::Result<bool> {
+    Ok(count(database, task)? > u64::from(MAX_FLOWS))
+}
+
 /// Reports of flows by their last packet, the latest first.
 pub(super) fn found(
     database: &Connection,

@@ -349,6 +349,14 @@ impl Results {
         self.database.read(|database| flows::count(database, task))
     }
 
+    /// Whether a task has as many flows as are stored, so that older ones may have been deleted.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn has_most_flows(&self, task: u64) -> Result<bool, DatabaseError> {
+        self.database.read(|database| flows::is_bounded(database, task))
+    }
+
     /// The next hour to archive, if it is complete: `next_results` returns the earliest time of further results, given
     /// the settled time. Its last minute and the hour itself are merged if necessary.
     ///

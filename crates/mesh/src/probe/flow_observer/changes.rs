@@ -26,6 +26,7 @@ struct Part {
     last_ns: i64,
     packets: u64,
     lost: Option<u64>,
+    capture_missed: Option<u64>,
 }
 
 impl ReportedFlows {
@@ -64,8 +65,9 @@ impl FlowChange {
 
 impl Part {
     fn of(report: &FlowReport) -> Self {
-        let FlowReport { first_ns, last_ns, packets, lost, .. } = *report;
-        Self { ssrc: report.rtp.as_ref().map(|rtp| rtp.ssrc), first_ns, last_ns, packets, lost }
+        let FlowReport { first_ns, last_ns, packets, lost, capture_missed, .. } = *report;
+        let ssrc = report.rtp.as_ref().map(|rtp| rtp.ssrc);
+        Self { ssrc, first_ns, last_ns, packets, lost, capture_missed }
     }
 
     /// Whether its packets are now part of another report of the flow. A flow that was evicted and came back begins

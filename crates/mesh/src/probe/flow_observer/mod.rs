@@ -202,6 +202,18 @@ mod tests {
     }
 
     #[test]
+    fn flow_is_reported_again_when_a_loss_in_its_time_becomes_known() {
+        let mut flows = FlowObserver::new(at(0));
+        [1000, 2000].into_iter().for_each(|millis| look(&mut flows, 1, millis));
+        let first = flows.batches(at(5_000), CLOCK);
+        assert_eq!(decoded(&first).next().unwrap()["capture_missed"], 0);
+        flows.missed(CaptureLoss { packets: 4, from: at(1500), until: at(1600) });
+        let second = flows.batches(at(10_000), CLOCK);
+        assert_eq!(decoded(&second).next().unwrap()["capture_missed"], 4);
+        assert_eq!(flows.batches(at(15_000), CLOCK), []);
+    }
+
+    #[test]
     fn packets_recognised_as_rtp_are_reported_once() {
         let ssrc = Some(0x0102_0304);
         let mut flows = FlowObserver::new(at(0));
