@@ -78,8 +78,22 @@ impl<S: Send + Sync> FromRequestParts<S> for PathName {
 #[derive(Serialize)]
 pub(super) struct NumberedTask {
     pub(super) number: u64,
+    /// Its probes that are not connected, unless the task has ended: it waits for them.
+    pub(super) unconnected: Vec<Name>,
     #[serde(flatten)]
     pub(super) entered: TaskRecord,
+}
+
+impl Api {
+    /// A task with its number.
+    pub(super) fn numbered(&self, number: u64, entered: TaskRecord) -> NumberedTask {
+        let probes =
+            if entered.ended.is_some() { Vec::new() } else { entered.task.measure.probes() };
+        let mut unconnected: Vec<_> =
+            probes.into_iter().filter(|it| !self.probes.is_connected(it)).cloned().collect();
+        unconnected.dedup();
+        NumberedTask { number, unconnected, entered }
+    }
 }
 
 impl PartialSchema for NumberedTask {

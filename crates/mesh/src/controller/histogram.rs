@@ -100,7 +100,7 @@ pub(super) async fn histogram(
     let found = api.sources.histograms(number, query.range()).await?;
     let Histograms { delay, variation, missing } = found;
     Ok(Json(HistogramResponse {
-        task: NumberedTask { number, entered },
+        task: api.numbered(number, entered),
         delay_ns: delay.buckets().map(Counted::from).collect(),
         variation_ns: variation.buckets().map(Counted::from).collect(),
         relative_error: CompactHistogram::ERROR,

@@ -69,6 +69,11 @@ impl ProbeRegistry {
         self.all.lock().get(probe).map(|it| it.address.ip().to_canonical())
     }
 
+    /// Whether a probe is connected.
+    pub(super) fn is_connected(&self, probe: &Name) -> bool {
+        self.all.lock().get(probe).is_some_and(|it| it.until.is_none())
+    }
+
     /// Notified of each change.
     #[must_use]
     pub fn subscribe(&self) -> watch::Receiver<()> {

@@ -72,9 +72,7 @@ async fn health(State(api): State<Api>) -> (StatusCode, &'static str) {
 ))]
 async fn tasks(_: Reader, State(api): State<Api>) -> Json<Vec<NumberedTask>> {
     let tasks = api.plan.subscribe().borrow().clone();
-    let numbered =
-        tasks.iter().map(|(number, it)| NumberedTask { number: *number, entered: it.clone() });
-    Json(numbered.collect())
+    Json(tasks.iter().map(|(number, it)| api.numbered(*number, it.clone())).collect())
 }
 
 /// Creates a task
@@ -107,7 +105,7 @@ async fn enter(
     }
     let entered = api.plan.subscribe().borrow().get(&number).cloned();
     let entered = entered.ok_or_else(|| ApiError::no_such(&name))?;
-    Ok((status, Json(NumberedTask { number, entered })))
+    Ok((status, Json(api.numbered(number, entered))))
 }
 
 /// Parses the task for `name`. The body may omit its name.

@@ -131,7 +131,7 @@ pub(super) async fn results(
     let mut reader = ResultReader { sources, number, measure, rest };
     // Errors must be detected before the response begins.
     let results = reader.next().await?;
-    let (task, step_s) = (NumberedTask { number, entered }, query.step.unwrap_or(1));
+    let (task, step_s) = (api.numbered(number, entered), query.step.unwrap_or(1));
     let answer = serde_json::to_string(&ResultsResponse { task, step_s, clocks, results });
     let answer = answer.map_err(ApiError::failure)?;
     let body = if reader.rest.most == 0 { Body::from(answer) } else { reader.in_pieces(answer) };

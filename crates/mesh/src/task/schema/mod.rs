@@ -116,7 +116,7 @@ impl Kind {
         let (required, optional): (Vec<&str>, &[&str]) = match direction {
             Direction::Request => ([&["measure"], self.required].concat(), &["name"]),
             Direction::Response => {
-                let generated = &["number", "name", "made", "ended"];
+                let generated = &["number", "name", "made", "ended", "unconnected"];
                 ([&["measure"], self.required, self.defaulted, generated].concat(), &[])
             }
         };
@@ -140,6 +140,10 @@ impl Kind {
             "measure" => json!({ "type": "string", "enum": [self.measure] }),
             "name" => json!({ "$ref": "#/components/schemas/Name" }),
             "number" => integer(0, None, None, "Unique; never reused."),
+            "unconnected" => json!({
+                "type": "array", "items": { "$ref": "#/components/schemas/Name" },
+                "description": "Its probes that are not connected; empty if it has ended.",
+            }),
             "made" => time("Creation time, in whole seconds."),
             "ended" => {
                 let mut ended = time("End time, if it was ended.");
