@@ -14,6 +14,7 @@ use crate::Error;
 /// Hardware types of linux/if_arp.h.
 mod hardware {
     pub(super) const ETHER: u16 = 1;
+    pub(super) const PPP: u16 = 512;
     pub(super) const RAWIP: u16 = 519;
     pub(super) const TUNNEL: u16 = 768; // IPIP
     pub(super) const TUNNEL6: u16 = 769;
@@ -22,12 +23,21 @@ mod hardware {
     pub(super) const SIT: u16 = 776;
     /// Tun and WireGuard.
     pub(super) const NONE: u16 = 0xfffe;
+    /// Of no interface; here, all interfaces at once.
+    pub(super) const VOID: u16 = 0xffff;
 }
 
-/// An interface of the network namespace in which it was opened.
+/// Name of all interfaces at once, as in tcpdump.
+pub(crate) const ANY: &str = "any";
+
+/// MTU of all interfaces at once: no packet is longer, except for merged ones.
+const MAX_MTU: u32 = 65_535;
+
+/// An interface of the network namespace in which it was opened, or all of them ([`ANY`]).
 #[derive(Debug)]
 pub(crate) struct Interface {
     pub(crate) name: String,
+    /// 0 for all interfaces.
     pub(crate) index: i32,
     /// Hardware type, `ARPHRD_*` of linux/if_arp.h.
     pub(crate) kind: u16,
@@ -58,10 +68,24 @@ impl Interface {
             |cause| Error::System { what: "read the state", interface: name.to_owned(), cause };
         let counters = File::open("/proc/thread-self/net/dev").map_err(failed)?;
         let socket = UnixDatagram::unbound().map_err(failed)?;
-        let index = interface::index(&socket, name).map_err(|_| missing())?;
-        let kind = interface::hardware_type(&socket, name).map_err(failed)?;
+        let (index, kind) = if name == ANY {
+            (0, hardware::VOID)
+        } else {
+            let index = interface::index(&socket, name).map_err(|_| missing())?;
+            (index, interface::hardware_type(&socket, name).map_err(failed)?)
+        };
         let (link, is_loopback) = (link(kind), kind == hardware::LOOPBACK);
         Ok(Self { name: name.to_owned(), index, kind, link, is_loopback, counters, socket })
+    }
+
+    /// Whether it is all interfaces at once.
+    pub(crate) fn is_any(&self) -> bool {
+        self.index == 0
+    }
+
+    /// Whether its packets are captured without their link header, and get a cooked one.
+    pub(crate) fn is_cooked(&self) -> bool {
+        self.link == Some(LinkType::LinuxCooked2)
     }
 
     /// Whether packets can still arrive here.
@@ -74,13 +98,16 @@ impl Interface {
         }
     }
 
-    /// Whether it is up.
+    /// Whether it is up; all interfaces at once always are.
     pub(crate) fn is_up(&self) -> io::Result<bool> {
-        interface::is_up(self, &self.name)
+        if self.is_any() { Ok(true) } else { interface::is_up(self, &self.name) }
     }
 
     /// Max packet length in bytes, without the Ethernet header.
     pub(crate) fn mtu(&self) -> Result<u32, Error> {
+        if self.is_any() {
+            return Ok(MAX_MTU);
+        }
         interface::mtu(self, &self.name).map_err(|cause| Error::System {
             what: "read the MTU",
             interface: self.name.clone(),
@@ -107,7 +134,11 @@ impl Interface {
                 count => table.extend_from_slice(&part[..count]),
             }
         }
-        Ok(dropped(&String::from_utf8_lossy(&table), &self.name).unwrap_or(0))
+        let table = String::from_utf8_lossy(&table);
+        if self.is_any() {
+            return Ok(names(&table).filter_map(|name| dropped(&table, name)).sum());
+        }
+        Ok(dropped(&table, &self.name).unwrap_or(0))
     }
 }
 
@@ -117,12 +148,14 @@ impl AsFd for Interface {
     }
 }
 
-/// How frames of a hardware type begin, if captures support it: with an Ethernet header, or with the IP packet.
+/// How frames of a hardware type begin, if captures support it: with an Ethernet header, or with the IP packet, or with a
+/// cooked header in place of their own.
 pub(crate) fn link(kind: u16) -> Option<LinkType> {
-    use hardware::{ETHER, LOOPBACK, NONE, RAWIP, SIT, TUNNEL, TUNNEL6};
+    use hardware::{ETHER, LOOPBACK, NONE, PPP, RAWIP, SIT, TUNNEL, TUNNEL6, VOID};
     match kind {
         ETHER | LOOPBACK => Some(LinkType::Ethernet),
         NONE | RAWIP | TUNNEL | TUNNEL6 | SIT => Some(LinkType::Ip),
+        PPP | VOID => Some(LinkType::LinuxCooked2),
         _ => None,
     }
 }
@@ -145,14 +178,14 @@ pub fn link_type(interface: &str) -> Result<Option<LinkType>, Error> {
     Ok(Interface::find(interface)?.link)
 }
 
-/// All interfaces of the calling thread's network namespace, each with whether it supports captures now, or why not.
+/// All interfaces of the calling thread's network namespace, and `any` for all at once, each with whether it supports captures now, or why not.
 ///
 /// # Errors
 /// The kernel's list of interfaces cannot be read.
 pub fn interface_states() -> io::Result<Vec<(String, Result<(), Error>)>> {
     let table = fs::read_to_string("/proc/thread-self/net/dev")?;
     let state = |name: &str| (name.to_owned(), Interface::open(name).map(drop));
-    Ok(names(&table).map(state).collect())
+    Ok(names(&table).chain([ANY]).map(state).collect())
 }
 
 /// The names in `/proc/net/dev`, before the colons (proc_net(5)).
@@ -197,9 +230,17 @@ mod tests {
         let lo = Interface::open("lo").unwrap();
         assert_eq!((lo.link, lo.is_loopback), (Some(LinkType::Ethernet), true));
         assert_eq!(
-            [1, 0xfffe, 512].map(link),
-            [Some(LinkType::Ethernet), Some(LinkType::Ip), None]
+            [1, 0xfffe, 512, 824].map(link),
+            [Some(LinkType::Ethernet), Some(LinkType::Ip), Some(LinkType::LinuxCooked2), None]
         );
+    }
+
+    #[test]
+    fn all_interfaces_have_the_drops_of_all() {
+        let any = Interface::open(ANY).unwrap();
+        assert!(any.is_any() && any.is_up().unwrap() && any.link == Some(LinkType::LinuxCooked2));
+        let (lo, all) = (Interface::open("lo").unwrap().dropped().unwrap(), any.dropped().unwrap());
+        assert!(all >= lo, "{all} {lo}");
     }
 
     #[test]

@@ -72,7 +72,12 @@ impl PacketSocket {
         setup: &Setup,
     ) -> Result<Self, Error> {
         let failed = |e| Error::system("capture", &interface.name, CAPABILITIES, e);
-        Self::prepare(packet_socket::open().map_err(failed)?, interface, filter, setup)
+        let open = if interface.is_cooked() {
+            packet_socket::open_without_link_header
+        } else {
+            packet_socket::open
+        };
+        Self::prepare(open().map_err(failed)?, interface, filter, setup)
     }
 
     /// Sets up a packet socket that receives nothing yet, as [`PacketSocket::open`] does.
@@ -84,10 +89,13 @@ impl PacketSocket {
     ) -> Result<Self, Error> {
         let failed = |what| move |e| Error::system(what, &interface.name, CAPABILITIES, e);
         // The filter also cuts packets to the snap length.
-        let program = match filter {
+        let mut program = match filter {
             Some(filter) => filter.for_socket(setup.snaplen)?,
             None => vec![accept(setup.snaplen)],
         };
+        if interface.is_any() {
+            program = [&REJECT_SENT_ON_LOOPBACK[..], &program].concat();
+        }
         let socket = Self { fd, counts: KernelCounts::default(), program };
         // On loopback, each packet is both sent and received: without the sent ones, each is counted once.
         if !setup.outgoing || interface.is_loopback {
@@ -113,7 +121,9 @@ impl PacketSocket {
     pub(crate) fn bind(&self, interface: &Interface, setup: &Setup) -> Result<(), Error> {
         let failed = |e| Error::system("capture", &interface.name, CAPABILITIES, e);
         packet_socket::bind(self, interface.index).map_err(failed)?;
-        packet_socket::receive_promiscuously(self, interface.index).map_err(failed)?;
+        if !interface.is_any() {
+            packet_socket::receive_promiscuously(self, interface.index).map_err(failed)?;
+        }
         if let Some(fanout) = setup.fanout {
             let failed = |what| move |e| Error::system(what, &interface.name, CAPABILITIES, e);
             fanout.add(self).map_err(failed("distribute packets over threads"))?;
@@ -186,9 +196,35 @@ impl AsFd for PacketSocket {
     }
 }
 
+/// Rejects packets that were sent on loopback, each of which is also received. Other packets continue with the next
+/// instruction, with 0 in the accumulator.
+const REJECT_SENT_ON_LOOPBACK: [libc::sock_filter; 6] = {
+    /// Index of loopback in every network namespace (`LOOPBACK_IFINDEX` of include/net/flow.h).
+    const LOOPBACK: u32 = 1;
+    const OUTGOING: u32 = libc::PACKET_OUTGOING as u32;
+    const fn instruction(code: u16, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
+        libc::sock_filter { code, jt, jf, k }
+    }
+    const fn load(what: libc::c_int) -> libc::sock_filter {
+        instruction(BPF_LD_W_ABS, 0, 0, (libc::SKF_AD_OFF + what).cast_unsigned())
+    }
+    [
+        load(libc::SKF_AD_IFINDEX),
+        instruction(BPF_JEQ_K, 0, 3, LOOPBACK),
+        load(libc::SKF_AD_PKTTYPE),
+        instruction(BPF_JEQ_K, 0, 1, OUTGOING),
+        instruction(BPF_RET_K, 0, 0, 0),
+        instruction(BPF_LD_IMM, 0, 0, 0),
+    ]
+};
+
 /// The instruction that returns `bytes`: accept and cut to that length, or reject if it is 0.
 fn accept(bytes: u32) -> libc::sock_filter {
     libc::sock_filter { code: BPF_RET_K, jt: 0, jf: 0, k: bytes }
 }
 
-const BPF_RET_K: u16 = 0x06; // linux/bpf_common.h: BPF_RET | BPF_K
+// linux/bpf_common.h: class, size and mode.
+const BPF_RET_K: u16 = 0x06; // BPF_RET | BPF_K
+const BPF_LD_W_ABS: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
+const BPF_LD_IMM: u16 = 0x00; // BPF_LD | BPF_W | BPF_IMM
+const BPF_JEQ_K: u16 = 0x15; // BPF_JMP | BPF_JEQ | BPF_K

@@ -78,11 +78,12 @@ impl Frame {
     /// There is no room in the memory before the frame.
     #[inline]
     pub(crate) fn with_tag(mut self, place: FramePlace<'_>, tag: VlanTag, snaplen: u32) -> Self {
-        if tag.status & libc::TP_STATUS_VLAN_VALID != 0 && self.captured >= ADDRESS_BYTES {
+        if let Some([tpid, tci]) = tag.removed()
+            && self.captured >= ADDRESS_BYTES
+        {
             let offset = place.offset.wrapping_sub(TAG_BYTES as usize);
             let start = place.memory.at(offset, (self.captured + TAG_BYTES) as usize);
-            let tpid = if tag.tpid == 0 { TPID_8021Q } else { tag.tpid };
-            let ([a, b], [c, d]) = (tpid.to_be_bytes(), tag.tci.to_be_bytes());
+            let ([a, b], [c, d]) = (tpid.to_be_bytes(), tci.to_be_bytes());
             // SAFETY: both are inside the memory, as was just checked, and the frame has both
             // addresses; only this frame leads there. `copy_from` allows the overlap, and the tag
             // lands on bytes that were moved away.
@@ -96,6 +97,28 @@ impl Frame {
         }
         // The kernel may fill a slot to its end, and the restored tag adds to that.
         self.captured = self.captured.min(snaplen);
+        self
+    }
+
+    /// Puts a header before the packet, in memory that the receiver leaves free. Keeps at most `snaplen` bytes.
+    ///
+    /// # Panics
+    /// There is no room in the memory before the frame.
+    pub(crate) fn with_header(
+        mut self,
+        place: FramePlace<'_>,
+        header: &[u8],
+        snaplen: u32,
+    ) -> Self {
+        let offset = place.offset.wrapping_sub(header.len());
+        let start = place.memory.at(offset, header.len() + self.captured as usize);
+        // SAFETY: the header's place is inside the memory, as was just checked, and only this frame leads there.
+        unsafe { start.copy_from_nonoverlapping(NonNull::from(header).cast(), header.len()) };
+        #[expect(clippy::cast_possible_truncation, reason = "link headers are short")]
+        let bytes = header.len() as u32;
+        self.data = start;
+        self.captured = self.captured.saturating_add(bytes).min(snaplen);
+        self.length = self.length.saturating_add(bytes);
         self
     }
 
@@ -128,7 +151,6 @@ pub(crate) fn use_and_release(
 }
 
 const ADDRESS_BYTES: u32 = 12; // two MAC addresses precede a VLAN tag
-const TPID_8021Q: u16 = 0x8100;
 
 /// Room before each packet: the size of an 802.1Q tag.
 pub(crate) const TAG_BYTES: u32 = 4;

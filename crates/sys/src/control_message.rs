@@ -111,6 +111,19 @@ pub struct VlanTag {
     pub tpid: u16,
 }
 
+/// Tag protocol of 802.1Q (`ETH_P_8021Q` of linux/if_ether.h).
+const TPID_8021Q: u16 = 0x8100;
+
+impl VlanTag {
+    /// Protocol and control information; none if there was no tag.
+    #[must_use]
+    #[inline]
+    pub fn removed(self) -> Option<[u16; 2]> {
+        let tpid = if self.tpid == 0 { TPID_8021Q } else { self.tpid };
+        (self.status & libc::TP_STATUS_VLAN_VALID != 0).then_some([tpid, self.tci])
+    }
+}
+
 /// Room for the control messages of one packet of a packet socket, aligned as the kernel requires.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(8))]

@@ -15,10 +15,22 @@ const PACKET_MR_PROMISC: libc::c_ushort = 1; // linux/if_packet.h
 /// # Errors
 /// `EPERM` without `CAP_NET_RAW`.
 pub fn open() -> io::Result<OwnedFd> {
-    Ok(socket_with(AddressFamily::PACKET, SocketType::RAW, SocketFlags::CLOEXEC, None)?)
+    open_with(SocketType::RAW)
 }
 
-/// Binds the socket to the interface with this index, to receive all packets and to send.
+/// Opens a packet socket whose packets begin after the link header, through which nothing is received.
+///
+/// # Errors
+/// `EPERM` without `CAP_NET_RAW`.
+pub fn open_without_link_header() -> io::Result<OwnedFd> {
+    open_with(SocketType::DGRAM)
+}
+
+fn open_with(kind: SocketType) -> io::Result<OwnedFd> {
+    Ok(socket_with(AddressFamily::PACKET, kind, SocketFlags::CLOEXEC, None)?)
+}
+
+/// Binds the socket to the interface with this index, to receive all packets and to send; to all interfaces for 0.
 ///
 /// # Errors
 /// Those of bind(2).

@@ -17,7 +17,7 @@ macro_rules! plain {
 
 plain!(u8 u16 u32 u64 i32);
 plain!(libc::packet_mreq libc::tpacket_req libc::tpacket_req3 libc::timeval);
-plain!(libc::tpacket2_hdr libc::tpacket3_hdr libc::xdp_desc);
+plain!(libc::tpacket2_hdr libc::tpacket3_hdr libc::xdp_desc libc::sockaddr_ll);
 
 // SAFETY: as its elements; an array has no padding.
 unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}

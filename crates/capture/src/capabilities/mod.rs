@@ -62,14 +62,16 @@ impl Capabilities {
     }
 
     fn query(interface: &Interface) -> Self {
+        // libbpf would print an error about all interfaces at once.
+        let one = Some(interface).filter(|it| !it.is_any());
         Self {
             kind: interface.kind,
             up: interface.is_up().unwrap_or(true),
             driver: ethtool::driver(interface),
             queues: ethtool::queues(interface),
             stamping: ethtool::stamping(interface),
-            xdp: xdp::features(interface),
-            xdp_program: xdp::program(interface),
+            xdp: one.and_then(xdp::features),
+            xdp_program: one.and_then(xdp::program),
             counter_function: CounterFunction::find(),
             counter_event: counter_events::exist(),
             privileges: Privileges::of_this_thread(),

@@ -9,6 +9,11 @@ pub enum Obstacle {
     /// This method captures only Ethernet frames.
     #[error("its packets have no Ethernet header; use ring, recvmsg, recvmmsg or libpcap")]
     NotEthernet,
+    /// This pair captures only frames with their link header.
+    #[error(
+        "its packets are captured without their link header, which only ring with kernel stamps can do"
+    )]
+    WithoutLinkHeader,
     /// No packets arrive.
     #[error("it is down; `ip link set up` brings it up")]
     Down,

@@ -33,6 +33,9 @@ const TOO_LONG: Reason = "it is too long";
 /// Linux's number of raw IP in libpcap (`DLT_RAW` of pcap/dlt.h), which is not that of files.
 pub(crate) const DLT_RAW: Linktype = Linktype(12);
 
+/// Cooked frames of all interfaces (`DLT_LINUX_SLL2` of pcap/dlt.h).
+const DLT_LINUX_SLL2: Linktype = Linktype(276);
+
 /// A compiled filter over the frames of a link type.
 pub struct Filter {
     program: BpfProgram,
@@ -49,7 +52,8 @@ impl Filter {
         Self::compile_for(expression, LinkType::Ethernet)
     }
 
-    /// Compiles `expression` for frames that begin with an Ethernet header, or with the IP packet.
+    /// Compiles `expression` for frames that begin with an Ethernet header, with a cooked header, or with
+    /// the IP packet.
     ///
     /// # Errors
     /// As [`Self::compile`].
@@ -61,7 +65,11 @@ impl Filter {
                 other => other.to_string(),
             },
         };
-        let number = if link == LinkType::Ip { DLT_RAW } else { Linktype::ETHERNET };
+        let number = match link {
+            LinkType::Ip => DLT_RAW,
+            LinkType::LinuxCooked2 => DLT_LINUX_SLL2,
+            _ => Linktype::ETHERNET,
+        };
         let program = Capture::dead(number).and_then(|dead| dead.compile(expression, true));
         let filter = Self { program: program.map_err(refused)?, link };
         if filter.operations().is_ok_and(|program| program.iter().any(loads_what_no_frame_has)) {
@@ -80,6 +88,7 @@ impl Filter {
     pub(crate) fn for_socket(&self, snaplen: u32) -> Result<Vec<libc::sock_filter>, Error> {
         let rewrite = match self.link {
             LinkType::Ip => tagged::for_socket_without_tags,
+            LinkType::LinuxCooked2 => tagged::for_socket_without_link_header,
             _ => tagged::for_socket,
         };
         let rewritten = self.operations().and_then(|program| rewrite(&program, snaplen));

@@ -36,6 +36,15 @@ pub(super) fn for_socket_without_tags(
     rewrite(cut(program, snaplen), |operation| Ok(vec![operation]))
 }
 
+/// The same for packets without their link header, where the program is for frames with a cooked header (SLL2).
+pub(super) fn for_socket_without_link_header(
+    program: &[Operation],
+    snaplen: u32,
+) -> Result<Vec<Operation>, Reason> {
+    check(program)?;
+    rewrite(cut(program, snaplen), adjust_for_cooked)
+}
+
 /// The program that keeps `snaplen` bytes of a frame that passes.
 fn cut(program: &[Operation], snaplen: u32) -> Vec<Operation> {
     let cut = |operation: &Operation| match *operation {
@@ -148,6 +157,35 @@ fn adjust_for_tag(operation: Operation) -> Result<Vec<Operation>, Reason> {
         | Operation::LoadIndexed { .. }
         | Operation::LoadHeaderLength { .. }
         | Operation::LoadLength(Register::X) => return Err(ACROSS),
+        other => vec![other],
+    })
+}
+
+/// The equivalent of `operation` on a packet without its cooked header (`ring/cooked.rs`), the fields of which the kernel
+/// provides elsewhere.
+fn adjust_for_cooked(operation: Operation) -> Result<Vec<Operation>, Reason> {
+    const HEADER: u32 = 20;
+    const UNKNOWN: Reason = "it reads fields of the link header that the kernel does not provide";
+    let add = Operation::Calculate { code: libc::BPF_ADD, operand: Operand::K(HEADER) };
+    Ok(match operation {
+        Operation::Load { size, offset } if offset >= HEADER => {
+            vec![Operation::Load { size, offset: offset - HEADER }]
+        }
+        Operation::Load { size: Size::Half, offset: 0 } => vec![ancillary(libc::SKF_AD_PROTOCOL)],
+        Operation::Load { size: Size::Word, offset: 4 } => vec![ancillary(libc::SKF_AD_IFINDEX)],
+        Operation::Load { size: Size::Half, offset: 8 } => vec![ancillary(libc::SKF_AD_HATYPE)],
+        Operation::Load { size: Size::Byte, offset: 10 } => vec![ancillary(libc::SKF_AD_PKTTYPE)],
+        Operation::LoadIndexed { size, offset } if offset >= HEADER => {
+            vec![Operation::LoadIndexed { size, offset: offset - HEADER }]
+        }
+        Operation::LoadHeaderLength { offset } if offset >= HEADER => {
+            vec![Operation::LoadHeaderLength { offset: offset - HEADER }]
+        }
+        Operation::LoadLength(Register::A) => vec![operation, add],
+        Operation::Load { .. }
+        | Operation::LoadIndexed { .. }
+        | Operation::LoadHeaderLength { .. }
+        | Operation::LoadLength(Register::X) => return Err(UNKNOWN),
         other => vec![other],
     })
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use wirestamp_sys::control_message::VlanTag;
 use wirestamp_sys::mmap::{Access, Mapping};
 
+use super::cooked;
 use crate::Error;
 use crate::card_stamps;
 use crate::filter::Filter;
@@ -35,6 +36,9 @@ mod field {
     pub(super) const PACKETS: usize = 12;
     pub(super) const FIRST_PACKET: usize = 16;
 }
+
+/// Offset of the address behind a packet's header: aligned to 16 bytes (`TPACKET_ALIGN` of linux/if_packet.h).
+const ADDRESS: usize = size_of::<libc::tpacket3_hdr>().next_multiple_of(16);
 
 /// The stamp is the network card's (linux/if_packet.h).
 const TP_STATUS_TS_RAW_HARDWARE: u32 = 1 << 31;
@@ -67,6 +71,8 @@ struct Blocks {
     snaplen: u32,
     /// Whether the network card's stamps are enabled.
     by_card: bool,
+    /// Whether packets have no link header, and get one with their interface.
+    is_cooked: bool,
     released: AtomicUsize,
 }
 
@@ -79,7 +85,8 @@ impl BlockRing {
         let failed = |e| Error::system("set up the ring", &interface.name, "cap_net_raw", e);
         let version = libc::tpacket_versions::TPACKET_V3;
         let socket = super::socket(interface, version, filter, setup)?;
-        let blocks = Arc::new(Blocks::allocate(&socket, setup).map_err(failed)?);
+        let blocks = Blocks::allocate(&socket, setup, interface.is_cooked()).map_err(failed)?;
+        let blocks = Arc::new(blocks);
         socket.bind(interface, setup)?;
         Ok(Self { socket, blocks, opened: 0, current: None, stamped_late: 0 })
     }
@@ -101,7 +108,7 @@ impl BlockRing {
 }
 
 impl Blocks {
-    fn allocate(socket: &PacketSocket, setup: &Setup) -> io::Result<Self> {
+    fn allocate(socket: &PacketSocket, setup: &Setup, is_cooked: bool) -> io::Result<Self> {
         let block_bytes = block_bytes(setup.bytes);
         let count = (setup.bytes / block_bytes).max(2);
         let to_u32 = |n: usize| u32::try_from(n).map_err(|_| io::ErrorKind::OutOfMemory);
@@ -118,7 +125,8 @@ impl Blocks {
         socket.set(libc::PACKET_RX_RING, &request)?;
         let memory = Mapping::shared(socket.as_fd(), 0, count * block_bytes, Access::ReadWrite)?;
         let Setup { snaplen, card_stamps: by_card, .. } = *setup;
-        Ok(Self { memory, block_bytes, count, snaplen, by_card, released: AtomicUsize::new(0) })
+        let released = AtomicUsize::new(0);
+        Ok(Self { memory, block_bytes, count, snaplen, by_card, is_cooked, released })
     }
 
     fn offset(&self, nth: usize) -> usize {
@@ -157,9 +165,15 @@ impl Blocks {
             tpid: header.hv1.tp_vlan_tpid,
         };
         let place = FramePlace { memory: &self.memory, offset, captured };
-        // The block is ours until it is released, and PACKET_RESERVE left room for a tag.
+        // The block is ours until it is released, and PACKET_RESERVE left room for a tag. Without a link header the kernel
+        // leaves 16 more bytes free (`tpacket_rcv` of net/packet/af_packet.c), together enough for a cooked header.
         let frame = Frame::new(raw, kernel, place, header.tp_len, ticket);
-        let frame = frame.with_tag(place, tag, self.snaplen);
+        let frame = if self.is_cooked {
+            let from: libc::sockaddr_ll = self.memory.load(cursor.offset + ADDRESS);
+            frame.with_header(place, &cooked::header(&from), self.snaplen)
+        } else {
+            frame.with_tag(place, tag, self.snaplen)
+        };
         (frame, header.tp_next_offset as usize, late)
     }
 }

@@ -2,6 +2,7 @@
 //! (`Documentation/networking/packet_mmap.rst` in the kernel's source).
 
 mod blocks;
+mod cooked;
 mod per_frame;
 
 pub(crate) use blocks::BlockRing;

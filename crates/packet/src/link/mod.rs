@@ -112,10 +112,14 @@ impl LinkType {
         })
     }
 
-    /// The number of a captured interface in files: of Ethernet, or of raw IP for all others.
+    /// The number of a captured interface in files: of Ethernet, of Linux's cooked frames, or of raw IP.
     #[must_use]
     pub const fn number(self) -> u32 {
-        if matches!(self, Self::Ethernet) { 1 } else { 101 }
+        match self {
+            Self::Ethernet => 1,
+            Self::LinuxCooked2 => 276,
+            _ => 101,
+        }
     }
 
     /// The frame with an Ethernet header in place of its own, for filters that were compiled for Ethernet. Its addresses

@@ -34,6 +34,8 @@ const XDP_METADATA: (u32, u32) = (6, 7);
 /// The obstacle, if the pair is not supported.
 pub fn verdict(pair: &Pair, of: &Capabilities) -> Result<&'static str, Obstacle> {
     let link = link(of.kind).ok_or(Obstacle::UnknownLink(of.kind))?;
+    let adds_header = matches!((pair.method, pair.stamp), (Method::Ring, StampSource::Kernel));
+    require(adds_header || link != LinkType::LinuxCooked2, || Obstacle::WithoutLinkHeader)?;
     let is_ethernet = link == LinkType::Ethernet;
     require(is_ethernet || !pair.method.runs_program(), || Obstacle::NotEthernet)?;
     require(of.up, || Obstacle::Down)?;

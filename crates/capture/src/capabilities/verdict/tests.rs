@@ -145,9 +145,9 @@ fn counter_function_decides_where_raw_stamps_are() {
 #[test]
 fn interface_that_is_down_or_of_another_type_supports_nothing() {
     let down = Capabilities { up: false, ..card() };
-    let other = Capabilities { kind: 512, ..card() };
+    let other = Capabilities { kind: 824, ..card() };
     for pair in PAIRS {
-        assert_eq!(verdict(pair, &other), Err(Obstacle::UnknownLink(512)));
+        assert_eq!(verdict(pair, &other), Err(Obstacle::UnknownLink(824)));
         assert_eq!(verdict(pair, &down), Err(Obstacle::Down));
     }
     assert_eq!(alternatives(&other), "");
