@@ -44,6 +44,7 @@ mod segmentation;
 pub mod stamp;
 mod tcp;
 mod tunnel;
+pub mod wstp;
 
 pub use capture_loss::CaptureLoss;
 pub use flow::FlowKey;

@@ -76,6 +76,13 @@ const FIELDS: &[Field<FlowReport>] = &[
     Field::whole("capture_missed", |it| it.capture_missed.and_then(whole)),
     Field::time("first_time", |it| Some(it.first_ns)),
     Field::time("last_time", |it| Some(it.last_ns)),
+    Field::whole("wirestamp_sent", |it| it.wirestamp.and_then(|test| whole(test.sent))),
+    Field::whole("wirestamp_lost", |it| it.wirestamp.and_then(|test| whole(test.lost))),
+    Field::whole("wirestamp_out_of_order", |it| {
+        it.wirestamp.and_then(|test| whole(test.out_of_order))
+    }),
+    Field::real("wirestamp_jitter_ms", |it| it.wirestamp.map(|test| test.jitter_ms)),
+    Field::text("mos_unknown", |it| rtp(it, |rtp| Some(rtp.mos_unknown?.name().to_owned()))),
 ];
 
 /// A count, always far below the limit.

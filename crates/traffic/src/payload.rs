@@ -23,33 +23,13 @@
 use std::ops::Range;
 
 use wirestamp_clock::{Domain, RawStamp, Time, Utc};
+use wirestamp_packet::wstp::{self, LONG as VERSION, MAGIC, SHORT, TestPacket, field};
 
 use crate::rtp;
-
-/// Offsets of the fields.
-mod field {
-    use super::Range;
-
-    pub(super) const MAGIC: Range<usize> = 0..4;
-    pub(super) const VERSION: Range<usize> = 4..6;
-    pub(super) const STREAM: Range<usize> = 6..8;
-    pub(super) const SEQUENCE: Range<usize> = 8..16;
-    pub(super) const INTENDED: Range<usize> = 16..24;
-    pub(super) const ACTUAL: Range<usize> = 24..32;
-
-    /// Short form: both in one number.
-    pub(super) const SEQUENCE_AND_ACTUAL: Range<usize> = 6..18;
-}
 
 /// Offset of the sequence number's lowest byte in the UDP payload, for filters that select every
 /// n-th packet.
 pub const SEQUENCE_LOW_BYTE_OFFSET: u8 = 15;
-
-const MAGIC: [u8; 4] = *b"WSTP";
-const VERSION: u16 = 1;
-const SHORT: u16 = 2;
-/// Bits of the time in the short form.
-const SHORT_TIME_BITS: u32 = 56;
 
 /// The identity and the send times of a test packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,9 +47,9 @@ pub struct Payload {
 
 impl Payload {
     /// Length of the fields: the min payload, except for short live frames.
-    pub const MIN_BYTES: usize = field::ACTUAL.end;
+    pub const MIN_BYTES: usize = wstp::LONG_BYTES;
     /// Length of the fields in the short form.
-    pub(crate) const SHORT_BYTES: usize = field::SEQUENCE_AND_ACTUAL.end;
+    pub(crate) const SHORT_BYTES: usize = wstp::SHORT_BYTES;
     /// The fields that differ from packet to packet.
     pub(crate) const CHANGING: Range<usize> = field::STREAM.start..field::ACTUAL.end;
 
@@ -135,44 +115,10 @@ impl Payload {
     }
 
     fn decode_fields(bytes: &[u8]) -> Option<Self> {
-        if let Some((fields, _)) = bytes.split_first_chunk()
-            && fields[field::MAGIC] == MAGIC
-            && fields[field::VERSION] == SHORT.to_be_bytes()
-        {
-            return Some(Self::decode_short(fields));
-        }
-        let (fields, _) = bytes.split_first_chunk::<{ Self::MIN_BYTES }>()?;
-        if fields[field::MAGIC] != MAGIC || fields[field::VERSION] != VERSION.to_be_bytes() {
-            return None;
-        }
-        let time = |at| Time::from_nanos(i64::from_be_bytes(take(fields, at)));
-        Some(Self {
-            stream: u16::from_be_bytes(take(fields, field::STREAM)),
-            sequence: u64::from_be_bytes(take(fields, field::SEQUENCE)),
-            intended: time(field::INTENDED),
-            actual: time(field::ACTUAL),
-        })
+        let TestPacket { stream, sequence, intended_ns, actual_ns } = TestPacket::parse(bytes)?;
+        let [intended, actual] = [intended_ns, actual_ns].map(Time::from_nanos);
+        Some(Self { stream, sequence, intended, actual })
     }
-
-    fn decode_short(fields: &[u8; Self::SHORT_BYTES]) -> Self {
-        let mut both = [0; 16];
-        both[4..].copy_from_slice(&fields[field::SEQUENCE_AND_ACTUAL]);
-        let both = u128::from_be_bytes(both);
-        let time_mask = (1 << SHORT_TIME_BITS) - 1;
-        Self {
-            stream: 0,
-            sequence: u64::try_from(both >> SHORT_TIME_BITS).unwrap_or(u64::MAX),
-            intended: Time::from_nanos(0),
-            actual: Time::from_nanos(i64::try_from(both & time_mask).unwrap_or(i64::MAX)),
-        }
-    }
-}
-
-/// The bytes of one field.
-fn take<const N: usize>(fields: &[u8; Payload::MIN_BYTES], at: Range<usize>) -> [u8; N] {
-    let mut bytes = [0; N];
-    bytes.copy_from_slice(&fields[at]);
-    bytes
 }
 
 #[cfg(test)]

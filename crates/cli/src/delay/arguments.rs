@@ -7,7 +7,7 @@ use clap::Args;
 use wirestamp_capture::{Error, Limit, Method, StampSource, pair};
 use wirestamp_clock::Span;
 use wirestamp_metrics::emodel::Codec;
-use wirestamp_metrics::flow::FlowConfig;
+use wirestamp_metrics::flow::{FlowConfig, RtpMapEntry};
 use wirestamp_metrics::{self as metrics, FlowTable, JitterBuffer, Sampling};
 use wirestamp_session::PointState;
 
@@ -59,6 +59,10 @@ pub(crate) struct Arguments {
     /// count as lost
     #[arg(long, value_name = "MS", default_value = "60")]
     pub(super) jitter_buffer: JitterBuffer,
+    /// Codec of an RTP payload type whose session description is not in the capture: payload type, encoding name and clock rate
+    /// in Hz, such as 97=opus/48000; repeat for more
+    #[arg(long, value_name = "PT=NAME/HZ")]
+    rtp_map: Vec<RtpMapEntry>,
     /// Write an HTML report with figures to this file
     #[arg(long, value_name = "FILE")]
     pub(super) report: Option<PathBuf>,
@@ -173,8 +177,12 @@ impl Arguments {
 
     /// The initial state of a point.
     pub(super) fn point_state(&self) -> PointState {
-        PointState::new(self.sample.as_ref())
-            .recognising(self.matching.first())
-            .watching(FlowConfig { buffer: self.jitter_buffer, ..FlowConfig::default() })
+        PointState::new(self.sample.as_ref()).recognising(self.matching.first()).watching(
+            FlowConfig {
+                buffer: self.jitter_buffer,
+                rtp_map: self.rtp_map.iter().cloned().collect(),
+                ..FlowConfig::default()
+            },
+        )
     }
 }

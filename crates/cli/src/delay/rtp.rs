@@ -90,7 +90,7 @@ impl Stream {
         let reason = if fixed {
             format!("assumed from payload type {number} ({encoding})")
         } else {
-            format!("from SDP, payload type {number} ({encoding})")
+            format!("from SDP or --rtp-map, payload type {number} ({encoding})")
         };
         Some(RatedCodec { codec, reason })
     }
@@ -136,7 +136,7 @@ mod tests {
         let shown_of = |number, encoding| shown(&[stream(1, number, encoding, known)]);
         let assumed = "g711-plc, assumed from payload type 0 (PCMU)";
         assert_eq!(shown_of(0, "PCMU").as_deref(), Some(assumed));
-        let announced = "g711-plc, from SDP, payload type 97 (PCMA)";
+        let announced = "g711-plc, from SDP or --rtp-map, payload type 97 (PCMA)";
         assert_eq!(shown_of(97, "PCMA").as_deref(), Some(announced));
         assert_eq!(shown(&[]), None);
     }

@@ -7,7 +7,7 @@ use clap::Args;
 use wirestamp_capture::{Error, Method, StampSource, pair};
 use wirestamp_clock::Span;
 use wirestamp_metrics::JitterBuffer;
-use wirestamp_metrics::flow::FlowConfig;
+use wirestamp_metrics::flow::{FlowConfig, RtpMapEntry};
 
 use crate::capture::Direction;
 use crate::metrics::Endpoint;
@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     /// A filter in pcap-filter(7) syntax
     #[arg(value_name = "FILTER", trailing_var_arg = true)]
     words: Vec<String>,
-    /// Capture live on this interface, or on interface@namespace
+    /// Capture live on this interface, or on interface@namespace; any captures at all interfaces
     #[arg(short, long, value_name = "IF")]
     interface: Option<Target>,
     /// Same as FILTER at the end
@@ -64,6 +64,10 @@ pub(crate) struct Arguments {
     /// count as lost
     #[arg(long, value_name = "MS", default_value = "60")]
     jitter_buffer: JitterBuffer,
+    /// Codec of an RTP payload type whose session description is not in the capture: payload type, encoding name and clock rate
+    /// in Hz, such as 97=opus/48000; repeat for more
+    #[arg(long, value_name = "PT=NAME/HZ")]
+    rtp_map: Vec<RtpMapEntry>,
     /// A gap longer than this many milliseconds ends a packet train
     #[arg(long, value_name = "MS", default_value_t = 100,
           value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
@@ -189,6 +193,7 @@ impl Arguments {
             train_gap: Span::from_millis(self.train_gap.into()),
             delay: Span::from_millis(self.delay.into()),
             buffer: self.jitter_buffer,
+            rtp_map: self.rtp_map.iter().cloned().collect(),
         }
     }
 }

@@ -52,7 +52,7 @@ impl Document {
     /// The report of these flows; `capture_dropped` packets were lost by the capture, or it is unknown how many.
     pub(super) fn of(flows: &mut Flows, capture_dropped: Option<u64>) -> Self {
         let monitor = &mut flows.monitor;
-        let config = monitor.config;
+        let config = monitor.config.clone();
         let millis = |span: wirestamp_clock::Span| span.as_nanos() / 1_000_000;
         let mut reports: Vec<_> = monitor.flows().collect();
         reports.sort_by(FlowReport::worst_first);

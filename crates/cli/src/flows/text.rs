@@ -69,19 +69,19 @@ fn row(flow: &FlowReport) -> Vec<String> {
     ]
 }
 
-/// `PCMU 0x1234abcd`, or `iperf3`.
+/// `PCMU 0x1234abcd`, or the program of a UDP test.
 fn payload(flow: &FlowReport) -> Option<String> {
-    let Some(rtp) = &flow.rtp else { return flow.iperf3.map(|_| "iperf3".to_owned()) };
+    let Some(rtp) = &flow.rtp else { return flow.udp_test().map(|it| it.program.to_owned()) };
     Some(match &rtp.codec {
         Some(codec) => format!("{codec} 0x{:08x}", rtp.ssrc),
         None => format!("RTP {} 0x{:08x}", rtp.payload_type, rtp.ssrc),
     })
 }
 
-/// Jitter in milliseconds: the mean of RTP, or the final value of iperf3.
+/// Jitter in milliseconds: the mean of RTP, or the final value of a UDP test.
 fn jitter(flow: &FlowReport) -> Option<f64> {
     let of_rtp = flow.rtp.as_ref().and_then(|rtp| rtp.mean_jitter_ms);
-    of_rtp.or(flow.iperf3.map(|test| test.jitter_ms))
+    of_rtp.or(flow.udp_test().map(|test| test.jitter_ms))
 }
 
 fn lost_of(flow: &FlowReport, lost: u64) -> String {
@@ -152,7 +152,7 @@ fn capture_losses(dropped: Option<u64>, dated: u64) -> String {
     if dated > 0 {
         let _ = writeln!(
             text,
-            "The capture lost {} packets; they are excluded from the losses of RTP and iperf3.",
+            "The capture lost {} packets; they are excluded from the losses of RTP and UDP tests.",
             count(dated)
         );
     }
@@ -176,7 +176,7 @@ mod tests {
     fn only_undated_capture_losses_make_losses_uncertain() {
         assert_eq!(capture_losses(Some(0), 0), "");
         let excluded =
-            "The capture lost 7 packets; they are excluded from the losses of RTP and iperf3.\n";
+            "The capture lost 7 packets; they are excluded from the losses of RTP and UDP tests.\n";
         assert_eq!(capture_losses(Some(7), 7), excluded);
         let uncertain = capture_losses(Some(9), 0);
         assert!(uncertain.starts_with("The capture lost 9 packets at unknown times"));

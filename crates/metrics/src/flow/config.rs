@@ -2,10 +2,11 @@
 
 use wirestamp_clock::Span;
 
+use super::rtp_map::RtpMap;
 use crate::JitterBuffer;
 
 /// Configuration of a [`FlowMonitor`](super::FlowMonitor).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowConfig {
     /// Max flows, and max RTP streams; at least 1. A flow takes a few kilobytes, a stream somewhat more.
     pub flows: usize,
@@ -15,6 +16,8 @@ pub struct FlowConfig {
     pub delay: Span,
     /// De-jitter buffer of the receiver, for the rating of voice. It adds to the delay; later packets count as lost.
     pub buffer: JitterBuffer,
+    /// Codecs of payload types that are not announced.
+    pub rtp_map: RtpMap,
 }
 
 impl Default for FlowConfig {
@@ -24,6 +27,7 @@ impl Default for FlowConfig {
             train_gap: Span::from_millis(100),
             delay: Span::ZERO,
             buffer: JitterBuffer::default(),
+            rtp_map: RtpMap::default(),
         }
     }
 }

@@ -1,17 +1,17 @@
-//! Content of a UDP flow: RTP streams, candidates for them, and tests of iperf3.
+//! Content of a UDP flow: RTP streams, candidates for them, and UDP tests.
 
 use super::gap::Gap;
 use super::header::{Header, StreamContext};
-use super::iperf3;
 use super::missed::CaptureLosses;
 use super::recognition::Recognition;
 use super::stream::Stream;
+use super::udp_test::TestState;
 
-/// RTP streams of a flow, and the iperf3 test that the rest may be.
+/// RTP streams of a flow, and the UDP test that the rest may be.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Media {
     pub(super) streams: Vec<Stream>,
-    pub(super) test: iperf3::TestState,
+    pub(super) test: TestState,
     recognition: Recognition,
 }
 

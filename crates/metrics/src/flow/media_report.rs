@@ -94,10 +94,24 @@ pub enum UnknownMos {
     NoLossRobustness,
 }
 
+impl UnknownMos {
+    /// The value of the JSON key.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::UnknownPayloadType => "unknown-payload-type",
+            Self::UnratedCodec => "unrated-codec",
+            Self::NoLossRobustness => "no-loss-robustness",
+        }
+    }
+}
+
 impl fmt::Display for UnknownMos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::UnknownPayloadType => "no captured SIP announces the payload type",
+            Self::UnknownPayloadType => {
+                "no captured SIP announces the payload type; --rtp-map states it"
+            }
             Self::UnratedCodec => "only narrowband codecs of ITU-T G.113 are rated",
             Self::NoLossRobustness => "ITU-T G.113 does not say how loss impairs the codec",
         })

@@ -16,7 +16,7 @@
 //! | `numbers.rs`, `impairment.rs` | lost, late and duplicate packets by sequence numbers |
 //! | `missed/`, `gaps.rs`, `gap.rs`, `gap_losses.rs`, `pacing.rs` | assigns missing packets to the capture or the network |
 //! | `uncertainty.rs` | bounds of that assignment; packets without sequence numbers |
-//! | `iperf3.rs` | tests of iperf3 |
+//! | `udp_test.rs` | tests of iperf3 and of `wirestamp send` |
 //! | `series.rs` | impairment over time |
 //! | `video.rs`, `delay_factor.rs` | media delivery index of a stream of unknown rate |
 //! | `report.rs`, `media_report.rs` | reports of a flow and of an RTP stream |
@@ -29,7 +29,6 @@ mod gap_losses;
 mod gaps;
 mod header;
 pub(crate) mod impairment;
-mod iperf3;
 mod loss_times;
 mod media;
 mod media_report;
@@ -39,20 +38,23 @@ mod numbers;
 mod pacing;
 mod recognition;
 mod report;
+mod rtp_map;
 mod series;
 mod signalling;
 mod stream;
 mod table;
 mod tcp;
+mod udp_test;
 mod uncertainty;
 mod video;
 mod volume;
 
 pub use config::FlowConfig;
-pub use iperf3::Iperf3Report;
 pub use media_report::{RtpReport, UnknownMos};
 pub use monitor::{FlowMonitor, FlowPacket};
-pub use report::{EvictedFlows, FlowReport, TcpReport};
+pub use report::{EvictedFlows, FlowReport, TcpReport, UdpTest};
+pub use rtp_map::{RtpMap, RtpMapEntry};
+pub use udp_test::{Iperf3Report, WirestampReport};
 pub use video::VideoReport;
 
 #[cfg(test)]

@@ -51,8 +51,8 @@ impl FlowMonitor {
     #[must_use]
     pub fn new(config: FlowConfig) -> Self {
         Self {
-            config,
             table: Table::new(config.flows),
+            config,
             announced: Announcements::default(),
             segmentation: Segmentation::default(),
             missed: CaptureLosses::default(),
@@ -180,9 +180,9 @@ impl FlowMonitor {
     /// time can read them in portions.
     pub fn some_flows(&mut self, skipped: usize, count: usize) -> impl Iterator<Item = FlowReport> {
         self.decide();
-        let (config, losses) = (self.config, &self.loss_times);
+        let (config, losses) = (&self.config, &self.loss_times);
         let flows = self.table.flows.iter().skip(skipped).take(count);
-        flows.flat_map(move |flow| report::of(flow, &config, losses))
+        flows.flat_map(move |flow| report::of(flow, config, losses))
     }
 
     /// Packets lost by the capture at known times ([`Self::missed`]).

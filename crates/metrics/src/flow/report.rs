@@ -8,12 +8,12 @@ use wirestamp_clock::Time;
 use wirestamp_packet::FlowKey;
 
 use super::config::FlowConfig;
-use super::iperf3::{Iperf3Report, Test};
 use super::loss_times::LossTimes;
 use super::media_report::RtpReport;
 use super::stream::Stream;
 use super::table::{Content, Flow};
 use super::tcp::Direction;
+use super::udp_test::{Iperf3Report, Test, WirestampReport};
 use super::volume::Volume;
 use crate::Summary;
 use crate::numeric::count_to_f64;
@@ -60,10 +60,10 @@ pub struct FlowReport {
     pub last_ns: i64,
     /// Mean rate between the two, in bits per second; none if all packets came at one time.
     pub throughput_bps: Option<f64>,
-    /// For RTP and iperf3: missing packets by sequence numbers, each counted once, even if other packets were
+    /// For RTP and UDP tests: missing packets by sequence numbers, each counted once, even if other packets were
     /// duplicated. For TCP: retransmitted segments, which the sender took for lost. None for other traffic.
     pub lost: Option<u64>,
-    /// For RTP and iperf3: duplicates beyond the first packet.
+    /// For RTP and UDP tests: duplicates beyond the first packet.
     pub duplicated: Option<u64>,
     /// Packets that came after one sent later.
     pub reordered: Option<u64>,
@@ -86,6 +86,22 @@ pub struct FlowReport {
     /// Figures of an iperf3 UDP test.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iperf3: Option<Iperf3Report>,
+    /// Figures of a test of `wirestamp send`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wirestamp: Option<WirestampReport>,
+}
+
+/// Figures that every UDP test has.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UdpTest {
+    /// Name of the program.
+    pub program: &'static str,
+    /// Datagrams sent.
+    pub sent: u64,
+    /// Interarrival jitter.
+    pub jitter_ms: f64,
+    /// Datagrams lost by the capture.
+    pub capture_lost: u64,
 }
 
 /// TCP figures of one direction.
@@ -114,10 +130,28 @@ impl FlowReport {
         }
     }
 
+    /// Figures of the UDP test that the flow is.
+    #[must_use]
+    pub fn udp_test(&self) -> Option<UdpTest> {
+        let of_iperf3 = self.iperf3.map(|it| UdpTest {
+            program: "iperf3",
+            sent: it.sent,
+            jitter_ms: it.jitter_ms,
+            capture_lost: it.capture_lost,
+        });
+        let of_ours = self.wirestamp.map(|it| UdpTest {
+            program: "wirestamp",
+            sent: it.sent,
+            jitter_ms: it.jitter_ms,
+            capture_lost: it.capture_lost,
+        });
+        of_iperf3.or(of_ours)
+    }
+
     /// Packets sent, where known; otherwise packets captured.
     #[must_use]
     pub fn sent(&self) -> u64 {
-        match (&self.rtp, &self.iperf3, &self.tcp) {
+        match (&self.rtp, self.udp_test(), &self.tcp) {
             (Some(rtp), _, _) => rtp.expected,
             (None, Some(test), _) => test.sent,
             (None, None, Some(tcp)) => tcp.segments,
@@ -141,7 +175,7 @@ impl FlowReport {
         let loss = |report: &Self| report.loss_ratio().unwrap_or(0.0);
         let jitter = |report: &Self| {
             let of_rtp = report.rtp.as_ref().and_then(|rtp| rtp.max_jitter_ms);
-            of_rtp.or(report.iperf3.map(|test| test.jitter_ms)).unwrap_or(0.0)
+            of_rtp.or(report.udp_test().map(|test| test.jitter_ms)).unwrap_or(0.0)
         };
         mos(self)
             .total_cmp(&mos(other))
@@ -174,6 +208,7 @@ impl FlowReport {
             rtp: None,
             tcp: None,
             iperf3: None,
+            wirestamp: None,
         }
     }
 
@@ -210,7 +245,8 @@ fn of_rest(flow: &Flow, test: Option<&Test>) -> FlowReport {
         lost: Some(test.lost),
         duplicated: Some(test.duplicated),
         reordered: Some(test.reordered()),
-        iperf3: Some(test.report()),
+        iperf3: test.iperf3(),
+        wirestamp: test.wirestamp(),
         ..report
     }
 }

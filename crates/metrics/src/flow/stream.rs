@@ -294,7 +294,8 @@ impl Stream {
 
 impl Payload {
     fn of(number: u8, context: StreamContext<'_>) -> Self {
-        let encoding = context.announced.encoding(context.flow, number);
+        let stated = context.config.rtp_map.encoding(number);
+        let encoding = stated.or_else(|| context.announced.encoding(context.flow, number));
         Self { number, encoding, generation: context.announced.generation }
     }
 }

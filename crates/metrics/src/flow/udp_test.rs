@@ -1,8 +1,9 @@
-//! Detection of iperf3 UDP tests, and their losses.
+//! Detection of UDP tests, of iperf3 and of `wirestamp send`, and their losses.
 
 use serde::{Deserialize, Serialize};
 use wirestamp_clock::{Time, Utc};
 use wirestamp_packet::iperf3::{Counter, Iperf3, Recogniser};
+use wirestamp_packet::wstp::TestPacket;
 
 use super::gap::Gap;
 use super::gap_losses::LossChange;
@@ -20,6 +21,9 @@ const PREFIX_BYTES: usize = 16;
 /// Bytes of the datagram that opens a test in either direction (`UDP_CONNECT_MSG` and
 /// `UDP_CONNECT_REPLY` in iperf's `src/iperf_udp.c`).
 const CONNECT_MESSAGE_BYTES: usize = 4;
+
+/// A higher number is not one of `wirestamp send`, but a datagram of something else.
+const MAX_SEQUENCE: u64 = 1 << 48;
 
 /// The quality of a UDP test of iperf3, counted as its server does.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
@@ -40,6 +44,46 @@ pub struct Iperf3Report {
     pub lost_uncertainty: u64,
     /// Width of the counters in bits.
     pub counter_bits: u8,
+}
+
+/// The quality of a test of `wirestamp send`.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+pub struct WirestampReport {
+    /// Packets sent up to the highest number received, from the first captured one on.
+    pub sent: u64,
+    /// Packets lost by the network.
+    pub lost: u64,
+    /// Packets that came after one with a higher number, and duplicates.
+    pub out_of_order: u64,
+    /// The interarrival jitter at the last packet (RFC 3550 section 6.4.1), by the send times in the packets.
+    pub jitter_ms: f64,
+    /// Packets lost by the capture; excluded from the losses.
+    pub capture_lost: u64,
+    /// Uncertainty of `lost`, as of [`Iperf3Report::lost_uncertainty`].
+    pub lost_uncertainty: u64,
+}
+
+/// What numbers the datagrams of a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    Iperf3(Counter),
+    /// A stream of `wirestamp send`.
+    Wirestamp(u16),
+}
+
+impl Format {
+    /// Number, from 1, and send time of a datagram of this test.
+    fn parse(self, payload: &[u8]) -> Option<Iperf3> {
+        match self {
+            Self::Iperf3(counter) => Iperf3::parse(payload, counter),
+            Self::Wirestamp(stream) => {
+                let packet = TestPacket::parse(payload)?;
+                let sent_micros = u64::try_from(packet.actual_ns / 1000).ok()?;
+                let is_of_stream = packet.stream == stream && packet.sequence <= MAX_SEQUENCE;
+                is_of_stream.then(|| Iperf3 { sent_micros, count: packet.sequence + 1 })
+            }
+        }
+    }
 }
 
 /// State of the detection.
@@ -68,7 +112,11 @@ pub(super) struct Candidate {
 pub(super) struct Test {
     pub(super) duplicated: u64,
     pub(super) lost: u64,
-    counter: Counter,
+    format: Format,
+    /// The highest count and the newest send time so far, and the highest count before the current run of the sender.
+    highest_count: u64,
+    newest_sent_micros: u64,
+    counted_before: u64,
     stream: Stream,
     numbers: Numbers,
     /// Arrival time of the datagram with the highest count.
@@ -123,6 +171,11 @@ impl Candidate {
         time: Time<Utc>,
         missed: &mut CaptureLosses,
     ) -> Option<Test> {
+        if let Some(packet) = TestPacket::parse(payload) {
+            let format = Format::Wirestamp(packet.stream);
+            let first = format.parse(payload)?;
+            return Some(Test::of(&[(first, time)], format, false, missed));
+        }
         self.left -= 1;
         self.opened |= payload.len() == CONNECT_MESSAGE_BYTES;
         let counter = self.recogniser.record(payload);
@@ -132,7 +185,11 @@ impl Candidate {
         if [Counter::Bits32, Counter::Bits64].iter().any(|it| Iperf3::parse(&head, *it).is_some()) {
             self.kept.push((head, time));
         }
-        counter.map(|counter| Test::of(&self.kept, counter, self.opened, missed))
+        let format = Format::Iperf3(counter?);
+        let kept = self.kept.iter();
+        let kept: Vec<_> =
+            kept.filter_map(|(head, time)| Some((format.parse(head)?, *time))).collect();
+        Some(Test::of(&kept, format, self.opened, missed))
     }
 }
 
@@ -140,19 +197,22 @@ impl Test {
     /// A test with these datagrams so far. Datagrams before the first count as lost only if the start of the test was
     /// captured.
     fn of(
-        kept: &[([u8; PREFIX_BYTES], Time<Utc>)],
-        counter: Counter,
+        kept: &[(Iperf3, Time<Utc>)],
+        format: Format,
         opened: bool,
         missed: &mut CaptureLosses,
     ) -> Self {
-        let first = kept.iter().find_map(|(head, _)| Iperf3::parse(head, counter));
-        let before = first.filter(|_| !opened).map_or(0, |first| first.count - 1);
+        let first = kept.first().filter(|_| !opened);
+        let before = first.map_or(0, |(first, _)| first.count - 1);
         let mut numbers = Numbers::default();
         numbers.record(Step::Ahead(before));
         let mut test = Self {
             duplicated: 0,
             lost: 0,
-            counter,
+            format,
+            highest_count: 0,
+            newest_sent_micros: 0,
+            counted_before: 0,
             stream: Stream::after(before),
             numbers,
             highest: kept.first().map_or(Time::from_nanos(0), |(_, time)| *time),
@@ -160,13 +220,34 @@ impl Test {
             capture_lost: 0,
             uncertainty: ImpairmentUncertainty::default(),
         };
-        kept.iter().for_each(|(head, time)| test.record(head, *time, missed));
+        kept.iter().for_each(|(datagram, time)| test.count(datagram, *time, missed));
         test
     }
 
     fn record(&mut self, payload: &[u8], time: Time<Utc>, missed: &mut CaptureLosses) {
-        let Some(datagram) = Iperf3::parse(payload, self.counter) else { return };
-        self.stream.record(&datagram, time);
+        if let Some(datagram) = self.format.parse(payload) {
+            let datagram = self.in_all_runs(datagram);
+            self.count(&datagram, time, missed);
+        }
+    }
+
+    /// The datagram, counted on over the runs of the sender: `wirestamp send` may run again with the same ports. A lower number
+    /// that was sent later is of another run.
+    fn in_all_runs(&mut self, datagram: Iperf3) -> Iperf3 {
+        if let Format::Wirestamp(_) = self.format {
+            let count = datagram.count.saturating_add(self.counted_before);
+            if count <= self.highest_count && datagram.sent_micros > self.newest_sent_micros {
+                self.counted_before = self.highest_count;
+            }
+        }
+        let count = datagram.count.saturating_add(self.counted_before);
+        Iperf3 { count, ..datagram }
+    }
+
+    fn count(&mut self, datagram: &Iperf3, time: Time<Utc>, missed: &mut CaptureLosses) {
+        self.highest_count = self.highest_count.max(datagram.count);
+        self.newest_sent_micros = self.newest_sent_micros.max(datagram.sent_micros);
+        self.stream.record(datagram, time);
         match self.numbers.record(Step::Ahead(datagram.count)) {
             ArrivalKind::Ahead { skipped } => {
                 let since = std::mem::replace(&mut self.highest, time);
@@ -212,18 +293,32 @@ impl Test {
         self.stream.out_of_order.saturating_sub(self.duplicated)
     }
 
-    pub(super) fn report(&self) -> Iperf3Report {
-        Iperf3Report {
+    /// The report of a test of iperf3.
+    pub(super) fn iperf3(&self) -> Option<Iperf3Report> {
+        let Format::Iperf3(counter) = self.format else { return None };
+        Some(Iperf3Report {
             sent: self.stream.packets(),
             lost: self.stream.lost.saturating_sub(self.capture_lost),
             out_of_order: self.stream.out_of_order,
             jitter_ms: self.stream.jitter.nanos / 1e6,
             capture_lost: self.capture_lost,
             lost_uncertainty: self.uncertainty.lost.max(),
-            counter_bits: match self.counter {
+            counter_bits: match counter {
                 Counter::Bits32 => 32,
                 Counter::Bits64 => 64,
             },
-        }
+        })
+    }
+
+    /// The report of a test of `wirestamp send`.
+    pub(super) fn wirestamp(&self) -> Option<WirestampReport> {
+        matches!(self.format, Format::Wirestamp(_)).then(|| WirestampReport {
+            sent: self.stream.packets(),
+            lost: self.lost,
+            out_of_order: self.stream.out_of_order,
+            jitter_ms: self.stream.jitter.nanos / 1e6,
+            capture_lost: self.capture_lost,
+            lost_uncertainty: self.uncertainty.lost.max(),
+        })
     }
 }

@@ -58,6 +58,7 @@ fn flow(source: &str, destination: &str, protocol: u8) -> FlowReport {
         rtp: None,
         tcp: None,
         iperf3: None,
+        wirestamp: None,
     }
 }
 

@@ -60,7 +60,7 @@ fn calls_are_rated_by_measured_quality() {
     for (port, codec, known, encoding) in [
         (4000, "g711-plc", "assumed from payload type 0", "PCMU"),
         (4010, "g729a", "assumed from payload type 18", "G729"),
-        (4020, "g711-plc", "from SDP, payload type 97", "PCMA"),
+        (4020, "g711-plc", "from SDP or --rtp-map, payload type 97", "PCMA"),
     ] {
         let flow = flow(&found, port);
         assert_eq!(flow["codec"], codec, "{flow:#}");
@@ -180,7 +180,7 @@ fn text_and_report_show_the_codecs_source() {
     for part in [
         "codec  late     R   MOS",
         "Codec: g711-plc, assumed from payload type 0 (PCMU).",
-        "Codec: g711-plc, from SDP, payload type 97 (PCMA).",
+        "Codec: g711-plc, from SDP or --rtp-map, payload type 97 (PCMA).",
         "RTP without R and MOS, because only narrowband codecs of ITU-T G.113 are rated: payload type 96",
     ] {
         assert!(text.contains(part), "{part} in {text}{}", stderr(&output));

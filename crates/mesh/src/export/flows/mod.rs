@@ -61,7 +61,7 @@ pub(super) fn record((number, name): (u64, &str), report: &FlowReport, delta: Fl
 fn flags(report: &FlowReport) -> u16 {
     let if_known = |is_known: bool, flags: u16| if is_known { flags } else { 0 };
     let family = if_known(report.src.is_ipv6() || report.dst.is_ipv6(), IS_IPV6);
-    let kind = match (&report.rtp, &report.iperf3, &report.tcp) {
+    let kind = match (&report.rtp, report.udp_test(), &report.tcp) {
         (Some(rtp), _, _) => {
             let jitter = if_known(rtp.jitter_ms.is_some(), HAS_JITTER);
             IS_NUMBERED | IS_RTP | jitter | if_known(rtp.mos.is_some(), HAS_MOS)
@@ -91,7 +91,8 @@ fn row<'a>(
     }
     let rtp = report.rtp.as_ref();
     if flags & HAS_JITTER != 0 {
-        let jitter = rtp.and_then(|it| it.jitter_ms).or(report.iperf3.map(|it| it.jitter_ms));
+        let of_test = report.udp_test().map(|it| it.jitter_ms);
+        let jitter = rtp.and_then(|it| it.jitter_ms).or(of_test);
         row.push((element::JITTER, whole_nanos(jitter.unwrap_or(0.0) * 1e6)));
     }
     if flags & HAS_MOS != 0 {
@@ -144,7 +145,7 @@ fn every<'a>(
 /// Elements of flows with sequence numbers.
 fn numbered(report: &FlowReport) -> [(Element, Value<'static>); 3] {
     let of_rtp = report.rtp.as_ref().map(|it| it.capture_lost);
-    let missed = of_rtp.or(report.iperf3.map(|it| it.capture_lost));
+    let missed = of_rtp.or(report.udp_test().map(|it| it.capture_lost));
     [
         (DROPPED_PACKET_TOTAL_COUNT, count(report.lost)),
         (element::DUPLICATED_TOTAL, count(report.duplicated)),
@@ -195,6 +196,7 @@ fn empty() -> FlowReport {
         rtp: None,
         tcp: None,
         iperf3: None,
+        wirestamp: None,
     }
 }
 

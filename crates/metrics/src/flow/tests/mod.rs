@@ -5,6 +5,7 @@ mod missed;
 mod other_traffic;
 mod rtp;
 mod tcp;
+mod wirestamp;
 
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::{LinkType, Packet};

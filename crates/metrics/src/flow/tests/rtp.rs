@@ -219,3 +219,20 @@ fn a_video_has_a_media_delivery_index() {
     assert!((19.0..25.0).contains(&delay), "the packet and the one lost before it: {index:?}");
     assert_eq!((rtp.mos, rtp.mos_unknown, rtp.late), (None, None, None));
 }
+
+#[test]
+fn codec_of_an_unannounced_payload_type_can_be_stated() {
+    let call = |entry: Option<&str>| {
+        let entries = entry.map(|it| it.parse().expect("an entry"));
+        let rtp_map = entries.into_iter().collect();
+        let mut monitor = FlowMonitor::new(FlowConfig { rtp_map, ..FlowConfig::default() });
+        for number in 0..20 {
+            observe(&mut monitor, &udp(ENDS, &voice(7, 97, number)), at(20 * i64::from(number)));
+        }
+        let rtp = reports(&mut monitor)[0].rtp.clone().expect("RTP");
+        (rtp.codec, rtp.mos.is_some())
+    };
+    assert_eq!(call(None), (None, false));
+    assert_eq!(call(Some("97=PCMA/8000")), (Some("PCMA".to_owned()), true));
+    assert_eq!(call(Some("96=PCMA/8000")), (None, false));
+}

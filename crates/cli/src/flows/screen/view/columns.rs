@@ -119,7 +119,7 @@ impl Column {
             }
             Self::Jitter => {
                 let of_rtp = rtp.and_then(|rtp| rtp.mean_jitter_ms);
-                let jitter = of_rtp.or(report.iperf3.map(|test| test.jitter_ms));
+                let jitter = of_rtp.or(report.udp_test().map(|test| test.jitter_ms));
                 (jitter.map(|ms| mean(ms * 1e6)), plain)
             }
             Self::Gap => (report.max_gap_ns.map(time), plain),

@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use strum::VariantArray;
 use wirestamp_metrics::Summary;
-use wirestamp_metrics::flow::{FlowReport, Iperf3Report, RtpReport, TcpReport};
+use wirestamp_metrics::flow::{FlowReport, Iperf3Report, RtpReport, TcpReport, WirestampReport};
 
 use super::super::REFRESH_INTERVAL;
 use super::super::data::Data;
@@ -55,7 +55,10 @@ pub(super) fn lines(report: &FlowReport, data: &Data, theme: Theme) -> Vec<Line<
         page.round_trips(tcp);
     }
     if let Some(test) = &report.iperf3 {
-        page.test(report, test);
+        page.iperf3(report, test);
+    }
+    if let Some(test) = &report.wirestamp {
+        page.wirestamp(report, test);
     }
     let longest = report.max_gap_ns.map_or(NONE.into(), time);
     page.figure("trains", format!("{}, longest gap {longest}", count(report.trains)));
@@ -149,7 +152,7 @@ impl Page {
     }
 
     /// The lines of iperf3.
-    fn test(&mut self, report: &FlowReport, test: &Iperf3Report) {
+    fn iperf3(&mut self, report: &FlowReport, test: &Iperf3Report) {
         self.figure("payload", format!("iperf3, counts of {} bits", test.counter_bits));
         let text = format!(
             "{} of {} ({}), {} out of order (as iperf3 counts)",
@@ -160,6 +163,21 @@ impl Page {
         );
         self.styled("lost", text, self.theme.loss(report.loss_ratio().unwrap_or_default()));
         self.figure("jitter", millis(Some(test.jitter_ms)));
+        self.capture_losses(test.capture_lost, test.lost_uncertainty);
+    }
+
+    /// The lines of a test of `wirestamp send`.
+    fn wirestamp(&mut self, report: &FlowReport, test: &WirestampReport) {
+        self.figure("payload", "test of wirestamp send");
+        let text = format!(
+            "{} of {} ({}), {} out of order",
+            count(test.lost),
+            count(test.sent),
+            percent(test.lost, test.sent),
+            count(test.out_of_order)
+        );
+        self.styled("lost", text, self.theme.loss(report.loss_ratio().unwrap_or_default()));
+        self.figure("jitter", format!("{} (by the send times)", millis(Some(test.jitter_ms))));
         self.capture_losses(test.capture_lost, test.lost_uncertainty);
     }
 

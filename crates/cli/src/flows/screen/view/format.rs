@@ -18,12 +18,12 @@ pub(super) fn rate(bits_per_second: f64) -> String {
     }
 }
 
-/// `PCMU`, or the payload type's number, or `iperf3`.
+/// `PCMU`, or the payload type's number, or the program of a UDP test.
 pub(super) fn payload(report: &FlowReport) -> String {
     match &report.rtp {
         Some(RtpReport { codec: Some(codec), .. }) => codec.clone(),
         Some(rtp) => format!("RTP {}", rtp.payload_type),
-        None => report.iperf3.map_or(NONE, |_| "iperf3").to_owned(),
+        None => report.udp_test().map_or(NONE, |it| it.program).to_owned(),
     }
 }
 
