@@ -18,28 +18,86 @@ pub(crate) fn at_least_one<T: FromStr + PartialOrd + From<u8>>(text: &str) -> Re
 /// The seconds of 365 days.
 const YEAR: f64 = 31_536_000.0;
 
-/// Parses a duration in seconds: above 0 and below a year.
+/// Units of times, in seconds.
+const UNITS: [(&str, f64); 8] = [
+    ("ns", 1e-9),
+    ("us", 1e-6),
+    ("µs", 1e-6),
+    ("ms", 1e-3),
+    ("s", 1.0),
+    ("m", 60.0),
+    ("h", 3600.0),
+    ("d", 86_400.0),
+];
+
+/// Parses a time: `2.5` seconds, or a number with a unit, such as `500ms`, `90s`, `1.5m` or `1h`. Above 0 and below a year.
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if seconds > 0.0 && seconds < YEAR => Ok(seconds),
-        Ok(seconds) if seconds >= YEAR => Err("expected less than 31536000 seconds, a year".into()),
-        _ => Err("expected a number of seconds above 0, such as 2.5".into()),
+    match time(text) {
+        Some(seconds) if seconds > 0.0 && seconds < YEAR => Ok(seconds),
+        Some(seconds) if seconds >= YEAR => {
+            Err("expected less than 31536000 seconds, a year".into())
+        }
+        _ => Err("expected a time above 0: seconds such as 2.5, or a number with a unit such as 500ms, 90s or 1m".into()),
     }
 }
 
-/// Parses `20ms`, `50us`, `1500ns`, `2s`.
+/// Parses a time as [`seconds`] does, which may be 0, in whole nanoseconds.
 pub(crate) fn interval(text: &str) -> Result<Span, String> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let scale = match unit {
-        "ns" => 1,
-        "us" | "µs" => 1_000,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        _ => return Err("expected a whole number and a unit, such as 20ms, 50us or 1500ns".into()),
+    match time(text).map(|seconds| (seconds * 1e9).round()) {
+        #[expect(clippy::cast_possible_truncation, reason = "the year was checked")]
+        Some(nanos) if (0.0..YEAR * 1e9).contains(&nanos) => Ok(Span::from_nanos(nanos as i64)),
+        Some(nanos) if nanos > 0.0 => Err("the time is too long".into()),
+        _ => Err(
+            "expected seconds such as 0.02, or a number with a unit such as 20ms, 50us or 1500ns"
+                .into(),
+        ),
+    }
+}
+
+/// A time in seconds: a number, and a unit if it is not seconds.
+fn time(text: &str) -> Option<f64> {
+    let unit = text.trim_start_matches(|c: char| !c.is_alphabetic());
+    let with_unit = || {
+        let (_, scale) = UNITS.iter().find(|(name, _)| *name == unit)?;
+        Some(text.strip_suffix(unit)?.parse::<f64>().ok()? * scale)
     };
-    let number = number.parse::<i64>().map_err(|_| "expected a whole number before the unit")?;
-    number.checked_mul(scale).map(Span::from_nanos).ok_or_else(|| "the time is too long".into())
+    // Such as 1e3.
+    text.parse().ok().or_else(with_unit)
+}
+
+/// The highest code point: it has 6 bits (RFC 2474 section 3).
+const MAX_DSCP: u8 = 63;
+
+/// Parses a differentiated services code point: a number, or a name of the registry "Differentiated Services Field
+/// Codepoints" of IANA.
+pub(crate) fn dscp(text: &str) -> Result<u8, String> {
+    if let Ok(number) = text.parse::<u8>() {
+        return (number <= MAX_DSCP)
+            .then_some(number)
+            .ok_or_else(|| format!("{number} is not in 0..={MAX_DSCP}"));
+    }
+    let name = text.to_ascii_uppercase();
+    let digit = |text: &str, most: u8| {
+        text.parse::<u8>().ok().filter(|digit| text.len() == 1 && *digit <= most)
+    };
+    let class = || digit(name.strip_prefix("CS")?, 7).map(|class| 8 * class);
+    let assured = || {
+        // Class 1 to 4 and drop precedence 1 to 3 (RFC 2597 section 6).
+        let (class, precedence) = name.strip_prefix("AF")?.split_at_checked(1)?;
+        let (class, precedence) = (digit(class, 4)?, digit(precedence, 3)?);
+        (class > 0 && precedence > 0).then_some(8 * class + 2 * precedence)
+    };
+    let named = || match &*name {
+        "DF" | "BE" => Some(0),
+        "LE" => Some(1),
+        "VA" | "VOICE-ADMIT" => Some(44),
+        "EF" => Some(46),
+        _ => None,
+    };
+    let found = named().or_else(class).or_else(assured);
+    found.ok_or_else(|| {
+        format!("expected a number from 0 to {MAX_DSCP}, or EF, VOICE-ADMIT, LE, DF, CS0 to CS7, AF11 to AF43")
+    })
 }
 
 #[cfg(test)]
@@ -67,11 +125,31 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_has_a_unit() {
-        assert_eq!(interval("20ms"), Ok(Span::from_millis(20)));
-        assert_eq!(interval("1367992ns"), Ok(Span::from_nanos(1_367_992)));
-        assert!(interval("20").is_err());
-        assert!(interval("ms").is_err());
-        assert!(interval("99999999999s").is_err());
+    fn code_points_have_numbers_and_names() {
+        let all = ["0", "63", "ef", "EF", "CS6", "AF41", "af13", "DF", "LE", "VOICE-ADMIT"];
+        let numbers = [0, 63, 46, 46, 48, 34, 14, 0, 1, 44];
+        assert_eq!(all.map(dscp), numbers.map(Ok));
+        for wrong in ["64", "-1", "", "CS8", "AF44", "AF51", "AF1", "AF113", "EFF", "CS"] {
+            assert!(dscp(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn times_have_a_unit_or_are_seconds() {
+        for (text, nanos) in [
+            ("20ms", 20_000_000),
+            ("1367992ns", 1_367_992),
+            ("50us", 50_000),
+            ("0.02", 20_000_000),
+            ("1.5m", 90_000_000_000),
+            ("0", 0),
+        ] {
+            assert_eq!(interval(text), Ok(Span::from_nanos(nanos)), "{text}");
+        }
+        assert!(["1m", "60s", "60"].iter().all(|text| seconds(text) == Ok(60.0)));
+        for wrong in ["ms", "20 ms", "20x", "-1s", "", "s20", "20msms"] {
+            assert!(interval(wrong).is_err() && seconds(wrong).is_err(), "{wrong}");
+        }
+        assert!(interval("99999999999s").unwrap_err().contains("too long"));
     }
 }

@@ -5,6 +5,7 @@ mod events;
 mod interfaces;
 mod list;
 mod present;
+mod print;
 mod tune;
 
 use std::process::ExitCode;
@@ -22,6 +23,7 @@ use wirestamp_clock::ClockService;
 
 use self::destination::Destination;
 use self::events::{Events, RecordedEvents};
+use self::print::Printing;
 use crate::clock;
 use crate::interrupt::{report_on_signal, stop_on_signal};
 use crate::metrics::{self, Endpoint};
@@ -40,6 +42,8 @@ const INTERFACE_INTERVAL: Duration = Duration::from_millis(200);
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     wirestamp capture -i eth0 -w calls.pcapng udp portrange 16384-32767\n  \
+    wirestamp capture -i any -w all.pcapng\n  \
+    wirestamp capture -i eth0 --print udp port 5004\n  \
     wirestamp capture -i eth0 --stamp raw --spin -c 100000\n  \
     wirestamp capture -i eth0 --stamp raw -w calls.pcapng --anchors calls.csv\n  \
     wirestamp capture -i eth0 --stamp hardware -Q in -w calls.pcapng\n  \
@@ -50,7 +54,7 @@ const INTERFACE_INTERVAL: Duration = Duration::from_millis(200);
     wirestamp capture -i eth0 --events events.csv -w calls.pcapng\n  \
     wirestamp capture -i eth0 --tune=apply -w calls.pcapng")]
 pub(crate) struct Arguments {
-    /// The interface, or interface@namespace
+    /// The interface, or interface@namespace; any captures at all interfaces
     #[arg(short, long, value_name = "IF", required_unless_present_any = ["list", "list_interfaces"])]
     interface: Option<Target>,
     /// List the interfaces, and whether packets can be captured on each, or why not
@@ -117,6 +121,9 @@ pub(crate) struct Arguments {
     /// Capture with --method xdp and without a filter, although the interface is then cut off from the network stack
     #[arg(long)]
     yes: bool,
+    /// Print a line for each packet: time and its max error, protocol, addresses, lengths
+    #[arg(long)]
+    print: bool,
     /// A filter in pcap-filter(7) syntax
     #[arg(value_name = "FILTER", trailing_var_arg = true)]
     filter: Vec<String>,
@@ -137,6 +144,9 @@ pub(crate) enum Direction {
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
     arguments.check()?;
+    if arguments.print && output.json {
+        return Err(usage("--print and --json both use standard output; leave one out"));
+    }
     if arguments.list_interfaces {
         return interfaces::list(output);
     }
@@ -173,7 +183,8 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         ));
     }
     let tuned = tune::apply(arguments.tune, &target, &config, output)?;
-    let mut recording = destination.recording(&facts, &clock, domain)?.show_in(figures);
+    let recording = destination.recording(&facts, &clock, domain)?.show_in(figures);
+    let mut recording = Printing::new(recording, facts.link, arguments.print);
     destination.remark().iter().for_each(|remark| output.remark(remark));
     let events = arguments.events.start(&target, &clock)?;
     let notes = events.as_ref().map_or(&[][..], |events| &events.facts().notes);
@@ -183,11 +194,11 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     announce(&facts, &clock, output);
     let (ledger, outcome) = capture.run(&clock, &stop, &mut recording);
     let (events, recorded) = events.map(RecordedEvents::finish).unzip();
-    let (figures, written) = recording.finish(&ledger);
+    let (figures, written) = recording.into_recording().finish(&ledger);
     let summary = present::Summary::new(facts, figures, ledger, destination.path())
         .tuned(tuned.map(Tuned::restore))
         .events(events);
-    if destination.is_stdout() {
+    if destination.is_stdout() || arguments.print {
         output.remark(summary.text().trim_end());
     } else {
         output.result(&summary, present::Summary::text)?;
@@ -277,6 +288,15 @@ impl Arguments {
             return Err(usage(
                 "--method xdp takes all packets away from the network stack, those of your own connections too: add \
                  --yes, or a filter, or use xdp-pass",
+            ));
+        }
+        let is_any = self.interface.as_ref().is_some_and(|target| target.interface == "any");
+        if is_any && (self.tune.is_some() || self.events.are_requested()) {
+            return Err(usage("--tune and --events need one interface, not any"));
+        }
+        if self.print && self.destination.is_stdout() {
+            return Err(usage(
+                "--print and -w - both use standard output; write the packets to a file",
             ));
         }
         let shows = self.list || matches!(self.tune, Some(Tune::Show | Tune::Restore));

@@ -9,7 +9,7 @@ use wirestamp_clock::Span;
 use wirestamp_traffic::{MacAddress, SendMethod, Speed};
 
 use super::live::LiveArguments;
-use crate::parse::{at_least_one, interval, seconds};
+use crate::parse::{at_least_one, dscp, interval, seconds};
 use crate::target::Target;
 
 /// The additional method that is not in [`SendMethod`].
@@ -73,9 +73,8 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_name = "SECONDS", allow_negative_numbers = true,
           value_parser = seconds)]
     pub(super) duration: Option<f64>,
-    /// Differentiated services code point [default: 0]
-    #[arg(long, allow_negative_numbers = true,
-          value_parser = clap::value_parser!(u8).range(0..=63))]
+    /// Differentiated services code point, as a number or name such as EF or AF41 [default: 0]
+    #[arg(long, allow_negative_numbers = true, value_parser = dscp)]
     pub(super) dscp: Option<u8>,
     /// Send the unchanged frames of this capture file with its timing, instead of a pattern
     #[arg(long, value_name = "FILE", help_heading = "Replay")]

@@ -11,7 +11,7 @@ use wirestamp_active::sender::{PacketFormat, PacketSchedule, SIZES, TestConfig};
 use wirestamp_clock::Span;
 
 use super::key::read_key;
-use crate::parse::{at_least_one, interval, seconds};
+use crate::parse::{at_least_one, dscp, interval, seconds};
 use crate::usage::usage;
 
 #[derive(Args)]
@@ -53,8 +53,9 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_name = "BYTES", allow_negative_numbers = true,
           value_parser = clap::value_parser!(u16).range(44..=65_507))]
     size: Option<u16>,
-    /// Differentiated services code point (DSCP) of the packets, also requested for the answers
-    #[arg(long, allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(0..=63))]
+    /// Differentiated services code point (DSCP) of the packets, as a number or name such as EF, also requested for the
+    /// answers
+    #[arg(long, allow_negative_numbers = true, value_parser = dscp)]
     dscp: Option<u8>,
     /// Packets without an answer within this time count as lost
     #[arg(long, value_name = "TIME", default_value = "1000ms", value_parser = interval)]

@@ -52,6 +52,11 @@ pub(super) struct RecordedEvents {
 }
 
 impl Events {
+    /// Whether events are recorded.
+    pub(super) fn are_requested(&self) -> bool {
+        self.events.is_some()
+    }
+
     /// Rejects a file that cannot be written, or is one of `others`, pairs of option and file.
     pub(super) fn check(&self, others: &[(&str, Option<&Path>)]) -> anyhow::Result<()> {
         let Some(path) = &self.events else { return Ok(()) };

@@ -1,5 +1,6 @@
 //! Captures of real packets by the binary, and what is in their files.
 
+mod any_interface;
 mod capabilities;
 mod conversation;
 mod events;
@@ -8,6 +9,7 @@ mod file_sets;
 mod files;
 mod hardware;
 mod metrics;
+mod printed;
 mod screen;
 mod signals;
 
