@@ -1,6 +1,7 @@
 //! `wirestamp study`: reproduces experiments of papers.
 
 mod all;
+mod index;
 mod list;
 mod named;
 mod timers;
@@ -30,6 +31,8 @@ enum Study {
     List,
     /// Run all studies and write an index page of their reports
     All(named::Arguments),
+    /// Write an index page of the reports in a folder, from their JSON documents
+    Index(index::Arguments),
     /// Cost of reading each time source (Fedotova and Siemens, "HighPerTimer")
     Timers(timers::Arguments),
     /// Cost of timestamping a packet (Orosz and Skopkó, 2013)
@@ -56,6 +59,7 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
     match arguments.study {
         Study::List => list::run(output),
         Study::All(arguments) => all::run(arguments, output),
+        Study::Index(arguments) => index::run(&arguments, output),
         Study::Timers(arguments) => timers::run(arguments, output),
         Study::Overhead(arguments) => named::run("overhead", arguments, output),
         Study::Interarrival(arguments) => named::run("interarrival", arguments, output),

@@ -1,6 +1,6 @@
 //! Claims of the papers and of this project, and their verdicts.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use wirestamp_report::estimate::{Estimate, Sign};
 
@@ -8,9 +8,10 @@ use wirestamp_report::estimate::{Estimate, Sign};
 const SIGNIFICANCE: f64 = 0.05;
 
 /// A finding of a paper, or a claim of this project.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Claim {
     /// Who claims it.
+    #[serde(default)]
     pub by: Claimant,
     /// The claim, as it follows "The paper finds that".
     pub claim: String,
@@ -18,16 +19,21 @@ pub struct Claim {
     pub verdict: Verdict,
     /// Lead under each condition: positive where the claim holds. The
     /// unit is that of the study.
+    #[serde(skip_deserializing)]
     pub lead: Vec<Option<Estimate>>,
-    /// Claim, verdict and numbers in a sentence.
+    /// Claim, verdict and numbers in a sentence, and the cause of a contradiction.
     pub sentence: String,
+    /// Why a contradicted claim does not hold here, by what was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
 }
 
 /// Who claims it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Claimant {
     /// The paper whose experiment the study repeats.
+    #[default]
     Paper,
     /// This project.
     Project,
@@ -60,7 +66,20 @@ impl Claim {
             by.words(),
             verdict.words()
         );
-        Self { by, claim, verdict, lead: Vec::new(), sentence }
+        Self { by, claim, verdict, lead: Vec::new(), sentence, cause: None }
+    }
+
+    /// The claim with the cause, if it is contradicted. `cause` follows "Cause:", and has the numbers that show it; none if
+    /// nothing shows it.
+    #[must_use]
+    pub fn caused_by(mut self, cause: impl FnOnce() -> Option<String>) -> Self {
+        if self.verdict == Verdict::Contradicted {
+            self.cause = cause();
+            if let Some(cause) = &self.cause {
+                self.sentence += &format!(" Cause: {cause}.");
+            }
+        }
+        self
     }
 
     fn by(by: Claimant, claim: String, lead: Vec<Option<Estimate>>, numbers: &str) -> Self {
@@ -69,13 +88,13 @@ impl Claim {
         let is_measured = lead.iter().any(Option::is_some);
         let words = if is_measured { verdict.words() } else { "not decided here" };
         let sentence = format!("{} that {claim}: {words}; {numbers}.", by.words());
-        Self { by, claim, verdict, lead, sentence }
+        Self { by, claim, verdict, lead, sentence, cause: None }
     }
 }
 
 impl Claimant {
     /// The beginning of the sentence.
-    const fn words(self) -> &'static str {
+    pub(crate) const fn words(self) -> &'static str {
         match self {
             Self::Paper => "The paper finds",
             Self::Project => "This project claims",
@@ -84,7 +103,7 @@ impl Claimant {
 }
 
 /// Verdict on a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// It holds under every condition, with 95 % confidence for each.
@@ -161,6 +180,17 @@ mod tests {
         let claim = Claim::of("it rains", vec![None], "");
         assert_eq!(claim.verdict, Verdict::Open);
         assert!(claim.sentence.ends_with("not decided here; nothing was measured."));
+    }
+
+    #[test]
+    fn contradiction_has_its_cause() {
+        let claim =
+            |mean| Claim::of("it rains", vec![Some(Estimate::new(mean, Some(0.5)))], "0 mm");
+        let cause = || Some("the humidity is 20 %".to_owned());
+        let contradicted = claim(-1.0).caused_by(cause);
+        assert!(contradicted.sentence.ends_with("; 0 mm. Cause: the humidity is 20 %."));
+        assert_eq!(contradicted.cause, cause());
+        assert_eq!(claim(1.0).caused_by(cause), claim(1.0));
     }
 
     #[test]

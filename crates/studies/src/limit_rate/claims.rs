@@ -130,7 +130,20 @@ fn duration(measured: &LimitRateRuns) -> Claim {
         "the loss grows with the duration of the measurement (here: by {SAME} point or more)"
     );
     let words = format!("{}, below the limit rate", compared(&pair));
-    Claim::of(claim, vec![Estimate::of(&leads)], &words)
+    Claim::of(claim, vec![Estimate::of(&leads)], &words).caused_by(|| {
+        let (_, runs) = measured.of("duration")?;
+        let cells = runs.design.cells().len();
+        let longest: Vec<_> = runs.of_cell(cells.checked_sub(1)?).flatten().collect();
+        let sum = |of: fn(&Trial) -> u64| longest.iter().map(|trial| of(trial)).sum::<u64>();
+        Some(format!(
+            "in {} runs of the longest duration, of {} frames the kernel dropped {} because the buffer of the probe was \
+             full, and the interface {}",
+            longest.len(),
+            count(sum(|trial| trial.sent)),
+            count(sum(|trial| trial.kernel_dropped)),
+            count(sum(|trial| trial.interface_dropped))
+        ))
+    })
 }
 
 /// First minus second, for each repetition with both values.

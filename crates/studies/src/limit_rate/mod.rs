@@ -5,6 +5,7 @@
 //! rate without loss. Departures from the report: `deviations.md`.
 
 mod claims;
+mod durations;
 mod figures;
 mod findings;
 mod model;
@@ -23,6 +24,7 @@ use crate::experiment::{self, Progress};
 use crate::options::Options;
 use crate::presentation::Texts;
 use crate::tester::MemoryLimit;
+use durations::Durations;
 use findings::{LimitRateResult, LimitRateRuns};
 use saturation::Searches;
 use sweeps::LimitRateScale;
@@ -49,8 +51,14 @@ pub(crate) fn run(
     let mut series = Vec::new();
     let no_limit = MemoryLimit::obstacle();
     for sweep in size.sweeps().into_iter().filter(|it| it.name != "memory" || no_limit.is_none()) {
-        let mut trials = Series { probe: &probe, sweep: &sweep };
-        let runs = experiment::run(&mut trials, folder, *seed, stop, progress)?;
+        let runs = if sweep.is_of_durations() {
+            let mut trials = Durations { probe: &probe, sweep: &sweep };
+            let runs = experiment::run(&mut trials, folder, *seed, stop, progress)?;
+            durations::by_duration(&sweep, runs)
+        } else {
+            let mut trials = Series { probe: &probe, sweep: &sweep };
+            experiment::run(&mut trials, folder, *seed, stop, progress)?
+        };
         series.push((sweep, runs));
     }
     account(&LimitRateRuns { size, series, searches, no_limit })
@@ -68,7 +76,7 @@ fn account(measured: &LimitRateRuns) -> anyhow::Result<Account> {
             (id == "model").then(|| Part::figure(heading, id, figures::AREAS, draw))
         })?;
     let repetitions = measured.size.repetitions();
-    let series = format!("{repetitions} repetitions of every trial, those of durations once");
+    let series = format!("{repetitions} repetitions of every trial");
     account.machine.insert(1, ("Series".to_owned(), series));
     Ok(account)
 }

@@ -4,15 +4,16 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
-use wirestamp_capture::Stop;
+use wirestamp_capture::{Ledger, Stop};
 use wirestamp_clock::{ClockService, Counter};
 
 use super::setting::{Level, Setting};
 use super::sweeps::Sweep;
 use super::tasks::Tasks;
 use crate::experiment::{Cell, Design, Factor, Study};
-use crate::tester::{self, Bed, CAPTURE_CORE, MemoryLimit, Spinner, capture_during};
+use crate::tester::{self, Bed, CAPTURE_CORE, MemoryLimit, Meter, Spinner, capture_during};
 use wirestamp_report::format::{approximate, real};
+use wirestamp_traffic::live::LiveReport;
 
 /// Duration of a trial without sending: half of the wait for more packets.
 const AROUND: Duration = Duration::from_millis(150);
@@ -39,6 +40,18 @@ pub(super) struct Trial {
 }
 
 impl Trial {
+    fn of(setting: Setting, sent: &LiveReport, ledger: &Ledger, cpu: Duration) -> Self {
+        Self {
+            asked: setting.rate,
+            sent: sent.sent,
+            elapsed_ns: sent.elapsed.as_nanos(),
+            interface_dropped: sent.dropped,
+            kernel_dropped: ledger.lost(),
+            captured: ledger.delivered,
+            cpu_ns: u64::try_from(cpu.as_nanos()).unwrap_or(u64::MAX),
+        }
+    }
+
     /// Frames a second that were sent.
     pub(super) fn rate(&self) -> f64 {
         real(self.sent) * 1e9 / approximate(self.elapsed_ns.max(1))
@@ -89,11 +102,37 @@ impl Probe {
 
     /// Makes a trial.
     pub(super) fn trial(&self, setting: Setting, stop: &Stop) -> anyhow::Result<Trial> {
+        let trials = self.trials(setting, &[setting.lasts], stop)?;
+        trials.last().copied().context("nothing was sent")
+    }
+
+    /// Makes a trial that lasts for the longest of these durations, which are in ascending order. Its counts at the end of
+    /// each of them are returned.
+    pub(super) fn trials(
+        &self,
+        setting: Setting,
+        durations: &[Duration],
+        stop: &Stop,
+    ) -> anyhow::Result<Vec<Trial>> {
         let _limit = setting.machine_mib.map(MemoryLimit::of_mib).transpose()?;
         let _others: Vec<_> = (1..setting.parts).map(|_| Spinner::on(CAPTURE_CORE)).collect();
         let tasks = |_: &_| Ok(Tasks::new(setting.tasks, &self.clock));
-        let (on, load) = ((&self.bed, &self.clock), setting.load()?);
-        let send = || load.send(&self.bed, &self.clock, stop.flag());
+        let on = (&self.bed, &self.clock);
+        let mut trials = Vec::new();
+        let send = |meter: &Meter| {
+            let (mut sent, mut done) = (LiveReport::default(), Duration::ZERO);
+            for lasts in durations {
+                let load = Setting { lasts: *lasts - done, ..setting }.load()?;
+                let more = load.send(&self.bed, &self.clock, stop.flag())?;
+                sent.sent += more.sent;
+                sent.dropped += more.dropped;
+                sent.elapsed += more.elapsed;
+                let (ledger, cpu) = meter.read(sent.sent.saturating_sub(sent.dropped))?;
+                trials.push(Trial::of(setting, &sent, &ledger, cpu));
+                done = *lasts;
+            }
+            Ok(sent)
+        };
         let made = capture_during(on, setting.capture(), tasks, send)?;
         let tester::Trial { sent, ledger, cpu, sink } = made;
         ensure!(
@@ -102,15 +141,11 @@ impl Probe {
             ledger.delivered.saturating_sub(sink.measured()),
             ledger.delivered
         );
-        Ok(Trial {
-            asked: setting.rate,
-            sent: sent.sent,
-            elapsed_ns: sent.elapsed.as_nanos(),
-            interface_dropped: sent.dropped,
-            kernel_dropped: ledger.lost(),
-            captured: ledger.delivered,
-            cpu_ns: u64::try_from(cpu.as_nanos()).unwrap_or(u64::MAX),
-        })
+        // At the end of the capture its ledger has the last counts of the kernel.
+        if let Some(last) = trials.last_mut() {
+            *last = Trial::of(setting, &sent, &ledger, cpu);
+        }
+        Ok(trials)
     }
 }
 

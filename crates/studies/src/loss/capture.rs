@@ -115,7 +115,7 @@ impl Capturing {
                 let writer =
                     |facts: &_| Ok(Writer::create(&file, facts, Provenance::of(facts, 0))?);
                 let Trial { sent, ledger, sink, .. } =
-                    capture_during((bed, clock), config, writer, send)?;
+                    capture_during((bed, clock), config, writer, |_| send())?;
                 sink.finish(&ledger)?;
                 Ok(Captured { sent, dropped: Some(ledger.lost()), captured: ledger.delivered })
             }

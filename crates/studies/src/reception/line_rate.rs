@@ -153,7 +153,7 @@ impl Study for LineRate {
         let config =
             Config { outgoing: false, lanes: vec![lane], ..Config::new(INTERFACE, method, stamp) };
         let _spinner = stressed.then(|| Spinner::on(CAPTURE_CORE));
-        let send = || load.send(bed, clock, stop.flag());
+        let send = |_: &_| load.send(bed, clock, stop.flag());
         let trial = capture_during((bed, clock), config, |_| Ok(Uncounted), send)?;
         Ok(vec![Arrived {
             sent: trial.sent.sent,
@@ -179,6 +179,7 @@ impl Sink for Uncounted {
 pub(super) struct LineRateCell {
     #[serde(flatten)]
     pub(super) conditions: Conditions,
+    pub(super) runs: usize,
     /// Frames of all runs.
     pub(super) sent: u64,
     /// Frames a second that were sent.
@@ -201,6 +202,7 @@ pub(super) fn cells(runs: &Runs<Arrived>) -> Vec<LineRateCell> {
         let sum = |of: fn(&Arrived) -> u64| runs.of_cell(index).flatten().map(of).sum();
         Some(LineRateCell {
             conditions: Conditions::of(&runs.design, cell)?,
+            runs: runs.of_cell(index).count(),
             sent: sum(|run| run.sent),
             packets_per_second: estimate(Arrived::packets_per_second),
             measured_percent: estimate(Arrived::measured_percent),

@@ -1,12 +1,13 @@
 //! All studies one after the other, and the page that leads to their reports.
 
+mod card;
 mod page;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use serde::Serialize;
 use wirestamp_capture::Stop;
 
@@ -14,12 +15,16 @@ use crate::account::Account;
 use crate::experiment::Progress;
 use crate::options::Options;
 use crate::studies::Entry;
+use card::Card;
 
 /// Outcome of one study. Serialises as its account or its error, with its name.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     /// The name of the study.
     pub study: &'static str,
+    /// Its subject.
+    #[serde(skip)]
+    pub about: &'static str,
     /// The reproduced paper.
     #[serde(skip)]
     pub paper: &'static str,
@@ -83,6 +88,7 @@ pub fn run(
         });
         outcomes.push(Outcome {
             study: study.name,
+            about: study.about,
             paper: study.paper,
             result: match account {
                 Ok(account) => Ending::Run(Box::new(account)),
@@ -93,14 +99,29 @@ pub fn run(
     Ok(outcomes)
 }
 
-/// Writes the page that leads to the reports in `folder`: `index.html` there.
+/// Writes the page that leads to the reports in `folder`: `index.html` there. Documents of studies with a mesh in the folder
+/// are included.
 ///
 /// # Errors
-/// When it cannot be written.
+/// When it cannot be written, or a document cannot be read.
 pub fn write(folder: &Path, outcomes: &[Outcome]) -> anyhow::Result<PathBuf> {
+    let cards = outcomes.iter().map(Card::of_outcome).chain(Card::saved_with_mesh(folder)?);
+    write_page(folder, &cards.collect::<Vec<_>>())
+}
+
+/// Writes the same page from the documents `NAME.json` in `folder`, the output of `wirestamp study NAME --json`.
+///
+/// # Errors
+/// When it cannot be written, or a document cannot be read, or there is none.
+pub fn write_saved(folder: &Path) -> anyhow::Result<PathBuf> {
+    let cards = Card::saved(folder)?;
+    ensure!(!cards.is_empty(), "no document of a study in {}", folder.display());
+    write_page(folder, &cards)
+}
+
+fn write_page(folder: &Path, cards: &[Card]) -> anyhow::Result<PathBuf> {
     let index = folder.join("index.html");
-    let has_report = |name: &str| folder.join(name).exists();
-    fs::write(&index, page::html(outcomes, has_report))
+    fs::write(&index, page::html(cards))
         .with_context(|| format!("cannot write {}", index.display()))?;
     Ok(index)
 }

@@ -1,92 +1,102 @@
 //! The page that leads to the reports of all studies.
 
+use std::collections::BTreeSet;
+
 use maud::{Markup, html};
 
-use super::Outcome;
+use super::card::{Card, Results};
 use crate::account::claims;
 use crate::experiment::{Claim, Claimant, Verdict};
 use wirestamp_report::format::{length, plural};
-use wirestamp_report::sheet::{Heading, absent, document, pairs, section};
+use wirestamp_report::sheet::{Heading, absent, document, section};
 
-/// The page: a card for each study. All text may be hostile. `has_report` says whether there is a report of this name.
-pub(super) fn html(outcomes: &[Outcome], has_report: impl Fn(&str) -> bool) -> String {
-    let here = outcomes.iter().filter_map(Outcome::account).next_back();
-    let here = here.map(|account| account.making.circumstances.clone()).unwrap_or_default();
-    let generated_at = format!("{} UTC", here.date);
+/// The page: a card for each study. All text may be hostile.
+pub(super) fn html(cards: &[Card]) -> String {
+    let newest = results(cards).map(|it| it.circumstances.date.as_str()).max();
     let heading = Heading {
         title: "Reproduced experiments of the papers",
-        generated_at: &generated_at,
-        summary: &summary(outcomes),
+        generated_at: &newest.map(|date| format!("{date} UTC")).unwrap_or_default(),
+        summary: &summary(cards),
     };
-    let rows = [
-        ("Command", here.command),
-        ("Version", here.version),
-        ("Kernel", format!("{}, keeps time by {}", here.kernel, here.clocksource)),
-        ("Processor", here.processor),
-    ];
-    let rows = rows.map(|(name, value)| (name.to_owned(), value));
     let sections = html! {
-        @for outcome in outcomes { (card(outcome, &has_report)) }
-        (pairs("machine", "Machine and last run", &rows))
+        @for card in cards { (section(&card.name, &card.name, html_of(card))) }
     };
     document(&heading, Markup::default(), sections)
 }
 
-/// Number of studies, and how many claims of the papers and of this project have each verdict.
-fn summary(outcomes: &[Outcome]) -> Vec<String> {
-    let accounts = outcomes.iter().filter_map(Outcome::account);
-    let claims: Vec<_> = accounts.flat_map(|account| &account.claims).collect();
-    let studies = plural(length(outcomes), "study", "studies");
-    let of = |by| claims.iter().copied().filter(|claim| claim.by == by).collect::<Vec<_>>();
-    let (papers, ours) = (of(Claimant::Paper), of(Claimant::Project));
-    let findings = plural(length(&papers), "finding", "findings");
-    let mut summary = vec![
-        format!("{studies} on this machine."),
-        format!("Of {findings} of the papers {}.", verdicts(&papers)),
-    ];
-    if !ours.is_empty() {
-        let claims = plural(length(&ours), "claim", "claims");
-        summary.push(format!("Of {claims} of this project {}.", verdicts(&ours)));
+fn results<'a>(cards: impl IntoIterator<Item = &'a Card>) -> impl Iterator<Item = &'a Results> {
+    cards.into_iter().filter_map(|card| card.result.as_ref().ok())
+}
+
+/// Number of studies, and how many claims of the papers and of this project have each verdict. Studies with a mesh repeat
+/// claims, and are counted apart.
+fn summary(cards: &[Card]) -> Vec<String> {
+    let (with_mesh, without): (Vec<_>, Vec<_>) = cards.iter().partition(|card| card.has_mesh);
+    let mut summary = vec![format!("{}.", plural(length(&without), "study", "studies"))];
+    summary.extend(counts(&without));
+    if !with_mesh.is_empty() {
+        let studies = plural(length(&with_mesh), "study", "studies");
+        summary.push(format!("{studies} also with probes of a mesh."));
+        summary.extend(counts(&with_mesh));
+    }
+    let machines: BTreeSet<_> =
+        results(cards).map(|it| it.circumstances.processor.as_str()).collect();
+    if !machines.is_empty() {
+        let machines = machines.into_iter().collect::<Vec<_>>().join("; ");
+        summary.push(format!("Processors: {machines}."));
     }
     summary
+}
+
+/// Number of claims with each verdict, a sentence for those of the papers and one for those of this project.
+fn counts(cards: &[&Card]) -> Vec<String> {
+    let claims: Vec<_> = results(cards.iter().copied()).flat_map(|it| &it.claims).collect();
+    let sentence = |by, one, many, of| {
+        let claims: Vec<_> = claims.iter().copied().filter(|claim| claim.by == by).collect();
+        let number = plural(length(&claims), one, many);
+        (!claims.is_empty()).then(|| format!("Of {number} of {of}, {}.", verdicts(&claims)))
+    };
+    let papers = sentence(Claimant::Paper, "finding", "findings", "the papers");
+    let ours = sentence(Claimant::Project, "claim", "claims", "this project");
+    papers.into_iter().chain(ours).collect()
 }
 
 /// Number of claims with each verdict, in words.
 fn verdicts(claims: &[&Claim]) -> String {
     let count = |verdict: Verdict| claims.iter().filter(|claim| claim.verdict == verdict).count();
-    let confirmed = count(Verdict::Confirmed);
     let mut words = format!(
-        "{confirmed} {} confirmed by the data here, {} contradicted, and {} not decided",
-        if confirmed == 1 { "is" } else { "are" },
+        "{} confirmed, {} contradicted, {} not decided",
+        count(Verdict::Confirmed),
         count(Verdict::Contradicted),
         count(Verdict::Open),
     );
     match count(Verdict::NotTheSameQuestion) {
         0 => {}
-        others => words += &format!("; {others} cannot be asked on this test bed"),
+        others => words += &format!(", {others} not the same question on this test bed"),
     }
     words
 }
 
-fn card(outcome: &Outcome, has_report: impl Fn(&str) -> bool) -> Markup {
-    let Outcome { study, paper, .. } = outcome;
-    let Some(account) = outcome.account() else {
-        let body = html! {
-            p.pattern { (paper) }
-            p."mark fail" { "Cannot be run: " (outcome.error().unwrap_or_default()) }
-        };
-        return section(study, study, body);
+/// The content of a card.
+fn html_of(card: &Card) -> Markup {
+    let Card { name, title, paper, result, .. } = card;
+    let results = match result {
+        Ok(results) => results,
+        Err(error) => {
+            return html! {
+                p.pattern { (title) ". " (paper) }
+                p."mark fail" { "Cannot be run: " (error) }
+            };
+        }
     };
-    let body = html! {
+    let here = &results.circumstances;
+    html! {
+        h3 { a href={ (name) ".html" } { (title) } }
         p.pattern { (paper) }
-        @if account.making.interrupted {
+        @if results.interrupted {
             (absent("The study was interrupted; these are the results of the completed part."))
         }
-        (claims(&account.claims))
-        @let of_mesh = format!("{study}-mesh.html");
-        @if has_report(&of_mesh) {
-            p { a href=(of_mesh) { "The same with probes of a mesh" } }
-        }
-    };
-    section(study, html! { a href={ (study) ".html" } { (account.title) } }, body)
+        (claims(&results.claims))
+        p.pattern { (here.date) " UTC; " (here.processor) "; Linux " (here.kernel) "; version " (here.version) }
+    }
 }

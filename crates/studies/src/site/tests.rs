@@ -87,27 +87,51 @@ fn failed_study_does_not_prevent_others_but_stop_does() {
 }
 
 #[test]
-fn the_page_has_a_card_for_each_with_every_verdict_and_takes_no_text_for_markup() {
+fn page_has_a_card_for_each_study_and_escapes_text() {
     let stop = Stop::new().unwrap();
     let outcomes = run(WEATHER, &OPTIONS, &stop, &mut |_| ()).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("rains-mesh.html"), "").unwrap();
+    let with_mesh = serde_json::to_vec(outcomes[1].account().unwrap()).unwrap();
+    fs::write(folder.path().join("active-delay-mesh.json"), with_mesh).unwrap();
     let index = write(folder.path(), &outcomes).unwrap();
     let page = fs::read_to_string(index).unwrap();
     for text in [
-        "<a href=\"rains.html\">Does it rain</a>",
+        "<a href=\"rains.html\">Whether it rains</a>",
         "Cannot be run: cannot rain: no &lt;cloud&gt;",
         "A &lt;paper&gt;",
         "✓</span> The paper finds that it rains: confirmed here; &lt;b&gt;.",
         "✗</span> The paper finds that it snows: contradicted here",
         "?</span> The paper finds that it hails: not decided here",
-        "3 studies on this machine.",
-        "Of 6 findings of the papers 2 are confirmed",
+        "3 studies.",
+        "Of 6 findings of the papers, 2 confirmed, 2 contradicted, 2 not decided.",
         "The study was interrupted",
-        "<a href=\"rains-mesh.html\">The same with probes of a mesh</a>",
+        "1 study also with probes of a mesh.",
+        "Of 3 findings of the papers, 1 confirmed",
+        "<a href=\"active-delay-mesh.html\">",
     ] {
         assert!(page.contains(text), "{text}");
     }
     assert!(!page.contains("<b>") && !page.contains("http"), "{page}");
-    assert!(page::html(&[], |_| false).contains("0 studies"));
+    assert!(page::html(&[]).contains("0 studies"));
+}
+
+#[test]
+fn page_is_written_from_saved_documents() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = write_saved(folder.path()).unwrap_err().to_string();
+    assert!(error.starts_with("no document of a study in "), "{error}");
+    let mut account = account(vec![Claim::of("it rains", vec![None], "")]);
+    account.making.circumstances.processor = "An abacus".to_owned();
+    let document = serde_json::to_vec(&account).unwrap();
+    for name in ["timers.json", "limit-rate.json", "limit-rate-mesh.json", "other.json"] {
+        fs::write(folder.path().join(name), &document).unwrap();
+    }
+    let page = fs::read_to_string(write_saved(folder.path()).unwrap()).unwrap();
+    let order = ["timers.html", "limit-rate.html", "limit-rate-mesh.html"];
+    let order = order.map(|name| page.find(name).unwrap());
+    assert!(order.is_sorted() && !page.contains("other.html"), "{order:?}");
+    assert!(page.contains("2 studies.") && page.contains("Processors: An abacus."));
+    fs::write(folder.path().join("timers.json"), "{}").unwrap();
+    let error = write_saved(folder.path()).unwrap_err().to_string();
+    assert!(error.ends_with("timers.json is not the document of a study"), "{error}");
 }

@@ -24,5 +24,12 @@ pub(super) fn claims(findings: &StepResult) -> Vec<Claim> {
     });
     let lead = step.and_then(|step| Estimate::of(&step.masked_ns));
     let claim = format!("{STEP_NS} ns are masked by the fluctuations of software stamps");
-    vec![Claim::of(claim, vec![lead], &numbers.unwrap_or_default())]
+    let cause = || {
+        Some(format!(
+            "the error of one packet's delay deviates by {}, which masks the step, but the medians of many packets do not \
+             fluctuate as much",
+            duration(of_ring?.error_deviation_ns?)
+        ))
+    };
+    vec![Claim::of(claim, vec![lead], &numbers.unwrap_or_default()).caused_by(cause)]
 }

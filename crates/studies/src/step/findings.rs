@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::cells::{is_raised, of};
 use super::detection::{Chance, DetectionCount, difference};
 use super::paper::{HARDWARE_ERROR_NS, SOFTWARE_INTERVAL_NS, STEP_NS};
-use crate::experiment::{Estimate, Runs};
+use crate::experiment::{Estimate, Runs, mean};
 use crate::replicas::Block;
 
 /// Numeric results of the study.
@@ -34,6 +34,8 @@ pub(super) struct Published {
 pub(super) struct OfTechnique {
     /// How packets were received and stamped.
     pub(super) technique: String,
+    /// The standard deviation of the error of a packet's delay, in nanoseconds: the mean over the blocks.
+    pub(super) error_deviation_ns: Option<f64>,
     /// The smallest step that is found 99 times in 100 in the packets of a run, in nanoseconds.
     pub(super) smallest_ns: Option<f64>,
     /// The same in a tenth of the packets.
@@ -122,7 +124,10 @@ impl<'a> Data<'a> {
         };
         let all = || steps.iter().flat_map(|(_, runs)| runs.iter().copied());
         let lost = |of: fn(&Block) -> u64| all().filter_map(<[Block]>::first).map(of).sum();
+        let blocks = || all().flatten();
+        let deviations: Vec<_> = blocks().filter_map(|block| block.error_deviation_ns).collect();
         OfTechnique {
+            error_deviation_ns: mean(&deviations),
             smallest_ns: smallest(1),
             smallest_in_a_tenth_ns: smallest(10),
             checks: CHECKED.map(check).into(),

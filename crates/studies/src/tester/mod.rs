@@ -20,4 +20,4 @@ pub use busy::Spinner;
 pub use load::{CHECK_SEQUENCE, Ends, Load};
 pub(crate) use memory_limit::MemoryLimit;
 pub use tool::{Tool, packets_in, processor_time, spawn};
-pub(crate) use trial::{Trial, capture_during};
+pub(crate) use trial::{Meter, Trial, capture_during};

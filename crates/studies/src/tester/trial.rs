@@ -1,6 +1,7 @@
 //! A capture of ours that runs while a load is sent.
 
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
@@ -27,6 +28,25 @@ pub(crate) struct Trial<S> {
     pub(crate) sink: S,
 }
 
+/// Reads the counts of a running capture.
+pub(crate) struct Meter {
+    live: Arc<LiveLedger>,
+    /// Where the kernel counts the CPU time of the consuming thread, once it runs.
+    cpu_time: OnceLock<PathBuf>,
+}
+
+impl Meter {
+    /// Counts of the capture, and CPU time of its consuming thread, when it has consumed `arrived` packets or no more are
+    /// left.
+    ///
+    /// # Errors
+    /// When the CPU time cannot be read.
+    pub(crate) fn read(&self, arrived: u64) -> anyhow::Result<(Ledger, Duration)> {
+        rest(&self.live, arrived);
+        Ok((self.live.snapshot(), cpu_time(self.cpu_time.wait())?))
+    }
+}
+
 /// Captures on the receiving interface while `send` sends, and until all packets that arrived are consumed. `sink`
 /// creates the sink of the packets from the facts of the capture.
 ///
@@ -36,20 +56,22 @@ pub(crate) fn capture_during<S: Sink + Send>(
     (bed, clock): (&Bed, &ClockService),
     config: Config,
     sink: impl FnOnce(&Facts) -> anyhow::Result<S>,
-    send: impl FnOnce() -> anyhow::Result<LiveReport>,
+    send: impl FnOnce(&Meter) -> anyhow::Result<LiveReport>,
 ) -> anyhow::Result<Trial<S>> {
     let capture = bed.receiver().run(|| Capture::open(config, clock))??;
-    let (live, end) = (capture.live_ledger(), Stop::new()?);
+    let meter = Meter { live: capture.live_ledger(), cpu_time: OnceLock::new() };
+    let end = Stop::new()?;
     let mut sink = sink(capture.facts())?;
     let (sent, captured) = thread::scope(|scope| -> anyhow::Result<_> {
         let capture =
             thread::Builder::new().name("ws-consume".into()).spawn_scoped(scope, || {
+                let file = meter.cpu_time.get_or_init(file_of_cpu_time);
                 let (ledger, outcome) = capture.run(clock, &end, &mut sink);
-                outcome.map_err(anyhow::Error::from).and_then(|()| Ok((ledger, cpu_time()?)))
+                outcome.map_err(anyhow::Error::from).and_then(|()| Ok((ledger, cpu_time(file)?)))
             })?;
-        let sent = send();
+        let sent = send(&meter);
         if let Ok(sent) = &sent {
-            rest(&live, sent.sent.saturating_sub(sent.dropped));
+            rest(&meter.live, sent.sent.saturating_sub(sent.dropped));
         }
         end.request();
         let captured = capture.join().map_err(|_| anyhow!("the capture panicked"))?;
@@ -75,12 +97,18 @@ fn rest(live: &Arc<LiveLedger>, arrived: u64) {
     }
 }
 
-/// CPU time of the calling thread since it began: the first field of its schedstat
+/// The file with the CPU time of the calling thread, also for other threads (proc(5), `/proc/thread-self`).
+fn file_of_cpu_time() -> PathBuf {
+    let this = fs::read_link("/proc/thread-self").unwrap_or_else(|_| "thread-self".into());
+    Path::new("/proc").join(this).join("schedstat")
+}
+
+/// CPU time of a thread since it began: the first field of its schedstat
 /// (`Documentation/scheduler/sched-stats.rst`).
-fn cpu_time() -> anyhow::Result<Duration> {
-    let file = "/proc/thread-self/schedstat";
+fn cpu_time(file: &Path) -> anyhow::Result<Duration> {
     let nanos = |text: String| text.split_whitespace().next().and_then(|it| it.parse().ok());
     let read = fs::read_to_string(file).map(nanos);
     let nanos = read.and_then(|nanos| nanos.ok_or_else(|| io::ErrorKind::InvalidData.into()));
-    nanos.map(Duration::from_nanos).with_context(|| format!("cannot read {file}"))
+    let nanos = nanos.map(Duration::from_nanos);
+    nanos.with_context(|| format!("cannot read {}", file.display()))
 }

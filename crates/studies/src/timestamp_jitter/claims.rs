@@ -5,7 +5,7 @@ use super::findings::{
 };
 use super::flows::{SOURCES, SourceJitter};
 use super::paper::{Pause, deviation_of_pentium_4};
-use crate::experiment::{Claim, Estimate, Runs, mean, spearman};
+use crate::experiment::{Cell, Claim, Estimate, Runs, mean, spearman};
 use wirestamp_report::estimate::coefficient;
 use wirestamp_report::format::duration;
 
@@ -19,7 +19,8 @@ pub(super) fn claims(runs: &Runs<SourceJitter>, findings: &JitterResult) -> Vec<
     vec![
         mean_is_near(runs, findings),
         jitter_is_below_the_period(runs, findings),
-        falls(runs, of_periods, |frame_bytes, pause| f64::from(pause.period_ns(frame_bytes))),
+        falls(runs, of_periods, |frame_bytes, pause| f64::from(pause.period_ns(frame_bytes)))
+            .caused_by(|| machine_grows(runs)),
         falls(runs, of_frames, |frame_bytes, _| f64::from(frame_bytes)),
         is_below_pentium_4(runs, findings),
     ]
@@ -122,6 +123,23 @@ fn greatest(
     };
     let sources = SOURCES.iter().map(ToString::to_string);
     sources.filter_map(of_source).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether the jitter of the machine itself, without packets, grows with the time between packets.
+fn machine_grows(runs: &Runs<SourceJitter>) -> Option<String> {
+    let cells = runs.design.cells();
+    let pair = |(index, cell): (usize, &Cell)| {
+        let (frame_bytes, pause) = flow(&runs.design, cell)?;
+        let of_runs = runs.of_cell(index).filter_map(|run| run.first()?.machine_jitter);
+        let jitter = mean(&of_runs.collect::<Vec<_>>())?;
+        Some((f64::from(pause.period_ns(frame_bytes)), jitter))
+    };
+    let pairs: Vec<_> = cells.iter().enumerate().filter_map(pair).collect();
+    let rho = spearman(&pairs).filter(|rho| *rho > 0.0)?;
+    Some(format!(
+        "the jitter of a microsecond of the same memory accesses on the same core, without packets, grows with the time \
+         between them, too: a rank correlation of {rho:.2}"
+    ))
 }
 
 /// Claims that the error of the longest time decreases with `of`, by rank correlation within each repetition.

@@ -83,7 +83,22 @@ impl Losses {
             "at the same load, where generic ktime capture loses {MUCH} % or more, ring/kernel and trace-pass/raw lose \
              at most a tenth of that"
         );
-        Claim::goal(claim, leads, &numbers.join(", "))
+        Claim::goal(claim, leads, &numbers.join(", ")).caused_by(|| self.without_capture(generic))
+    }
+
+    /// What is lost without a capture, under the same conditions.
+    fn without_capture(&self, generic: usize) -> Option<String> {
+        let conditions = self.of(Contender::NOTHING).iter().zip(self.of(generic));
+        let conditions = conditions.zip(&self.with_gap).filter(|(_, with_gap)| **with_gap);
+        let is_much = |generic: &[f64]| mean(generic).is_some_and(|it| it >= MUCH);
+        let losses = conditions.filter(|((_, generic), _)| is_much(generic));
+        let losses: Vec<_> = losses.filter_map(|((nothing, _), _)| mean(nothing)).collect();
+        let least = losses.iter().copied().reduce(f64::min)?;
+        let most = losses.iter().copied().reduce(f64::max)?;
+        Some(format!(
+            "under these conditions the softIRQ has no time left for a capture: without one it already drops {least:.2} \
+             to {most:.2} % of the packets"
+        ))
     }
 
     /// Each of our captures with another one, under each condition with a gap.

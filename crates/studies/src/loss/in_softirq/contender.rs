@@ -24,7 +24,8 @@ pub(super) enum Contender {
 }
 
 impl Contender {
-    /// Places of the stamps of the counter and of ktime, and of the captures, in [`Self::all`].
+    /// Places in [`Self::all`]: no work, the stamps of the counter and of ktime, and the captures.
+    pub(super) const NOTHING: usize = 0;
     pub(super) const RAW: usize = 1;
     pub(super) const KTIME: usize = 2;
     pub(super) const GENERIC: [usize; 2] = [4, 5];
