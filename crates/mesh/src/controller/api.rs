@@ -78,10 +78,10 @@ impl<S: Send + Sync> FromRequestParts<S> for PathName {
 #[derive(Serialize)]
 pub(super) struct NumberedTask {
     pub(super) number: u64,
-    /// Its probes that are not connected, unless the task has ended: it waits for them.
-    pub(super) unconnected: Vec<Name>,
     #[serde(flatten)]
     pub(super) entered: TaskRecord,
+    /// Its probes that are not connected, unless the task has ended: it waits for them.
+    pub(super) unconnected: Vec<Name>,
 }
 
 impl Api {
@@ -92,7 +92,7 @@ impl Api {
         let mut unconnected: Vec<_> =
             probes.into_iter().filter(|it| !self.probes.is_connected(it)).cloned().collect();
         unconnected.dedup();
-        NumberedTask { number, unconnected, entered }
+        NumberedTask { number, entered, unconnected }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Claims of the paper, and their verdicts here.
 
-use super::findings::overheads;
+use super::findings::{CellFindings, overheads};
 use super::kernel_stamp::AddedByClock;
 use super::packets::Stamped;
 use super::paper::{Method, PUBLISHED, Published, Traffic};
@@ -76,9 +76,35 @@ fn negated(Estimate { mean, ci95, .. }: Estimate) -> Estimate {
 }
 
 /// The paper's claims, with verdicts from complete repetitions in user space, and in the softIRQ where events were
-/// recorded. `ktime` is what it adds to an event above the counter.
-pub(super) fn claims(runs: &Runs<Stamped>, ktime: Option<&AddedByClock>) -> Vec<Claim> {
-    MEASURES.iter().map(|measure| measure.claim(runs, ktime)).collect()
+/// recorded. `ktime` is what it adds to an event above the counter; `cells` are those of user space.
+pub(super) fn claims(
+    runs: &Runs<Stamped>,
+    ktime: Option<&AddedByClock>,
+    cells: &[CellFindings],
+) -> Vec<Claim> {
+    let [overhead, deviation, memory] = MEASURES.map(|measure| measure.claim(runs, ktime));
+    vec![overhead, deviation, memory.caused_by(|| steps_of_the_counter(cells))]
+}
+
+/// An overhead that does not change has one of two values, a step of the counter apart, by the phase of the counter at the
+/// first checkpoint, which is another one for each packet.
+fn steps_of_the_counter(cells: &[CellFindings]) -> Option<String> {
+    let share = |method, pattern| {
+        let cell = cells.iter().find(|it| (it.method, it.pattern) == (method, pattern))?;
+        Some(format!("{:.1} %", 100.0 * cell.share_of_two_values?))
+    };
+    let compared = |pattern: Traffic| {
+        let [raw, ktime] = [Method::Raw, Method::Ktime].map(|method| share(method, pattern));
+        Some(format!("{} with raw and {} with ktime for the {}", raw?, ktime?, pattern.name()))
+    };
+    let shares: Vec<_> = Traffic::ALL.into_iter().filter_map(compared).collect();
+    (!shares.is_empty()).then(|| {
+        format!(
+            "most overheads have one of two values, a step of the counter apart ({}): they are constant, and their \
+             auto-correlation is that of the counter's phase",
+            shares.join(", ")
+        )
+    })
 }
 
 impl Measure {

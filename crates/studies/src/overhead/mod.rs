@@ -75,7 +75,7 @@ fn account(runs: &Runs<Stamped>, findings: &OverheadResult) -> anyhow::Result<Ac
     let texts = Texts::new(include_str!("report.md"), include_str!("deviations.md"), PAPER);
     texts.account(
         Making::of(runs),
-        claims::claims(runs, findings.kernel_stamps.ktime()),
+        claims::claims(runs, findings.kernel_stamps.ktime(), &findings.cells),
         findings,
         &|id, heading| {
             let (figure, pattern) = id.split_once('-')?;

@@ -43,7 +43,7 @@ fn page(runs: &Runs<Stamped>) -> String {
 #[test]
 fn what_the_data_say_of_the_paper_is_computed() {
     let verdicts = |runs: &Runs<Stamped>| {
-        let claims = claims::claims(runs, None);
+        let claims = claims::claims(runs, None, &[]);
         [claims[0].verdict, claims[1].verdict]
     };
     // ktime: 100 and spread by 50; raw: 20 and spread by 5. And the other way round.
