@@ -19,8 +19,10 @@ const SCRIPT: &str = r#"
         $router tcpdump -i any -y LINUX_SLL2 -U -w theirs-$number.pcap "$filter" 2> theirs-$number.log &
         running="$running $!"
     done
-    for log in ours-*.log; do await Ctrl-C $log; done
-    for log in theirs-*.log; do await 'listening on' $log; done
+    for number in $(seq $#); do
+        await Ctrl-C ours-$number.log
+        await 'listening on' theirs-$number.log
+    done
     send='
 import socket, sys
 sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
