@@ -213,6 +213,14 @@ pub enum Error {
         /// The format error.
         reason: String,
     },
+    /// The requested interface is not in the file.
+    #[error("cannot read {path}: {reason}")]
+    NoInterfaceInFile {
+        /// The file with the interface.
+        path: PathBuf,
+        /// Its interfaces.
+        reason: String,
+    },
     /// A file of anchors cannot be used.
     #[error("cannot use {path} as anchors: {reason}")]
     Anchors {

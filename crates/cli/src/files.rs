@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use rustix::fs::{Access, access};
+use wirestamp_capture::file::split_interface;
 
 use crate::usage::usage;
 
@@ -36,7 +37,7 @@ pub(crate) fn check_outputs(
                 "{option} needs a file, not standard output; write ./- for a file named -"
             )));
         }
-        if inputs.iter().any(|input| are_one(standard_input(input), path)) {
+        if inputs.iter().any(|input| are_one(&standard_input(input), path)) {
             return Err(usage(format!(
                 "{option} would overwrite an input file; write to another file"
             )));
@@ -54,9 +55,10 @@ fn is_standard(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// The path that is read; for `-`, standard input, which the shell may redirect from a file.
-fn standard_input(path: &Path) -> &Path {
-    if is_standard(path) { Path::new("/dev/stdin") } else { path }
+/// The path that is read, without an interface of the file; for `-`, standard input, which the shell may redirect from a
+/// file.
+fn standard_input(path: &Path) -> PathBuf {
+    if is_standard(path) { "/dev/stdin".into() } else { split_interface(path).0 }
 }
 
 /// Whether both paths name the same file, which need not exist yet.

@@ -46,6 +46,11 @@ impl Interface {
         ledger.or(self.dropped).or(self.interface_dropped)
     }
 
+    #[cfg(test)]
+    pub(super) fn named(name: &str) -> Self {
+        Self { name: Some(name.to_owned()), ..Self::default() }
+    }
+
     pub(super) fn from_description(block: &InterfaceDescriptionBlock<'_>) -> Self {
         let name = block.options.iter().find_map(|option| match option {
             InterfaceDescriptionOption::IfName(name) => Some(name.clone().into_owned()),

@@ -13,6 +13,7 @@ use wirestamp_packet::LinkType;
 
 use super::interface::Interface;
 use super::pipe::Pipe;
+use super::selection::{Selection, split_interface};
 use super::source::{self, Bytes, Chunks, Kind};
 use super::times::from_epoch;
 use crate::{CaptureLoss, Error, Stop};
@@ -61,15 +62,18 @@ struct Interfaces {
     section: usize,
     /// Losses not yet returned.
     missed: Vec<CaptureLoss>,
+    selection: Selection,
 }
 
 impl Reader {
-    /// Opens the file at `path`, or standard input for `-`. Files compressed with zstd, gzip or xz are decompressed.
+    /// Opens the file at `path`, or standard input for `-`. Files compressed with zstd, gzip or xz are decompressed. Of
+    /// `file#interface` ([`split_interface`]), only the packets and losses of that interface are read.
     ///
     /// # Errors
     /// It cannot be read, or is not a capture file.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        Self::begin(path, source::file_or_input(path)?)
+        let (file, interface) = split_interface(path);
+        Self::begin(path, source::file_or_input(&file)?, Selection::new(interface))
     }
 
     /// Opens the pipe at `path`, to read a capture while it is written. It ends with its writer, or when the stop
@@ -78,10 +82,14 @@ impl Reader {
     /// # Errors
     /// As [`Self::open`].
     pub fn follow(path: &Path, stop: &Stop) -> Result<Self, Error> {
-        Self::begin(path, Pipe::open(path, stop)?)
+        Self::begin(path, Pipe::open(path, stop)?, Selection::default())
     }
 
-    fn begin(path: &Path, bytes: impl Read + Send + 'static) -> Result<Self, Error> {
+    fn begin(
+        path: &Path,
+        bytes: impl Read + Send + 'static,
+        selection: Selection,
+    ) -> Result<Self, Error> {
         let not_capture = |reason: String| Error::NotACapture { path: path.to_owned(), reason };
         let peeked = source::peek(bytes);
         let peeked = peeked.map_err(|cause| Error::Read { path: path.to_owned(), cause })?;
@@ -92,12 +100,12 @@ impl Reader {
         if let Some(reason) = source::unsupported(kind) {
             return Err(not_capture(reason.into()));
         }
-        let mut interfaces = Interfaces::default();
+        let mut interfaces = Interfaces { selection, ..Interfaces::default() };
         let format = if kind == Kind::Pcapng {
             Format::Next(PcapNgReader::new(bytes).map_err(|e| not_capture(reason(&e)))?)
         } else {
             // A file of this format has one interface without a description.
-            interfaces.all.push(Interface::default());
+            interfaces.add(Interface::default());
             let bytes = source::with_max_snap_length(bytes);
             let bytes = bytes.map_err(|cause| Error::Read { path: path.to_owned(), cause })?;
             Format::Classic(PcapReader::new(bytes).map_err(|e| not_capture(reason(&e)))?)
@@ -127,6 +135,11 @@ impl Reader {
             Format::Classic(reader) => next_of_classic(reader, &mut self.interfaces),
         };
         let next = next.map_err(failed)?;
+        if next.is_none()
+            && let Some(reason) = self.interfaces.selection.missing(&self.interfaces.all)
+        {
+            return Err(Error::NoInterfaceInFile { path: self.path.clone(), reason });
+        }
         self.packets += u64::from(next.is_some());
         Ok(next)
     }
@@ -147,9 +160,10 @@ impl Reader {
     /// packets, as a classic pcap.
     #[must_use]
     pub fn capture_lost(&self) -> Option<u64> {
-        let with_packets = self.interfaces().iter().filter(|interface| interface.packets > 0);
-        let is_stated = with_packets.clone().all(|interface| interface.capture_lost().is_some());
-        let lost = self.interfaces().iter().filter_map(Interface::capture_lost);
+        let selected = || self.interfaces.selected();
+        let is_stated =
+            selected().filter(|it| it.packets > 0).all(|it| it.capture_lost().is_some());
+        let lost = selected().filter_map(Interface::capture_lost);
         is_stated.then(|| lost.fold(0, u64::saturating_add))
     }
 }
@@ -167,6 +181,17 @@ impl From<String> for Failure {
 }
 
 impl Interfaces {
+    fn add(&mut self, interface: Interface) {
+        self.selection.add(&interface);
+        self.all.push(interface);
+    }
+
+    /// Those whose packets are read.
+    fn selected(&self) -> impl Iterator<Item = &Interface> {
+        let all = self.all.iter().enumerate();
+        all.filter(|(index, _)| self.selection.has(*index)).map(|(_, interface)| interface)
+    }
+
     /// Index of interface `id` of the section.
     fn index(&self, id: u32) -> Result<usize, String> {
         let index = self.section + id as usize;
@@ -190,15 +215,19 @@ fn next_of_pcapng<'a>(
         match block {
             Block::SectionHeader(_) => interfaces.section = interfaces.all.len(),
             Block::InterfaceDescription(block) => {
-                interfaces.all.push(Interface::from_description(&block));
+                interfaces.add(Interface::from_description(&block));
             }
             Block::InterfaceStatistics(block) => {
                 let index = interfaces.index(block.interface_id)?;
                 let missed = interfaces.all[index].read_statistics(&block);
-                interfaces.missed.extend(missed);
+                let is_selected = interfaces.selection.has(index);
+                interfaces.missed.extend(missed.filter(|_| is_selected));
             }
             Block::EnhancedPacket(packet) => {
                 let index = interfaces.index(packet.interface_id)?;
+                if !interfaces.selection.has(index) {
+                    continue;
+                }
                 let description = &state.interfaces()[packet.interface_id as usize];
                 bytes.clear();
                 bytes.extend_from_slice(&packet.data);
@@ -222,7 +251,8 @@ fn next_of_classic<'a>(
     interfaces: &mut Interfaces,
 ) -> Result<Option<Packet<'a>>, Failure> {
     let link = link(reader.header().datalink)?;
-    let Some(packet) = reader.next_packet() else { return Ok(None) };
+    let is_selected = interfaces.selection.has(0);
+    let Some(packet) = reader.next_packet().filter(|_| is_selected) else { return Ok(None) };
     let packet = packet.map_err(|e| reason(&e))?;
     interfaces.all[0].packets += 1;
     Ok(Some(Packet {

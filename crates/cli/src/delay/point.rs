@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
+use wirestamp_capture::file::split_interface;
+
 /// A point of observation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Point {
@@ -20,7 +22,8 @@ impl Point {
         if name == "-" {
             return Self::Pipe(name.into());
         }
-        match fs::metadata(name).map(|found| found.file_type()) {
+        // The path may name an interface of the file.
+        match fs::metadata(split_interface(Path::new(name)).0).map(|found| found.file_type()) {
             Ok(kind) if kind.is_fifo() || kind.is_char_device() => Self::Pipe(name.into()),
             Ok(_) => Self::File(name.into()),
             Err(_) => Self::Interface,

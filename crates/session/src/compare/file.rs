@@ -84,6 +84,7 @@ impl<'a> File<'a> {
             let mut packet = match self.reader.next_packet() {
                 Ok(Some(packet)) => packet,
                 Ok(None) => break,
+                Err(error @ Error::NoInterfaceInFile { .. }) => return Err(error),
                 Err(error) if self.partial => {
                     self.damage = Some(error.to_string());
                     break;

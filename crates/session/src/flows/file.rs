@@ -52,6 +52,7 @@ pub fn of_file(
         let packet = match reader.next_packet() {
             Ok(Some(packet)) => packet,
             Ok(None) => break,
+            Err(reason @ Error::NoInterfaceInFile { .. }) => return Err(reason),
             Err(reason) if options.partial => {
                 damage = Some(reason.to_string());
                 break;

@@ -1,6 +1,7 @@
 //! `wirestamp flows`.
 
 mod files;
+mod interfaces;
 mod iperf3;
 mod plain_ip;
 mod tunnels;
