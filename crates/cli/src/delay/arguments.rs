@@ -24,16 +24,21 @@ const FLOWS: usize = 1000;
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     wirestamp delay a.pcapng b.pcapng --codec g711 --report delay.html\n  \
+    wirestamp delay phone.pcapng router.pcapng server.pcapng\n  \
     wirestamp delay tap-a@wirestamp-router tap-b@wirestamp-sink --duration 10 --layers\n  \
     wirestamp delay eth0 eth1 -Q inout --sample 1/16\n  \
     ssh there wirestamp capture -i eth0 -w - udp | wirestamp delay - eth0 --filter udp\n  \
     wirestamp delay here.pcapng there.pcapng --align --remove-skew")]
 pub(crate) struct Arguments {
-    /// The first point: a capture file, a pipe (- for standard input), an interface, or
-    /// interface@namespace
+    /// The first point: a capture file, one interface of a file (file.pcapng#eth0), a pipe (- for standard input), an
+    /// interface, or interface@namespace
     pub(super) a: String,
     /// The second point
     pub(super) b: String,
+    /// Further points, all files, in the order in which packets pass them: shows between which of them packets are lost or
+    /// delayed
+    #[arg(value_name = "MORE")]
+    pub(super) more: Vec<String>,
     /// A packet that has not arrived after this many milliseconds counts as lost
     #[arg(long, value_name = "MS", default_value_t = 1000,
           value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
@@ -51,8 +56,8 @@ pub(crate) struct Arguments {
     /// match by it, the others
     #[arg(long = "match", value_name = "RULE", default_value = "auto")]
     pub(super) matching: Matching,
-    /// Rate every flow as a phone call with this codec, instead of only RTP by its payload type: g711, g711-plc, g723.1-5.3, g723.1-6.3, g729, g729a, gsm-fr or
-    /// gsm-efr
+    /// Rate every flow as a phone call with this codec, instead of only RTP by its payload type: g711, g711-plc, g723.1-5.3,
+    /// g723.1-6.3, g729, g729a, gsm-fr, gsm-efr, or amr-wb- with 6.6, 8.85, 12.65, 14.25, 15.85, 18.25, 19.85, 23.05 or 23.85
     #[arg(long, value_name = "CODEC")]
     pub(super) codec: Option<Codec>,
     /// De-jitter buffer assumed for rating voice, in milliseconds, or adaptive: adds to the delay; packets that are later
@@ -152,6 +157,11 @@ impl LiveArguments {
 }
 
 impl Arguments {
+    /// All points in order.
+    pub(super) fn points(&self) -> impl Iterator<Item = &str> {
+        [&self.a, &self.b].into_iter().chain(&self.more).map(String::as_str)
+    }
+
     /// The correlator's configuration.
     pub(super) fn correlation(&self) -> metrics::Config {
         metrics::Config {

@@ -89,6 +89,10 @@ fn open(points: [&Point; 2]) -> anyhow::Result<[Reader; 2]> {
     Ok([a?, b?])
 }
 
+fn names(points: [&Point; 2]) -> [String; 2] {
+    points.map(|point| point.capture().unwrap_or(Path::new("")).display().to_string())
+}
+
 /// Estimates the correction of B's stamps by reading both files once.
 fn correction(
     arguments: &Arguments,
@@ -104,7 +108,8 @@ fn correction(
     }
     let [a, b] = open(points)?;
     let Some(survey) = survey(a, b, terms)? else {
-        bail!(NothingInCommon { a: arguments.a.clone(), b: arguments.b.clone() })
+        let [a, b] = names(points);
+        bail!(NothingInCommon { a, b })
     };
     let skew = survey.skew.filter(|skew| arguments.remove_skew && skew.is_certain());
     if arguments.remove_skew && skew.is_none() {
@@ -145,7 +150,7 @@ fn suggest_offset(points: [&Point; 2], terms: &Terms<'_>) -> anyhow::Result<()> 
         );
     }
     let direction = if offset < Span::ZERO { "behind" } else { "ahead of" };
-    let [name_a, name_b] = points.map(|point| point.capture().unwrap_or(Path::new("")).display());
+    let [name_a, name_b] = names(points);
     bail!(
         "{common} packets of {name_a} are also in {name_b}, but at other times: B's clock seems \
          {} {direction} A's; add --align to compare them anyway, or --offset {} if the clocks \

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod caveats;
+mod chain;
 mod clocks;
 mod direction;
 mod files;
@@ -31,6 +32,9 @@ use crate::output::Output;
 use crate::usage::usage;
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
+    if !arguments.more.is_empty() {
+        return chain::run(arguments, output);
+    }
     let [a, b] = [&arguments.a, &arguments.b].map(|name| Point::named(name));
     if [&arguments.a, &arguments.b].into_iter().all(|name| name == "-") {
         return Err(usage(

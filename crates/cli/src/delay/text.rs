@@ -120,10 +120,7 @@ impl DelayResult {
     }
 
     fn qualities(&self, rows: &[Row<'_>]) -> String {
-        let mut header = QUALITY_HEADER.to_vec();
-        if self.clocks.aligned {
-            (header[MEAN], header[P99]) = ("mean PDV", "PDV p99");
-        }
+        let mut header = self.quality_header();
         let any_voice = rows.iter().any(|row| row.voice.is_some());
         if any_voice {
             header.extend(["codec", "late", "R", "MOS"]);
@@ -136,6 +133,20 @@ impl DelayResult {
             cells
         };
         table(&header, &rows.iter().map(cells).collect::<Vec<_>>())
+    }
+
+    /// The columns of a quality.
+    pub(super) fn quality_header(&self) -> Vec<&'static str> {
+        let mut header = QUALITY_HEADER.to_vec();
+        if self.clocks.aligned {
+            (header[MEAN], header[P99]) = ("mean PDV", "PDV p99");
+        }
+        header
+    }
+
+    /// The row of all flows together.
+    pub(super) fn total_row(&self, name: String) -> Vec<String> {
+        self.quality_row(&Row { name, flow: None, of: &self.flows.total(), voice: None })
     }
 
     fn quality_row(&self, Row { name, flow, of: quality, .. }: &Row<'_>) -> Vec<String> {
@@ -156,9 +167,9 @@ impl DelayResult {
         let Some((flow, voice)) = row.flow.as_ref().zip(row.voice.as_ref()) else {
             return [(); 4].map(|()| none());
         };
-        let rating = self.call(flow, voice, row.of).map(|call| call.rating());
+        let rating = self.call(flow, voice, row.of);
         [
-            voice.codec.to_string(),
+            voice.codecs.to_string(),
             row.of.sequence_metrics().map_or_else(none, |metrics| metrics.late().to_string()),
             rating.map_or_else(none, |rating| format!("{:.1}", rating.r_factor())),
             rating.map_or_else(none, |rating| format!("{:.2}", rating.mos())),

@@ -1,5 +1,6 @@
 //! Synthetic captures of the same packets at two points.
 
+mod chain;
 mod changed_packets;
 mod files;
 mod live;
