@@ -38,7 +38,25 @@ const at: Field = {
 };
 
 /** As `wirestamp delay --codec` has them. */
-const CODECS = ['g711', 'g711-plc', 'g723.1-5.3', 'g723.1-6.3', 'g729', 'g729a', 'gsm-fr', 'gsm-efr'];
+const CODECS = [
+  'g711',
+  'g711-plc',
+  'g723.1-5.3',
+  'g723.1-6.3',
+  'g729',
+  'g729a',
+  'gsm-fr',
+  'gsm-efr',
+  'amr-wb-6.6',
+  'amr-wb-8.85',
+  'amr-wb-12.65',
+  'amr-wb-14.25',
+  'amr-wb-15.85',
+  'amr-wb-18.25',
+  'amr-wb-19.85',
+  'amr-wb-23.05',
+  'amr-wb-23.85',
+];
 
 const CODEC: Field = {
   key: 'codec',

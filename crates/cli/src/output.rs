@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 use clap::Args;
 use serde::Serialize;
+use wirestamp_metrics::emodel::Scale;
 use wirestamp_report::format;
 
 /// Output options of every command.
@@ -54,6 +55,20 @@ impl Output {
     /// Whether progress is shown: on a terminal, without `--quiet`.
     pub(crate) fn shows_progress(self) -> bool {
         !self.quiet && io::stderr().is_terminal()
+    }
+}
+
+/// The recommendations by which calls of these scales are rated.
+pub(crate) fn rated_by(scales: impl IntoIterator<Item = Scale>) -> &'static str {
+    let (mut narrowband, mut wideband) = (false, false);
+    for scale in scales {
+        narrowband |= scale == Scale::Narrowband;
+        wideband |= scale == Scale::Wideband;
+    }
+    match (narrowband, wideband) {
+        (_, false) => "ITU-T G.107",
+        (false, true) => "ITU-T G.107.1 (wideband)",
+        (true, true) => "ITU-T G.107 and G.107.1 (wideband; the two are not comparable)",
     }
 }
 

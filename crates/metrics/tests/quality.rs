@@ -208,12 +208,12 @@ fn total_combines_all_flows() {
 fn flow_is_rated_as_a_call() {
     let rating = |number| {
         let quality = of_flow(&table(MANY), number).expect("the flow is in the table");
-        quality.as_call(Codec::G711).expect("it arrived").rating()
+        quality.as_call(&Codec::G711.into()).expect("it arrived")
     };
     assert!(rating(1).r_factor() > 90.0);
     assert!(rating(0).r_factor() < 60.0, "a packet of four is lost");
-    assert!(Quality::of_flow().as_call(Codec::G711).is_none());
-    assert!(table(0).total().as_call(Codec::G711).is_none());
+    assert!(Quality::of_flow().as_call(&Codec::G711.into()).is_none());
+    assert!(table(0).total().as_call(&Codec::G711.into()).is_none());
 }
 
 #[test]
@@ -229,10 +229,11 @@ fn call_is_rated_per_interval() {
     let mut table = FlowTable::new(MANY);
     outcomes(1000, packets.collect::<Vec<_>>()).iter().for_each(|it| table.record(it));
     let quality = of_flow(&table, 0).expect("the flow is in the table");
-    let over_time = quality.as_call_over_time(Codec::G711).expect("packets arrived");
+    let over_time = quality.as_call_over_time(&Codec::G711.into()).expect("packets arrived");
     assert_eq!(over_time.interval, Span::from_millis(1024));
-    let lost: Vec<_> =
-        over_time.intervals.iter().map(|it| it.map(|call| call.loss_percent.round())).collect();
-    assert_eq!(lost, [Some(0.0), Some(24.0), None, Some(0.0)]);
-    assert!(Quality::of_flow().as_call_over_time(Codec::G711).is_none());
+    // 24 % of loss cost 95 · 24 / (24 + 4.3) on the scale of R.
+    let impaired: Vec<_> =
+        over_time.intervals.iter().map(|it| it.map(|call| call.equipment.round())).collect();
+    assert_eq!(impaired, [Some(0.0), Some(81.0), None, Some(0.0)]);
+    assert!(Quality::of_flow().as_call_over_time(&Codec::G711.into()).is_none());
 }

@@ -18,7 +18,8 @@
 //! ```
 //!
 //! Modules for further content: [`iperf3`]
-//! parses that tool's datagrams, [`rtp`] the headers of calls and videos, [`sdp`] their destinations in signalling;
+//! parses that tool's datagrams, [`rtp`] the headers of calls and videos, [`sdp`] their destinations in signalling, [`sip`] the
+//! messages of calls;
 //! [`stamp`] parses and writes the packets of active tests; [`TcpSegment`] holds the sequence range of a TCP segment.
 //!
 //! # No panics
@@ -41,8 +42,10 @@ pub mod rtp;
 mod samples;
 pub mod sdp;
 mod segmentation;
+pub mod sip;
 pub mod stamp;
 mod tcp;
+pub mod transport_stream;
 mod tunnel;
 pub mod wstp;
 

@@ -83,6 +83,31 @@ const FIELDS: &[Field<FlowReport>] = &[
     }),
     Field::real("wirestamp_jitter_ms", |it| it.wirestamp.map(|test| test.jitter_ms)),
     Field::text("mos_unknown", |it| rtp(it, |rtp| Some(rtp.mos_unknown?.name().to_owned()))),
+    Field::text("rated_codecs", |it| rtp(it, |rtp| Some(rtp.rated_codecs.as_ref()?.to_string()))),
+    Field::text("dtmf", |it| rtp(it, |rtp| rtp.dtmf.clone())),
+    Field::text("r_scale", |it| rtp(it, |rtp| Some(rtp.r_scale?.name().to_owned()))),
+    Field::whole("ts_packets", |it| it.transport_stream.and_then(|ts| whole(ts.packets))),
+    Field::whole("ts_null_packets", |it| it.transport_stream.and_then(|ts| whole(ts.null_packets))),
+    Field::whole("ts_pids", |it| it.transport_stream.and_then(|ts| whole(ts.pids))),
+    Field::whole("ts_sync_byte_errors", |it| {
+        it.transport_stream.and_then(|ts| whole(ts.sync_byte_errors))
+    }),
+    Field::whole("ts_pat_errors", |it| it.transport_stream.and_then(|ts| whole(ts.pat_errors))),
+    Field::whole("ts_continuity_errors", |it| {
+        it.transport_stream.and_then(|ts| whole(ts.continuity_errors))
+    }),
+    Field::whole("ts_pmt_errors", |it| it.transport_stream.and_then(|ts| whole(ts.pmt_errors))),
+    Field::whole("ts_transport_errors", |it| {
+        it.transport_stream.and_then(|ts| whole(ts.transport_errors))
+    }),
+    Field::whole("ts_crc_errors", |it| it.transport_stream.and_then(|ts| whole(ts.crc_errors))),
+    Field::whole("ts_pcr_repetition_errors", |it| {
+        it.transport_stream.and_then(|ts| whole(ts.pcr_repetition_errors))
+    }),
+    Field::whole("ts_pcr_discontinuity_errors", |it| {
+        it.transport_stream.and_then(|ts| whole(ts.pcr_discontinuity_errors))
+    }),
+    Field::whole("ts_pts_errors", |it| it.transport_stream.and_then(|ts| whole(ts.pts_errors))),
 ];
 
 /// A count, always far below the limit.

@@ -7,8 +7,9 @@ use wirestamp_packet::MatchRule;
 use wirestamp_session::PointState;
 
 use super::result::DelayResult;
+use super::rtp::RatedCodec;
 use super::unknown_loss::UnknownLoss;
-use crate::output::{plural, time};
+use crate::output::{plural, rated_by, time};
 
 impl DelayResult {
     /// All notes, a line each.
@@ -64,13 +65,13 @@ impl DelayResult {
     /// The codecs used for rating and their sources, and the RTP that is not rated, a line each.
     fn rated_codecs(&self) -> Vec<String> {
         let flows = self.flows.flows();
-        let voices: BTreeSet<_> =
-            flows.iter().filter_map(|(flow, _)| Some(self.voice(flow)?.to_string())).collect();
+        let voices: Vec<_> = flows.iter().filter_map(|(flow, _)| self.voice(flow)).collect();
         let mut lines = Vec::new();
         if !voices.is_empty() {
             lines.push(format!(
-                "R and MOS by ITU-T G.107, for the measured delay and a de-jitter buffer of {} (--jitter-buffer); late: \
+                "R and MOS by {}, for the measured delay and a de-jitter buffer of {} (--jitter-buffer); late: \
                  packets that came too late for it.",
+                rated_by(voices.iter().map(|voice| voice.codecs.scale())),
                 self.flows.jitter_buffer()
             ));
         }
@@ -85,11 +86,12 @@ impl DelayResult {
         if self.codec.is_some() {
             return lines;
         }
-        lines.extend(voices.iter().map(|voice| format!("Codec: {voice}.")));
+        let sources: BTreeSet<_> = voices.iter().flat_map(RatedCodec::sources).collect();
+        lines.extend(sources.iter().map(|source| format!("Codec: {source}.")));
         let unrated: Vec<_> = self.media.unrated().into_iter().collect();
         if !unrated.is_empty() {
             lines.push(format!(
-                "RTP without R and MOS, because only narrowband codecs of ITU-T G.113 are rated: {}.",
+                "RTP without R and MOS, because the codec is unknown or has no values in ITU-T G.113: {}.",
                 unrated.join(", ")
             ));
         }

@@ -73,8 +73,8 @@ impl DelayResult {
                     Some(Call {
                         codec: voice.to_string(),
                         buffer: self.flows.jitter_buffer(),
-                        rating: self.call(flow, &voice, quality)?.rating(),
-                        over_time: quality.as_call_over_time(voice.codec),
+                        rating: self.call(flow, &voice, quality)?,
+                        over_time: quality.as_call_over_time(&voice.codecs),
                     })
                 },
             ),

@@ -1,7 +1,7 @@
 //! The result of `delay`, and its JSON document.
 
 use serde_json::{Value, json};
-use wirestamp_metrics::emodel::{Codec, Parameters};
+use wirestamp_metrics::emodel::{Codec, Rating};
 use wirestamp_metrics::{FlowTable, Quality, Sampling, SequenceMetrics};
 use wirestamp_packet::{FlowKey, MatchRule, Segmentation};
 use wirestamp_session::{PointState, TapReport};
@@ -138,41 +138,43 @@ impl DelayResult {
         if streams.is_empty() && voice.is_none() {
             return json!({});
         }
-        let call = voice.as_ref().and_then(|voice| self.call(flow, voice, quality));
-        let rating = call.map(|call| call.rating());
-        let over_time =
-            call.zip(voice.as_ref()).and_then(|(_, voice)| quality.as_call_over_time(voice.codec));
-        let mos = |stretch: &Option<Parameters>| stretch.map(|call| call.rating().mos());
+        let rating = voice.as_ref().and_then(|voice| self.call(flow, voice, quality));
+        let over_time = rating
+            .zip(voice.as_ref())
+            .and_then(|(_, voice)| quality.as_call_over_time(&voice.codecs));
+        let mos = |interval: &Option<Rating>| interval.map(|rating| rating.mos());
         json!({
             "rtp_streams": streams,
-            "codec": voice.as_ref().map(|voice| voice.codec.name()),
+            "codec": voice.as_ref().and_then(|voice| Some(voice.codecs.iter().next()?.0.name())),
+            "rated_codecs": voice.as_ref().filter(|_| self.codec.is_none()).map(|voice| &voice.codecs),
             "codec_reason": voice.map(|voice| voice.reason),
             "r_factor": rating.map(|rating| rating.r_factor()),
             "late": quality.sequence_metrics().map(SequenceMetrics::late),
             "mos": rating.map(|rating| rating.mos()),
             "mos_unknown": self.unknown_rating(flow, quality),
-            "extrapolated": call.map(|call| call.extrapolates()),
+            "r_scale": rating.map(|rating| rating.scale.name()),
+            "extrapolated": rating.map(|rating| rating.is_extrapolated),
             "mos_interval_ms": over_time.as_ref().map(|it| it.interval.as_nanos() / 1_000_000),
             "mos_over_time":
                 over_time.map(|it| it.intervals.iter().map(mos).collect::<Vec<_>>()),
         })
     }
 
-    /// The codec for rating a flow: the requested one, else that of its RTP.
+    /// The codecs for rating a flow: the requested one, else those of its RTP.
     pub(super) fn voice(&self, flow: &FlowKey) -> Option<RatedCodec> {
         self.codec.map(RatedCodec::requested).or_else(|| self.media.voice(flow))
     }
 
-    /// The E-model parameters of a flow. None if its one-way delay or its loss is unknown.
+    /// The rating of a flow by the E-model. None if its one-way delay or its loss is unknown.
     pub(super) fn call(
         &self,
         flow: &FlowKey,
         voice: &RatedCodec,
         quality: &Quality,
-    ) -> Option<Parameters> {
+    ) -> Option<Rating> {
         let is_known =
             self.clocks.relative().is_none() && !self.is_loss_unknown(Some(flow), quality);
-        is_known.then(|| quality.as_call(voice.codec))?
+        is_known.then(|| quality.as_call(&voice.codecs))?
     }
 
     /// Why a flow with a codec has no rating; none if it has one.
@@ -187,7 +189,7 @@ impl DelayResult {
         } else if quality.counts().matched == 0 {
             Some("no packet arrived")
         } else {
-            Some("ITU-T G.113 does not say how loss impairs the codec")
+            Some("ITU-T G.113 has no packet-loss robustness factor of the codec")
         }
     }
 

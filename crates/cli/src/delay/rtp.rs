@@ -1,9 +1,9 @@
-//! RTP streams of the flows, and the codec used to rate a flow.
+//! RTP streams of the flows, and the codecs used to rate a flow.
 
 use std::collections::{BTreeSet, HashMap};
 
 use serde::Serialize;
-use wirestamp_metrics::emodel::Codec;
+use wirestamp_metrics::emodel::{Codec, Codecs};
 use wirestamp_metrics::flow::RtpReport;
 use wirestamp_packet::FlowKey;
 use wirestamp_packet::rtp::StaticPayloadType;
@@ -21,14 +21,14 @@ pub(super) struct Stream {
     /// Encoding name of RFC 3551 or of a session description (SDP).
     encoding: Option<String>,
     #[serde(skip)]
-    codec: Option<Codec>,
+    codecs: Option<Codecs>,
 }
 
-/// The codec of a flow, and its source.
+/// The codecs of a flow, and their source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RatedCodec {
-    pub(super) codec: Codec,
-    /// The source of the codec, as text after its name.
+    pub(super) codecs: Codecs,
+    /// The source of the codecs, as text after their names.
     pub(super) reason: String,
 }
 
@@ -58,17 +58,23 @@ impl RtpStreams {
         self.0.get(flow).map_or(&[], Vec::as_slice)
     }
 
-    /// The codec of a flow, if ITU-T G.113 has values for it. None if its streams have different codecs,
+    /// The codecs of a flow, if ITU-T G.113 has values for them. None if its streams have different codecs,
     /// because delay and loss are those of the whole flow.
     pub(super) fn voice(&self, flow: &FlowKey) -> Option<RatedCodec> {
-        let mut voices = self.streams(flow).iter().filter_map(Stream::voice);
-        let voice = voices.next()?;
-        voices.all(|other| other.codec == voice.codec).then_some(voice)
+        let rated = self.streams(flow).iter().filter(|stream| stream.codecs.is_some());
+        let first = rated.clone().next()?;
+        if rated.clone().any(|stream| stream.encoding != first.encoding) {
+            return None;
+        }
+        let packets = rated.filter_map(|stream| stream.codecs.as_ref()).flat_map(Codecs::iter);
+        let codecs = Codecs::new(packets)?;
+        let reason = first.reason(&codecs);
+        Some(RatedCodec { codecs, reason })
     }
 
     /// The distinct encodings of streams without a rated codec.
     pub(super) fn unrated(&self) -> BTreeSet<String> {
-        let streams = self.0.values().flatten().filter(|stream| stream.codec.is_none());
+        let streams = self.0.values().flatten().filter(|stream| stream.codecs.is_none());
         streams.map(Stream::encoding).collect()
     }
 }
@@ -76,7 +82,7 @@ impl RtpStreams {
 impl Stream {
     fn of(rtp: &RtpReport) -> Self {
         let RtpReport { ssrc, payload_type, codec: ref encoding, .. } = *rtp;
-        Self { ssrc, payload_type, encoding: encoding.clone(), codec: rtp.voice() }
+        Self { ssrc, payload_type, encoding: encoding.clone(), codecs: rtp.rated_codecs.clone() }
     }
 
     fn encoding(&self) -> String {
@@ -84,29 +90,37 @@ impl Stream {
         self.encoding.clone().unwrap_or_else(unknown)
     }
 
-    fn voice(&self) -> Option<RatedCodec> {
-        let (codec, number, encoding) = (self.codec?, self.payload_type, self.encoding());
+    /// How the codecs are known.
+    fn reason(&self, codecs: &Codecs) -> String {
+        let (number, encoding) = (self.payload_type, self.encoding());
         let fixed = StaticPayloadType::of(number).is_some_and(|it| it.name == encoding);
-        let reason = if fixed {
+        let has_changed = codecs.iter().count() > 1 && !encoding.eq_ignore_ascii_case("AMR-WB");
+        if has_changed {
+            "from the payload types of the stream".to_owned()
+        } else if fixed {
             format!("assumed from payload type {number} ({encoding})")
         } else {
             format!("from SDP or --rtp-map, payload type {number} ({encoding})")
-        };
-        Some(RatedCodec { codec, reason })
+        }
     }
 }
 
 impl RatedCodec {
     /// The codec of `--codec`.
     pub(super) fn requested(codec: Codec) -> Self {
-        Self { codec, reason: "as requested".into() }
+        Self { codecs: codec.into(), reason: "as requested".into() }
+    }
+
+    /// Each codec with its source: `g711-plc, assumed from payload type 0 (PCMU)`.
+    pub(super) fn sources(&self) -> impl Iterator<Item = String> {
+        self.codecs.iter().map(|(codec, _)| format!("{codec}, {}", self.reason))
     }
 }
 
 /// `g711-plc, assumed from payload type 0 (PCMU)`.
 impl std::fmt::Display for RatedCodec {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}, {}", self.codec, self.reason)
+        write!(f, "{}, {}", self.codecs, self.reason)
     }
 }
 
@@ -116,7 +130,7 @@ mod tests {
 
     fn stream(ssrc: u32, payload_type: u8, encoding: &str, codec: Option<Codec>) -> Stream {
         let encoding = (!encoding.is_empty()).then(|| encoding.to_owned());
-        Stream { ssrc, payload_type, encoding, codec }
+        Stream { ssrc, payload_type, encoding, codecs: codec.map(Codecs::from) }
     }
 
     fn flow() -> FlowKey {

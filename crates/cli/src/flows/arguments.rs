@@ -23,10 +23,11 @@ use crate::usage::usage;
     wirestamp flows calls.pcapng --delay 80 --jitter-buffer 40\n  \
     wirestamp flows calls.pcapng --parquet calls.parquet\n  \
     wirestamp flows -i eth0 --duration 60 udp\n\n\
+    SIP calls (UDP, TCP) are listed with their streams; -v adds the messages of each call. \
     A single point cannot measure one-way delay. Voice is rated (MOS, R-factor) for the sum of \
     --delay and --jitter-buffer.")]
 pub(crate) struct Arguments {
-    /// A capture file: pcapng or pcap, also compressed with zstd, gzip or xz
+    /// A capture file: pcapng or pcap, also compressed with zstd, gzip or xz; FILE#IF for one interface of it
     #[arg(value_name = "FILE")]
     file: Option<String>,
     /// A filter in pcap-filter(7) syntax
@@ -68,11 +69,14 @@ pub(crate) struct Arguments {
     /// in Hz, such as 97=opus/48000; repeat for more
     #[arg(long, value_name = "PT=NAME/HZ")]
     rtp_map: Vec<RtpMapEntry>,
+    /// Show the digits that were dialled during calls (DTMF as telephone events); they may be secret
+    #[arg(long)]
+    dtmf: bool,
     /// A gap longer than this many milliseconds ends a packet train
     #[arg(long, value_name = "MS", default_value_t = 100,
           value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
     train_gap: u32,
-    /// Max number of flows in memory; new ones evict the longest idle, which is only aggregated
+    /// Max number of flows, and of calls, in memory; new flows evict the longest idle, which is only aggregated
     #[arg(long, value_name = "FLOWS", default_value_t = 16_384,
           value_parser = clap::value_parser!(u32).range(1..=16_777_216))]
     max_flows: u32,
@@ -194,6 +198,8 @@ impl Arguments {
             delay: Span::from_millis(self.delay.into()),
             buffer: self.jitter_buffer,
             rtp_map: self.rtp_map.iter().cloned().collect(),
+            calls: usize::try_from(self.max_flows).unwrap_or(usize::MAX),
+            digits: self.dtmf,
         }
     }
 }

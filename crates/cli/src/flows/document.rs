@@ -1,7 +1,7 @@
 //! The JSON document of `flows`.
 
 use serde::Serialize;
-use wirestamp_metrics::flow::{EvictedFlows, FlowReport};
+use wirestamp_metrics::flow::{CallReport, EvictedFlows, FlowReport};
 use wirestamp_session::TapReport;
 use wirestamp_session::flows::Flows;
 
@@ -35,6 +35,10 @@ pub(super) struct Document {
     pub(super) evicted: EvictedFlows,
     /// Worst first.
     pub(super) flows: Vec<FlowReport>,
+    /// SIP calls, oldest first.
+    pub(super) calls: Vec<CallReport>,
+    /// Calls that were evicted for new ones (--max-flows).
+    pub(super) evicted_calls: u64,
     /// The capture, if it was not a file.
     #[serde(flatten)]
     pub(super) tap: Option<Tap>,
@@ -63,6 +67,7 @@ impl Document {
                 forget_bounds_of_mos(report);
             }
         }
+        let calls = monitor.calls(&reports);
         Self {
             file: None,
             packets: monitor.packets(),
@@ -77,6 +82,8 @@ impl Document {
             assumed_jitter_buffer_ms: config.buffer.fixed().map(millis),
             assumed_jitter_buffer: config.buffer.to_string(),
             evicted: monitor.evicted,
+            evicted_calls: monitor.evicted_calls(),
+            calls,
             flows: reports,
             tap: None,
             remarks: Vec::new(),

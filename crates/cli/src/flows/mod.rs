@@ -1,11 +1,13 @@
 //! `wirestamp flows`.
 
 mod arguments;
+mod calls;
 mod document;
 mod file;
 mod live;
 mod screen;
 mod text;
+mod transport_streams;
 
 use std::process::ExitCode;
 
@@ -28,7 +30,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     document.remarks.iter().for_each(|remark| output.remark(remark));
     let written = write(&document, arguments);
     // Print the result even if the tables could not be written.
-    output.result(&document, |document| text::of(document, arguments.top))?;
+    output.result(&document, |document| text::of(document, arguments.top, output.verbose))?;
     written?;
     Ok(if document.is_balanced() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

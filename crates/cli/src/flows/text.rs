@@ -5,8 +5,10 @@ use std::fmt::Write as _;
 
 use wirestamp_metrics::flow::FlowReport;
 
+use super::calls;
 use super::document::Document;
-use crate::output::{count, mean, percent, plural, time};
+use super::transport_streams;
+use crate::output::{count, mean, percent, plural, rated_by, time};
 use crate::table::table;
 use crate::tap;
 
@@ -27,13 +29,16 @@ const HEADER: [&str; 12] = [
 ];
 
 /// The table of flows, worst first, and notes on the results.
-pub(super) fn of(document: &Document, top: usize) -> String {
+/// With `everything`, also the messages of each call.
+pub(super) fn of(document: &Document, top: usize, everything: bool) -> String {
     let rows: Vec<_> = document.flows.iter().take(top).map(row).collect();
     let mut text = table(&HEADER, &rows);
     let more = document.flows.len().saturating_sub(top);
     if more > 0 {
         let _ = writeln!(text, "... and {more} more; --top {} shows all", document.flows.len());
     }
+    text.push_str(&transport_streams::text(&document.flows, top));
+    text.push_str(&calls::text(&document.calls, top, everything));
     let _ = writeln!(
         text,
         "{}, {} in {}",
@@ -71,7 +76,10 @@ fn row(flow: &FlowReport) -> Vec<String> {
 
 /// `PCMU 0x1234abcd`, or the program of a UDP test.
 fn payload(flow: &FlowReport) -> Option<String> {
-    let Some(rtp) = &flow.rtp else { return flow.udp_test().map(|it| it.program.to_owned()) };
+    let Some(rtp) = &flow.rtp else {
+        let program = flow.udp_test().map(|it| it.program);
+        return program.or(flow.transport_stream.map(|_| "MPEG-TS")).map(str::to_owned);
+    };
     Some(match &rtp.codec {
         Some(codec) => format!("{codec} 0x{:08x}", rtp.ssrc),
         None => format!("RTP {} 0x{:08x}", rtp.payload_type, rtp.ssrc),
@@ -95,12 +103,15 @@ fn lost_of(flow: &FlowReport, lost: u64) -> String {
 /// Notes on the results, a line each.
 fn caveats(document: &Document) -> String {
     let mut text = String::new();
-    if document.flows.iter().any(|flow| flow.rtp.as_ref().is_some_and(|rtp| rtp.mos.is_some())) {
+    let mut scales = document.flows.iter().filter_map(|flow| flow.rtp.as_ref()?.r_scale).peekable();
+    if scales.peek().is_some() {
         let _ = writeln!(
             text,
-            "MOS by ITU-T G.107, for an assumed delay of {} ms and a de-jitter buffer of {} (--delay, \
+            "MOS by {}, for an assumed delay of {} ms and a de-jitter buffer of {} (--delay, \
              --jitter-buffer); late: packets that came too late for it.",
-            document.assumed_delay_ms, document.assumed_jitter_buffer
+            rated_by(scales),
+            document.assumed_delay_ms,
+            document.assumed_jitter_buffer
         );
     }
     text.push_str(&unrated(&document.flows));
@@ -118,6 +129,13 @@ fn caveats(document: &Document) -> String {
             "{} with {} evicted (--max-flows).",
             plural(document.evicted.flows, "idle flow", "idle flows"),
             plural(document.evicted.packets, "packet", "packets")
+        );
+    }
+    if document.evicted_calls > 0 {
+        let _ = writeln!(
+            text,
+            "The oldest {} evicted (--max-flows).",
+            plural(document.evicted_calls, "call is", "calls are")
         );
     }
     if document.not_ip > 0 {

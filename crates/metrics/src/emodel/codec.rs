@@ -1,4 +1,4 @@
-//! Codecs and their impairment: ITU-T G.113 (11/2007) Appendix I.
+//! Codecs and their impairment: ITU-T G.113 (11/2007) Appendix I, (09/2024) Appendix IV.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,10 +6,12 @@ use std::str::FromStr;
 use serde::Serialize;
 use thiserror::Error;
 
-/// A narrow-band codec with values in ITU-T G.113 Appendix I.
+use super::scale::Scale;
+
+/// A codec with values in ITU-T G.113.
 ///
-/// Other codecs have no published values that could be verified, among them iLBC, Opus and the wide-band codecs
-/// (G.722, AMR-WB), for which G.107.1 and G.107.2 have other scales.
+/// Other codecs have none (iLBC, Opus, AMR), or none that could be verified: sources disagree on G.722, and the values of
+/// EVS are for its super-wideband mode, which the packets do not name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Codec {
@@ -29,27 +31,58 @@ pub enum Codec {
     GsmFullRate,
     /// GSM enhanced full rate, 12.2 kbit/s.
     GsmEnhancedFullRate,
+    /// AMR-WB (G.722.2) at 6.60 kbit/s.
+    AmrWb660,
+    /// AMR-WB at 8.85 kbit/s.
+    AmrWb885,
+    /// AMR-WB at 12.65 kbit/s.
+    AmrWb1265,
+    /// AMR-WB at 14.25 kbit/s.
+    AmrWb1425,
+    /// AMR-WB at 15.85 kbit/s.
+    AmrWb1585,
+    /// AMR-WB at 18.25 kbit/s.
+    AmrWb1825,
+    /// AMR-WB at 19.85 kbit/s.
+    AmrWb1985,
+    /// AMR-WB at 23.05 kbit/s.
+    AmrWb2305,
+    /// AMR-WB at 23.85 kbit/s.
+    AmrWb2385,
 }
 
-/// Each codec in the order of its enum with its name on the command line and in documents; its equipment impairment
-/// factor Ie without packet loss, on the scale of R; and its packet-loss robustness factor Bpl. These are the provisional
-/// planning values of G.113 Appendix I. Bpl is valid for packets of 10 ms (G.711), 20 ms (G.729A, GSM) and 30 ms
-/// (G.723.1); `None` where the table has no row for the codec.
-const CODECS: [(Codec, &str, f64, Option<f64>); 8] = [
-    (Codec::G711, "g711", 0.0, Some(4.3)),
-    (Codec::G711Concealing, "g711-plc", 0.0, Some(25.1)),
-    (Codec::G7231Low, "g723.1-5.3", 19.0, None),
-    (Codec::G7231High, "g723.1-6.3", 15.0, Some(16.1)),
-    (Codec::G729, "g729", 10.0, None),
-    (Codec::G729A, "g729a", 11.0, Some(19.0)),
-    (Codec::GsmFullRate, "gsm-fr", 20.0, None),
-    (Codec::GsmEnhancedFullRate, "gsm-efr", 5.0, Some(10.0)),
+/// Number of codecs.
+const COUNT: usize = 17;
+
+/// Each codec in the order of its enum with its name on the command line and in documents; its scale; its equipment
+/// impairment factor Ie without packet loss, on the scale of R; and its packet-loss robustness factor Bpl. These are the
+/// provisional planning values of G.113: Appendix I for narrowband, table IV.1 (monotic listening) for wideband. Bpl is
+/// valid for packets of 10 ms (G.711), 20 ms (G.729A, GSM) and 30 ms (G.723.1); `None` where there is no value for the
+/// codec. For AMR-WB there is none of monotic listening.
+const CODECS: [(Codec, &str, Scale, f64, Option<f64>); COUNT] = [
+    (Codec::G711, "g711", Scale::Narrowband, 0.0, Some(4.3)),
+    (Codec::G711Concealing, "g711-plc", Scale::Narrowband, 0.0, Some(25.1)),
+    (Codec::G7231Low, "g723.1-5.3", Scale::Narrowband, 19.0, None),
+    (Codec::G7231High, "g723.1-6.3", Scale::Narrowband, 15.0, Some(16.1)),
+    (Codec::G729, "g729", Scale::Narrowband, 10.0, None),
+    (Codec::G729A, "g729a", Scale::Narrowband, 11.0, Some(19.0)),
+    (Codec::GsmFullRate, "gsm-fr", Scale::Narrowband, 20.0, None),
+    (Codec::GsmEnhancedFullRate, "gsm-efr", Scale::Narrowband, 5.0, Some(10.0)),
+    (Codec::AmrWb660, "amr-wb-6.6", Scale::Wideband, 41.0, None),
+    (Codec::AmrWb885, "amr-wb-8.85", Scale::Wideband, 26.0, None),
+    (Codec::AmrWb1265, "amr-wb-12.65", Scale::Wideband, 13.0, None),
+    (Codec::AmrWb1425, "amr-wb-14.25", Scale::Wideband, 10.0, None),
+    (Codec::AmrWb1585, "amr-wb-15.85", Scale::Wideband, 7.0, None),
+    (Codec::AmrWb1825, "amr-wb-18.25", Scale::Wideband, 5.0, None),
+    (Codec::AmrWb1985, "amr-wb-19.85", Scale::Wideband, 3.0, None),
+    (Codec::AmrWb2305, "amr-wb-23.05", Scale::Wideband, 1.0, None),
+    (Codec::AmrWb2385, "amr-wb-23.85", Scale::Wideband, 8.0, None),
 ];
 
 impl Codec {
     /// All codecs.
     #[must_use]
-    pub fn all() -> [Self; 8] {
+    pub fn all() -> [Self; COUNT] {
         CODECS.map(|(codec, ..)| codec)
     }
 
@@ -59,16 +92,29 @@ impl Codec {
         CODECS[self as usize].1
     }
 
+    /// AMR-WB with a speech mode of RFC 4867, 0 (6.60 kbit/s) to 8 (23.85 kbit/s); `None` beyond.
+    #[must_use]
+    pub fn amr_wb(mode: u8) -> Option<Self> {
+        let place = Self::AmrWb660 as usize + usize::from(mode);
+        CODECS.get(place).map(|(codec, ..)| *codec)
+    }
+
+    /// Scale of its ratings.
+    #[must_use]
+    pub const fn scale(self) -> Scale {
+        CODECS[self as usize].2
+    }
+
     /// Equipment impairment factor Ie without packet loss, on the scale of R.
     #[must_use]
     pub const fn equipment_impairment(self) -> f64 {
-        CODECS[self as usize].2
+        CODECS[self as usize].3
     }
 
     /// Packet-loss robustness factor Bpl; `None` if unknown.
     #[must_use]
     pub const fn loss_robustness(self) -> Option<f64> {
-        CODECS[self as usize].3
+        CODECS[self as usize].4
     }
 }
 
@@ -100,6 +146,16 @@ mod tests {
         for codec in Codec::all() {
             assert_eq!(codec.to_string().parse(), Ok(codec));
         }
+        for (place, codec) in Codec::all().into_iter().enumerate() {
+            assert_eq!(codec as usize, place);
+        }
         assert!("opus".parse::<Codec>().unwrap_err().to_string().contains("g711, g711-plc"));
+    }
+
+    #[test]
+    fn modes_of_amr_wb_are_codecs() {
+        let names: Vec<_> = (0..=255).filter_map(Codec::amr_wb).map(Codec::name).collect();
+        assert_eq!((names.len(), names[0], names[8]), (9, "amr-wb-6.6", "amr-wb-23.85"));
+        assert!((0..9).all(|mode| Codec::amr_wb(mode).map(Codec::scale) == Some(Scale::Wideband)));
     }
 }

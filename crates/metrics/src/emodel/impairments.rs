@@ -126,7 +126,7 @@ fn echo_reduction(without: f64, with: f64, constant: f64) -> f64 {
 
 /// Absolute delay Idd, equations 7-27 and 7-28, with a sensitivity sT of 1: a delay too long for a conversation, even
 /// without an echo.
-fn absolute_delay(delay_ms: f64) -> f64 {
+pub(super) fn absolute_delay(delay_ms: f64) -> f64 {
     if delay_ms <= MIN_AUDIBLE_DELAY_MS {
         return 0.0;
     }

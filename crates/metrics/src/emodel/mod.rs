@@ -1,26 +1,35 @@
-//! Quality of a narrow-band telephone call: the E-model of ITU-T G.107 (06/2015).
+//! Quality of a telephone call: the E-models of ITU-T G.107 (06/2015) for narrowband and G.107.1 (06/2019) for wideband.
 //!
-//! The [`Parameters`] of a call give a [`Rating`]: an R-factor from 0 (worst) to 93.2 (all defaults), and a MOS from 1
-//! to 4.5. Equation and table numbers are those of G.107.
+//! The [`Parameters`] of a call give a [`Rating`]: an R-factor from 0 (worst) to 93.2 (narrowband, all defaults) or 129
+//! (wideband), and a MOS from 1 to 4.5. Equation and table numbers are those of G.107.
 //!
 //! The model is meant for planning. With measured delay and loss it rates the network as users with good handsets in
 //! quiet rooms would, the defaults. Loud rooms and echoes are excluded unless their parameters are set.
+//!
+//! Wideband ratings are for calls without echo: R = 129 - Id - Ie-eff, where Id is that of the delay alone. The published
+//! values are those of users with a handset (monotic listening).
 //!
 //! | file | computes |
 //! |---|---|
 //! | `parameters.rs` | input parameters, table 2 |
 //! | `impairments.rs` | signal-to-noise ratio Ro, simultaneous impairment Is, delay impairment Id: sections 7.2 to 7.4 |
-//! | `codec.rs` | codecs and their impairment, ITU-T G.113 Appendix I |
+//! | `codec.rs` | codecs and their impairment, ITU-T G.113 Appendices I and IV |
+//! | `codecs.rs` | calls that change the codec |
+//! | `scale.rs` | narrowband and wideband |
 //! | `rating.rs` | R-factor, effective equipment impairment Ie-eff (section 7.5), MOS (Annex B) |
 
 mod codec;
+mod codecs;
 mod impairments;
 mod parameters;
 mod rating;
+mod scale;
 
 #[cfg(test)]
 mod tests;
 
 pub use codec::{Codec, UnknownCodec};
+pub use codecs::Codecs;
 pub use parameters::Parameters;
-pub use rating::{Rating, mos_of};
+pub use rating::Rating;
+pub use scale::{Scale, mos_of};

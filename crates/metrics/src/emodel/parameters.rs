@@ -3,6 +3,7 @@
 use wirestamp_clock::Span;
 
 use super::codec::Codec;
+use super::scale::Scale;
 use crate::numeric::nanos_to_f64;
 
 /// Parameters of a call. [`Default`] has the default values of G.107 table 2. Each field states the range for which
@@ -10,6 +11,8 @@ use crate::numeric::nanos_to_f64;
 /// [`Parameters::extrapolates`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
+    /// The scale. On the wideband scale only absolute delay, equipment impairment, loss and advantage count.
+    pub scale: Scale,
     /// Send loudness rating SLR, 0 to 18 dB; 8.
     pub send_loudness: f64,
     /// Receive loudness rating RLR, -5 to 14 dB; 2.
@@ -55,6 +58,7 @@ pub struct Parameters {
 impl Default for Parameters {
     fn default() -> Self {
         Self {
+            scale: Scale::Narrowband,
             send_loudness: 8.0,
             receive_loudness: 2.0,
             sidetone_masking: 15.0,
@@ -96,6 +100,7 @@ impl Parameters {
         };
         let delay_ms = nanos_to_f64(delay.max(Span::ZERO).as_nanos()) / 1e6;
         Some(Self {
+            scale: codec.scale(),
             echo_delay_ms: delay_ms,
             round_trip_ms: 2.0 * delay_ms,
             absolute_delay_ms: delay_ms,

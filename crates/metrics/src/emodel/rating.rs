@@ -2,21 +2,36 @@
 
 use serde::Serialize;
 
-use super::impairments::{delay_impairment, signal_to_noise, simultaneous_impairment, total_noise};
+use super::impairments::{
+    absolute_delay, delay_impairment, signal_to_noise, simultaneous_impairment, total_noise,
+};
 use super::parameters::Parameters;
+use super::scale::Scale;
+
+/// Basic signal-to-noise ratio of the wideband scale Ro,WB with all defaults (G.107.1 section 7.2).
+const WIDEBAND_BASIC: f64 = 129.0;
 
 impl Parameters {
     /// Rating of the call. NaN if a parameter is NaN.
     #[must_use]
     pub fn rating(&self) -> Rating {
-        let noise = total_noise(self);
-        let basic = signal_to_noise(self, noise);
+        let (basic, simultaneous, delay) = match self.scale {
+            Scale::Narrowband => {
+                let noise = total_noise(self);
+                let basic = signal_to_noise(self, noise);
+                let simultaneous = simultaneous_impairment(self, basic, noise);
+                (basic, simultaneous, delay_impairment(self, basic, noise))
+            }
+            Scale::Wideband => (WIDEBAND_BASIC, 0.0, absolute_delay(self.absolute_delay_ms)),
+        };
         Rating {
+            scale: self.scale,
             basic,
-            simultaneous: simultaneous_impairment(self, basic, noise),
-            delay: delay_impairment(self, basic, noise),
+            simultaneous,
+            delay,
             equipment: equipment_impairment(self),
             advantage: self.advantage,
+            is_extrapolated: self.extrapolates(),
         }
     }
 }
@@ -24,6 +39,8 @@ impl Parameters {
 /// Parts of a rating, all on the scale of R.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Rating {
+    /// The scale of R.
+    pub scale: Scale,
     /// Basic signal-to-noise ratio Ro.
     pub basic: f64,
     /// Simultaneous impairment factor Is: impairments that occur with the voice.
@@ -34,6 +51,8 @@ pub struct Rating {
     pub equipment: f64,
     /// Advantage factor A.
     pub advantage: f64,
+    /// Whether delay, loss or burst ratio are outside the range of the model, see [`Parameters::extrapolates`].
+    pub is_extrapolated: bool,
 }
 
 impl Rating {
@@ -46,18 +65,8 @@ impl Rating {
     /// Conversational MOS, MOS-CQE, 1 to 4.5.
     #[must_use]
     pub fn mos(&self) -> f64 {
-        mos_of(self.r_factor())
+        self.scale.mos(self.r_factor())
     }
-}
-
-/// MOS of a rating R, 1 (bad) to 4.5, equation B-4 of G.107.
-///
-/// The polynomial of Annex B falls to 0.99 between R = 0 and R = 6.5; the scale begins at 1, which is returned there.
-/// NaN if `r_factor` is NaN.
-#[must_use]
-pub fn mos_of(r_factor: f64) -> f64 {
-    let r = r_factor.clamp(0.0, 100.0);
-    (1.0 + 0.035 * r + r * (r - 60.0) * (100.0 - r) * 7e-6).clamp(1.0, 4.5)
 }
 
 /// Effective equipment impairment factor Ie-eff: codec and lost packets (section 7.5, equation 7-29).

@@ -66,6 +66,21 @@ fn loss_impairment_matches_the_equation() {
     assert!(found.iter().zip(expected).all(|(it, truth)| close(*it, truth, 0.001)), "{found:?}");
 }
 
+/// G.107.1 section 7.7: R = 129 without impairments, MOS 4.5. The MOS of the modes of AMR-WB by G.107.1 Annex A.
+#[test]
+fn wideband_ratings_follow_their_recommendation() {
+    let unimpaired = Parameters { scale: Scale::Wideband, ..Parameters::default() }.rating();
+    assert_eq!((unimpaired.r_factor(), unimpaired.mos()), (129.0, 4.5));
+    let mos = [3.51, 4.02, 4.34, 4.39, 4.43, 4.46, 4.48, 4.49, 4.42];
+    for (mode, mos) in (0..).zip(mos) {
+        let codec = Codec::amr_wb(mode).expect("a mode");
+        let rating = Parameters::of_call(codec, Span::from_millis(100), 0.0, 1.0).expect("no loss");
+        assert!(close(rating.rating().mos(), mos, 0.006), "{codec}: {}", rating.rating().mos());
+    }
+    let late = Parameters::of_call(Codec::AmrWb1265, Span::from_millis(200), 0.0, 1.0);
+    assert!(close(late.expect("no loss").rating().r_factor(), 129.0 - 13.0 - 3.044, 0.001));
+}
+
 #[test]
 fn loss_without_codec_robustness_is_not_rated() {
     let parameters = |loss| Parameters::of_call(Codec::G729, Span::ZERO, loss, 1.0);

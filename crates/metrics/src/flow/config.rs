@@ -18,6 +18,10 @@ pub struct FlowConfig {
     pub buffer: JitterBuffer,
     /// Codecs of payload types that are not announced.
     pub rtp_map: RtpMap,
+    /// Max SIP calls; 0 for none.
+    pub calls: usize,
+    /// Whether digits dialled during a call are kept. They may be secret.
+    pub digits: bool,
 }
 
 impl Default for FlowConfig {
@@ -28,6 +32,8 @@ impl Default for FlowConfig {
             delay: Span::ZERO,
             buffer: JitterBuffer::default(),
             rtp_map: RtpMap::default(),
+            calls: 0,
+            digits: false,
         }
     }
 }

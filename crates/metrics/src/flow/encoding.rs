@@ -38,8 +38,13 @@ impl Encoding {
         self.is_event() || self.name.eq_ignore_ascii_case("CN")
     }
 
+    /// Whether the packets are the digits of a telephone, and other events (RFC 4733 section 2).
+    pub(super) fn is_telephone_event(&self) -> bool {
+        self.name.eq_ignore_ascii_case("telephone-event")
+    }
+
     fn is_event(&self) -> bool {
-        ["telephone-event", "tone"].iter().any(|name| self.name.eq_ignore_ascii_case(name))
+        self.is_telephone_event() || self.name.eq_ignore_ascii_case("tone")
     }
 
     /// Clock rate for jitter; none where timestamps do not advance.
@@ -47,6 +52,12 @@ impl Encoding {
         (!self.is_event()).then_some(self.clock_rate)
     }
 
+    /// Whether the codec depends on the payload.
+    pub(super) fn is_amr_wb(&self) -> bool {
+        self.name.eq_ignore_ascii_case("AMR-WB")
+    }
+
+    /// The rated codec; none for AMR-WB, which has one for each mode.
     pub(super) fn codec(&self) -> Option<Codec> {
         codec_of(&self.name)
     }
@@ -54,7 +65,7 @@ impl Encoding {
 
 /// Codec of an encoding name, where ITU-T G.113 has values. G.711 is taken with loss concealment, as in phones; G.729
 /// and G.723.1 as the variants whose robustness is published.
-pub(super) fn codec_of(encoding: &str) -> Option<Codec> {
+fn codec_of(encoding: &str) -> Option<Codec> {
     const CODECS: [(&str, Codec); 6] = [
         ("PCMU", Codec::G711Concealing),
         ("PCMA", Codec::G711Concealing),

@@ -2,10 +2,16 @@
 
 use wirestamp_clock::{Time, Utc};
 use wirestamp_packet::FlowKey;
-use wirestamp_packet::rtp::Rtp;
+use wirestamp_packet::rtp::{Rtp, amr_wb_mode};
 
 use super::config::FlowConfig;
 use super::signalling::Announcements;
+
+/// Bytes of the payload that are kept: the descriptions of up to seven AMR-WB frames, of ten if bandwidth efficient.
+const KEPT: usize = 8;
+
+/// Payload of a telephone event (RFC 4733 section 2.3).
+pub(super) const EVENT_BYTES: u32 = 4;
 
 /// Fields of an RTP packet, kept until it is recognised.
 #[derive(Clone, Copy, Debug)]
@@ -19,11 +25,19 @@ pub(super) struct Header {
     pub(super) payload: u32,
     pub(super) length: u32,
     pub(super) time: Time<Utc>,
+    /// First bytes of the payload, and how many of them were captured.
+    start: [u8; KEPT],
+    captured: u8,
 }
 
 impl Header {
     pub(super) fn of(rtp: &Rtp<'_>, length: u32, time: Time<Utc>) -> Self {
         let payload = rtp.payload_range().map_or(0, |range| range.len());
+        let (mut start, mut captured) = ([0; KEPT], 0);
+        for (kept, byte) in start.iter_mut().zip(rtp.payload()) {
+            *kept = *byte;
+            captured += 1;
+        }
         Self {
             ssrc: rtp.ssrc(),
             sequence: rtp.sequence(),
@@ -33,7 +47,23 @@ impl Header {
             payload: u32::try_from(payload).unwrap_or(u32::MAX),
             length,
             time,
+            start,
+            captured,
         }
+    }
+
+    /// Event of a payload of telephone events (RFC 4733 section 2.3); none if it is too short.
+    pub(super) fn event(&self) -> Option<u8> {
+        self.captured_start().first().copied().filter(|_| self.payload >= EVENT_BYTES)
+    }
+
+    /// Speech mode of a payload of AMR-WB; none without speech, and for layouts that are not supported.
+    pub(super) fn amr_wb_mode(&self) -> Option<u8> {
+        amr_wb_mode(self.captured_start(), usize::try_from(self.payload).ok()?)
+    }
+
+    fn captured_start(&self) -> &[u8] {
+        &self.start[..usize::from(self.captured)]
     }
 }
 

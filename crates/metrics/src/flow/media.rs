@@ -1,10 +1,14 @@
-//! Content of a UDP flow: RTP streams, candidates for them, and UDP tests.
+//! Content of a UDP flow: RTP streams, candidates for them, UDP tests, and MPEG transport streams.
+
+use wirestamp_clock::{Time, Utc};
+use wirestamp_packet::transport_stream::is_transport_stream;
 
 use super::gap::Gap;
 use super::header::{Header, StreamContext};
 use super::missed::CaptureLosses;
 use super::recognition::Recognition;
 use super::stream::Stream;
+use super::transport_stream::{TransportStream, TransportStreamReport};
 use super::udp_test::TestState;
 
 /// RTP streams of a flow, and the UDP test that the rest may be.
@@ -13,6 +17,7 @@ pub(super) struct Media {
     pub(super) streams: Vec<Stream>,
     pub(super) test: TestState,
     recognition: Recognition,
+    transport_stream: Option<Box<TransportStream>>,
 }
 
 /// Classification of a packet that may be RTP.
@@ -47,6 +52,18 @@ impl Media {
             self.recognition.record(header)
         };
         packets.map_or(PacketKind::Unknown, |packets| self.begin(&packets, context, missed))
+    }
+
+    /// Records the payload of a datagram, or that of its RTP: the captured bytes, and the length on the wire.
+    pub(super) fn record_payload(&mut self, payload: &[u8], length: usize, time: Time<Utc>) {
+        if self.transport_stream.is_some() || is_transport_stream(payload) {
+            self.transport_stream.get_or_insert_default().record(payload, length, time);
+        }
+    }
+
+    /// Errors of the MPEG transport stream; none for other flows.
+    pub(super) fn transport_stream(&self) -> Option<TransportStreamReport> {
+        self.transport_stream.as_ref()?.report()
     }
 
     /// Gaps that the capture may have caused.

@@ -1,16 +1,15 @@
 //! Report of an RTP stream.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use wirestamp_clock::Span;
 
 use super::config::FlowConfig;
-use super::encoding::{Encoding, codec_of};
+use super::encoding::Encoding;
 use super::impairment::{Impairment, LossSeverity};
 use super::stream::Stream;
+use super::unknown_mos::UnknownMos;
 use super::video::{Video, VideoReport};
-use crate::emodel::{Codec, Parameters, Rating};
+use crate::emodel::{Codec, Codecs, Rating, Scale};
 use crate::numeric::nanos_to_f64;
 
 /// Quality of an RTP stream. Unknown values are null.
@@ -58,7 +57,8 @@ pub struct RtpReport {
     /// Max skew by magnitude.
     pub max_skew_ms: Option<f64>,
     /// Conversational MOS, MOS-CQE (ITU-T G.107 Annex B), 1 to 4.5: from the losses, the packets too late for the
-    /// buffer, and the assumed delay. Null for codecs without values in ITU-T G.113: see [`Self::mos_unknown`].
+    /// buffer, and the assumed delay. Null for codecs without values in ITU-T G.113: see [`Self::mos_unknown`]. MOS of
+    /// different [`Self::r_scale`] are not comparable.
     pub mos: Option<f64>,
     /// Why the MOS of a voice stream is null.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -80,60 +80,28 @@ pub struct RtpReport {
     pub jitter_ms_over_time: Vec<f64>,
     /// Media delivery index of a video.
     pub media_delivery: Option<VideoReport>,
-}
-
-/// Why the MOS of a stream is unknown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum UnknownMos {
-    /// The payload type is dynamic (RFC 3551 section 3), and its session description was not captured.
-    UnknownPayloadType,
-    /// ITU-T G.113 Appendix I has no values of the codec.
-    UnratedCodec,
-    /// It has no packet-loss robustness factor of the codec, and packets were lost or late.
-    NoLossRobustness,
-}
-
-impl UnknownMos {
-    /// The value of the JSON key.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::UnknownPayloadType => "unknown-payload-type",
-            Self::UnratedCodec => "unrated-codec",
-            Self::NoLossRobustness => "no-loss-robustness",
-        }
-    }
-}
-
-impl fmt::Display for UnknownMos {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::UnknownPayloadType => {
-                "no captured SIP announces the payload type; --rtp-map states it"
-            }
-            Self::UnratedCodec => "only narrowband codecs of ITU-T G.113 are rated",
-            Self::NoLossRobustness => "ITU-T G.113 does not say how loss impairs the codec",
-        })
-    }
+    /// Codecs that the rating is for, with the speech mode of AMR-WB; a stream that changes its codec has the mean R of all
+    /// its packets. Null if they are not rated.
+    #[serde(default)]
+    pub rated_codecs: Option<Codecs>,
+    /// Scale of `r_factor` and `mos`.
+    #[serde(default)]
+    pub r_scale: Option<Scale>,
+    /// Digits dialled during the call (DTMF as telephone events, RFC 4733), at most 64; null without any.
+    #[serde(default)]
+    pub dtmf: Option<String>,
 }
 
 impl RtpReport {
-    /// Codec for the MOS of this stream; none for others than the narrowband codecs of ITU-T G.113.
-    #[must_use]
-    pub fn voice(&self) -> Option<Codec> {
-        codec_of(self.codec.as_deref()?)
-    }
-
     pub(super) fn of(stream: &Stream, config: &FlowConfig) -> Self {
         let encoding = stream.medium.encoding.as_ref();
         let (sequence, tshark) = (stream.rtp.sequence, stream.rtp.wireshark);
         let timed = |value: f64| encoding.and_then(Encoding::jitter_rate).map(|_| value / 1e6);
         let is_timed = stream.video.is_none() && timed(0.0).is_some();
         let skew = stream.rtp.skew;
-        let voice = CodecRater::new(encoding.and_then(Encoding::codec), stream, config);
-        let rating = voice.rating(&stream.total);
-        let [mos_highest, mos_lowest] = voice.bounds(stream);
+        let rater = CodecRater::new(stream, config);
+        let rating = rater.rating(&stream.total);
+        let [mos_highest, mos_lowest] = rater.bounds(stream);
         let intervals = &stream.series.intervals;
         Self {
             ssrc: stream.ssrc,
@@ -156,14 +124,14 @@ impl RtpReport {
             skew_ms: timed(nanos_to_f64(skew.now().as_nanos())),
             max_skew_ms: timed(nanos_to_f64(skew.max().as_nanos())),
             mos: rating.map(|rating| rating.mos()),
-            mos_unknown: voice.unknown(rating, encoding).filter(|_| stream.video.is_none()),
+            mos_unknown: rater.unknown(rating).filter(|_| stream.video.is_none()),
             mos_lowest,
             mos_highest,
             r_factor: rating.map(|rating| rating.r_factor()),
             interval_ms: millis(stream.series.interval),
             mos_over_time: intervals
                 .iter()
-                .map(|it| voice.rating(&it.impairment).map(|rating| rating.mos()))
+                .map(|it| rater.rating_with(it.codec, &it.impairment).map(|rating| rating.mos()))
                 .collect(),
             loss_over_time: intervals
                 .iter()
@@ -171,6 +139,9 @@ impl RtpReport {
                 .collect(),
             jitter_ms_over_time: intervals.iter().filter_map(|it| timed(it.jitter)).collect(),
             media_delivery: stream.video.as_deref().and_then(Video::report),
+            rated_codecs: rater.codecs.clone().ok(),
+            r_scale: rating.map(|rating| rating.scale),
+            dtmf: Some(stream.digits.text.clone()).filter(|digits| !digits.is_empty()),
         }
     }
 }
@@ -179,51 +150,50 @@ fn millis(span: Span) -> f64 {
     nanos_to_f64(span.as_nanos()) / 1e6
 }
 
-/// Rates a codec over an assumed delay. The rating without impairment is computed once.
+/// Rates the codecs of a stream over an assumed delay. The rating without impairment is computed once.
 struct CodecRater {
-    codec: Option<Codec>,
+    codecs: Result<Codecs, UnknownMos>,
     delay: Span,
     unimpaired: Option<Rating>,
 }
 
 impl CodecRater {
     /// The buffer adds what packets waited on average.
-    fn new(codec: Option<Codec>, stream: &Stream, config: &FlowConfig) -> Self {
+    fn new(stream: &Stream, config: &FlowConfig) -> Self {
         let wait = stream.playout.mean_wait().or(config.buffer.fixed()).unwrap_or(Span::ZERO);
         let delay = Span::from_nanos(config.delay.as_nanos().saturating_add(wait.as_nanos()));
-        let mut voice = Self { codec, delay, unimpaired: None };
-        voice.unimpaired = voice.rated(0.0, 1.0);
-        voice
+        let codecs = stream.codecs.codecs();
+        let unimpaired = codecs.as_ref().ok().and_then(|codecs| codecs.rating(delay, 0.0, 1.0));
+        Self { codecs, delay, unimpaired }
     }
 
     /// Why there is no rating.
-    fn unknown(&self, rating: Option<Rating>, encoding: Option<&Encoding>) -> Option<UnknownMos> {
-        match (rating, encoding, self.codec) {
-            (Some(_), ..) => None,
-            (None, None, _) => Some(UnknownMos::UnknownPayloadType),
-            (None, Some(_), None) => Some(UnknownMos::UnratedCodec),
-            (None, Some(_), Some(_)) => Some(UnknownMos::NoLossRobustness),
+    fn unknown(&self, rating: Option<Rating>) -> Option<UnknownMos> {
+        match (rating, &self.codecs) {
+            (Some(_), _) => None,
+            (None, Err(reason)) => Some(*reason),
+            (None, Ok(_)) => Some(UnknownMos::NoLossRobustness),
         }
-    }
-
-    fn rated(&self, ratio: f64, burst_ratio: f64) -> Option<Rating> {
-        let parameters = Parameters::of_call(self.codec?, self.delay, ratio, burst_ratio)?;
-        Some(parameters.rating())
     }
 
     /// Rating; none without packets, and where the impairment cannot be rated.
     fn rating(&self, impairment: &Impairment) -> Option<Rating> {
-        self.rating_of(LossSeverity {
-            ratio: impairment.ratio()?,
-            burst_ratio: impairment.burst_ratio(),
-        })
+        self.rating_of(severity(impairment)?)
     }
 
     fn rating_of(&self, severity: LossSeverity) -> Option<Rating> {
         match severity.ratio {
             0.0 => self.unimpaired,
-            ratio => self.rated(ratio, severity.burst_ratio),
+            ratio => self.codecs.as_ref().ok()?.rating(self.delay, ratio, severity.burst_ratio),
         }
+    }
+
+    /// Rating of an interval whose packets have this codec; without it, as the whole stream.
+    fn rating_with(&self, codec: Option<Codec>, impairment: &Impairment) -> Option<Rating> {
+        self.codecs.as_ref().ok()?;
+        let Some(codec) = codec else { return self.rating(impairment) };
+        let LossSeverity { ratio, burst_ratio } = severity(impairment)?;
+        Codecs::from(codec).rating(self.delay, ratio, burst_ratio)
     }
 
     /// Max and min MOS within the uncertainty.
@@ -232,4 +202,9 @@ impl CodecRater {
         let mos = |severity| self.rating_of(severity).map(|rating| rating.mos());
         severities.map_or([None; 2], |severities| severities.map(mos))
     }
+}
+
+/// None without packets.
+fn severity(impairment: &Impairment) -> Option<LossSeverity> {
+    Some(LossSeverity { ratio: impairment.ratio()?, burst_ratio: impairment.burst_ratio() })
 }

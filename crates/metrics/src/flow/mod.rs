@@ -11,7 +11,9 @@
 //! | `volume.rs` | packets, bytes, trains, times between packets |
 //! | `tcp.rs` | round-trip times and retransmissions of TCP |
 //! | `recognition.rs` | detection of RTP |
-//! | `signalling.rs`, `encoding.rs` | sessions announced by SIP, meaning of payload types |
+//! | `signalling.rs`, `sip_stream.rs`, `encoding.rs` | sessions announced by SIP; SIP over TCP; meaning of payload types |
+//! | `call/` | calls of SIP with their streams |
+//! | `codec_parts.rs`, `digits.rs` | codecs of a stream; dialled digits |
 //! | `media.rs`, `stream.rs`, `header.rs` | RTP streams of a flow; one stream; fields of its packets |
 //! | `numbers.rs`, `impairment.rs` | lost, late and duplicate packets by sequence numbers |
 //! | `missed/`, `gaps.rs`, `gap.rs`, `gap_losses.rs`, `pacing.rs` | assigns missing packets to the capture or the network |
@@ -19,10 +21,14 @@
 //! | `udp_test.rs` | tests of iperf3 and of `wirestamp send` |
 //! | `series.rs` | impairment over time |
 //! | `video.rs`, `delay_factor.rs` | media delivery index of a stream of unknown rate |
-//! | `report.rs`, `media_report.rs` | reports of a flow and of an RTP stream |
+//! | `transport_stream/` | errors of MPEG transport streams |
+//! | `report.rs`, `media_report.rs`, `unknown_mos.rs` | reports of a flow and of an RTP stream |
 
+mod call;
+mod codec_parts;
 mod config;
 mod delay_factor;
+mod digits;
 mod encoding;
 mod gap;
 mod gap_losses;
@@ -41,20 +47,26 @@ mod report;
 mod rtp_map;
 mod series;
 mod signalling;
+mod sip_stream;
 mod stream;
 mod table;
 mod tcp;
+mod transport_stream;
 mod udp_test;
 mod uncertainty;
+mod unknown_mos;
 mod video;
 mod volume;
 
+pub use call::{CallMessage, CallReport, CallSide, CallState, CallStream};
 pub use config::FlowConfig;
-pub use media_report::{RtpReport, UnknownMos};
+pub use media_report::RtpReport;
 pub use monitor::{FlowMonitor, FlowPacket};
 pub use report::{EvictedFlows, FlowReport, TcpReport, UdpTest};
 pub use rtp_map::{RtpMap, RtpMapEntry};
+pub use transport_stream::TransportStreamReport;
 pub use udp_test::{Iperf3Report, WirestampReport};
+pub use unknown_mos::UnknownMos;
 pub use video::VideoReport;
 
 #[cfg(test)]

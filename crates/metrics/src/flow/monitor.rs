@@ -4,13 +4,14 @@ use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::rtp::Rtp;
 use wirestamp_packet::{FlowKey, Packet, Segmentation, TcpSegment};
 
+use super::call::{CallReport, Calls};
 use super::config::FlowConfig;
 use super::header::{Header, StreamContext};
 use super::loss_times::LossTimes;
 use super::media::{Media, PacketKind};
 use super::missed::CaptureLosses;
 use super::report::{self, EvictedFlows, FlowReport};
-use super::signalling::Announcements;
+use super::signalling::{Announcements, is_sip};
 use super::table::{Content, Flow, Table};
 use super::volume::Volume;
 use crate::CaptureLoss;
@@ -37,6 +38,7 @@ pub struct FlowMonitor {
     pub config: FlowConfig,
     table: Table,
     announced: Announcements,
+    calls: Calls,
     segmentation: Segmentation,
     missed: CaptureLosses,
     loss_times: LossTimes,
@@ -52,6 +54,7 @@ impl FlowMonitor {
     pub fn new(config: FlowConfig) -> Self {
         Self {
             table: Table::new(config.flows),
+            calls: Calls::new(config.calls),
             config,
             announced: Announcements::default(),
             segmentation: Segmentation::default(),
@@ -72,11 +75,15 @@ impl FlowMonitor {
         self.total.last = self.total.last.max(Some(time));
         let key = packet.flow();
         let place = self.table.place(&key).unwrap_or_else(|| self.open(key));
-        self.announced.read(&key, packet.payload());
         let flow = self.table.flow(place);
         flow.last_packet = self.total.packets;
         match &flow.content {
-            Content::Udp(_) => self.observe_datagram(place, seen),
+            Content::Udp(_) => {
+                if is_sip(&key, packet.payload()) {
+                    self.read_message(packet.payload(), &key, time);
+                }
+                self.observe_datagram(place, seen);
+            }
             Content::Tcp { .. } => {
                 flow.rest.record(length, time, self.config.train_gap);
                 self.observe_segment(place, seen);
@@ -136,8 +143,11 @@ impl FlowMonitor {
         let Content::Udp(media) = content else { return };
         let Some(rtp) = Rtp::parse(packet.payload(), on_wire) else {
             media.test.record(packet.payload(), time, missed);
+            media.record_payload(packet.payload(), on_wire, time);
             return rest.record(length, time, config.train_gap);
         };
+        let payload_length = rtp.payload_range().map_or(0, |range| range.len());
+        media.record_payload(rtp.payload(), payload_length, time);
         let context = StreamContext { config, announced, flow: key };
         let room = *streams < config.flows;
         match media.record(&Header::of(&rtp, length, time), room, context, missed) {
@@ -165,9 +175,38 @@ impl FlowMonitor {
             }
             back = peer.round_trips.min();
         }
-        if let Content::Tcp { direction, .. } = &mut self.table.flow(place).content {
-            direction.sent(&segment, packets, seen.time, back);
+        let Flow { key, content, .. } = self.table.flow(place);
+        let Content::Tcp { direction, sip, .. } = content else { return };
+        direction.sent(&segment, packets, seen.time, back);
+        let payload = seen.packet.payload();
+        if sip.is_none() && is_sip(key, payload) {
+            *sip = Some(Box::default());
         }
+        if let Some(stream) = sip {
+            let key = *key;
+            for message in stream.record(&segment, payload) {
+                self.read_message(&message, &key, seen.time);
+            }
+        }
+    }
+
+    /// Reads a message of SIP.
+    #[cold]
+    fn read_message(&mut self, message: &[u8], flow: &FlowKey, time: Time<Utc>) {
+        self.announced.note(message);
+        self.calls.record(message, flow, time);
+    }
+
+    /// The calls that SIP messages describe, oldest first, with their streams of `flows`.
+    #[must_use]
+    pub fn calls(&self, flows: &[FlowReport]) -> Vec<CallReport> {
+        self.calls.reports(flows)
+    }
+
+    /// Calls that were evicted for new ones.
+    #[must_use]
+    pub fn evicted_calls(&self) -> u64 {
+        self.calls.evicted
     }
 
     /// Reports of all flows, in no particular order: one for each RTP stream, and one for the other packets of a flow.

@@ -13,9 +13,11 @@ use super::media_report::RtpReport;
 use super::stream::Stream;
 use super::table::{Content, Flow};
 use super::tcp::Direction;
+use super::transport_stream::TransportStreamReport;
 use super::udp_test::{Iperf3Report, Test, WirestampReport};
 use super::volume::Volume;
 use crate::Summary;
+use crate::emodel::{Codec, mos_of};
 use crate::numeric::count_to_f64;
 
 /// Totals of flows that were evicted.
@@ -89,6 +91,10 @@ pub struct FlowReport {
     /// Figures of a test of `wirestamp send`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wirestamp: Option<WirestampReport>,
+    /// Errors of an MPEG transport stream in UDP or RTP. None for other flows, and where packets were not captured
+    /// completely.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transport_stream: Option<TransportStreamReport>,
 }
 
 /// Figures that every UDP test has.
@@ -167,11 +173,14 @@ impl FlowReport {
         Some((count_to_f64(lost) / count_to_f64(sent)).min(1.0))
     }
 
-    /// Orders flows worst first: by lowest MOS, then highest loss, highest jitter, most bytes.
+    /// Orders flows worst first: by lowest MOS, then highest loss, highest jitter, most bytes. An RTP stream without MOS
+    /// has the place of a G.711 call with its loss.
     #[must_use]
     pub fn worst_first(&self, other: &Self) -> Ordering {
-        let mos =
-            |report: &Self| report.rtp.as_ref().and_then(|rtp| rtp.mos).unwrap_or(f64::INFINITY);
+        let mos = |report: &Self| {
+            let rtp = report.rtp.as_ref();
+            rtp.map_or(f64::INFINITY, |rtp| rtp.mos.unwrap_or_else(|| of_loss(report.loss_ratio())))
+        };
         let loss = |report: &Self| report.loss_ratio().unwrap_or(0.0);
         let jitter = |report: &Self| {
             let of_rtp = report.rtp.as_ref().and_then(|rtp| rtp.max_jitter_ms);
@@ -209,6 +218,7 @@ impl FlowReport {
             tcp: None,
             iperf3: None,
             wirestamp: None,
+            transport_stream: None,
         }
     }
 
@@ -237,6 +247,13 @@ impl FlowReport {
     }
 }
 
+/// MOS of a call without delay by its loss alone: G.107 equation 7-29 for G.711 with concealment.
+fn of_loss(ratio: Option<f64>) -> f64 {
+    let percent = 100.0 * ratio.unwrap_or(0.0);
+    let robustness = Codec::G711Concealing.loss_robustness().unwrap_or(f64::INFINITY);
+    mos_of(93.2 - 95.0 * percent / (percent + robustness))
+}
+
 /// Report of the packets outside RTP streams.
 fn of_rest(flow: &Flow, test: Option<&Test>) -> FlowReport {
     let report = FlowReport::of(flow.key, &flow.rest);
@@ -262,13 +279,13 @@ pub(super) fn of(flow: &Flow, config: &FlowConfig, losses: &LossTimes) -> Vec<Fl
 }
 
 fn by_content(flow: &Flow, config: &FlowConfig) -> Vec<FlowReport> {
-    let (mut reports, mut test) = (Vec::new(), None);
+    let (mut reports, mut test, mut transport_stream) = (Vec::new(), None, None);
     match &flow.content {
         Content::Tcp { direction, .. } => {
             return vec![FlowReport::of_tcp(flow.key, &flow.rest, direction)];
         }
         Content::Udp(media) => {
-            test = media.test.test();
+            (test, transport_stream) = (media.test.test(), media.transport_stream());
             let streams = media.streams.iter();
             reports.extend(streams.map(|it| FlowReport::of_stream(flow.key, it, config)));
         }
@@ -276,6 +293,12 @@ fn by_content(flow: &Flow, config: &FlowConfig) -> Vec<FlowReport> {
     }
     if flow.rest.packets > 0 {
         reports.push(of_rest(flow, test));
+    }
+    let is_video =
+        |report: &FlowReport| report.rtp.as_ref().is_some_and(|rtp| rtp.media_delivery.is_some());
+    let place = reports.iter().position(is_video).or(reports.len().checked_sub(1));
+    if let Some(place) = place {
+        reports[place].transport_stream = transport_stream;
     }
     reports
 }

@@ -4,6 +4,7 @@ use wirestamp_clock::{Span, Time, Utc};
 
 use super::gap_losses::LossChange;
 use super::impairment::Impairment;
+use crate::emodel::Codec;
 
 /// Max intervals: the columns of a narrow screen.
 const MAX_INTERVALS: usize = 60;
@@ -18,6 +19,8 @@ pub(super) struct Interval {
     pub(super) impairment: Impairment,
     /// Max jitter, in nanoseconds.
     pub(super) jitter: f64,
+    /// Rated codec of the last packet.
+    pub(super) codec: Option<Codec>,
 }
 
 /// Intervals of equal length from the start of a stream. When there are too many, pairs are merged.
@@ -74,6 +77,7 @@ impl ImpairmentSeries {
         let joined = self.intervals.chunks(2).map(|pair| Interval {
             impairment: pair.iter().fold(Impairment::default(), |sum, it| sum.plus(it.impairment)),
             jitter: pair.iter().map(|it| it.jitter).fold(0.0, f64::max),
+            codec: pair.iter().rev().find_map(|it| it.codec),
         });
         self.intervals = joined.collect();
         // Saturates at 292 years, longer than any capture.

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use wirestamp_packet::FlowKey;
 use wirestamp_packet::sdp::{self, RtpMedia};
+use wirestamp_packet::sip;
 
 use super::encoding::Encoding;
 
@@ -14,8 +15,6 @@ const MAX_KEPT: usize = 4096;
 const MAX_PORTS: u16 = 16;
 /// The port of SIP (RFC 3261 section 19.1.2).
 const SIP_PORT: u16 = 5060;
-/// Max bytes of the first line of a SIP message.
-const MAX_FIRST_LINE: usize = 512;
 
 /// Announced media addresses, and the meaning of payload types there.
 #[derive(Clone, Debug, Default)]
@@ -27,16 +26,9 @@ pub(super) struct Announcements {
 }
 
 impl Announcements {
-    /// Reads the session description of a payload that looks like SIP.
-    #[inline]
-    pub(super) fn read(&mut self, flow: &FlowKey, payload: &[u8]) {
-        if payload.first().is_some_and(u8::is_ascii_uppercase) && is_sip(flow, payload) {
-            self.note(payload);
-        }
-    }
-
+    /// Reads the session description of a message.
     #[cold]
-    fn note(&mut self, message: &[u8]) {
+    pub(super) fn note(&mut self, message: &[u8]) {
         let media = sdp::find(message).unwrap_or_default();
         for medium in &media {
             let Some(address) = medium.address else { continue };
@@ -80,16 +72,13 @@ impl Announcements {
     }
 }
 
-/// Whether a payload is a SIP message: by port, or by a first line that begins or ends with the version (RFC 3261
-/// section 7).
-fn is_sip(flow: &FlowKey, payload: &[u8]) -> bool {
-    if flow.source.port() == SIP_PORT || flow.destination.port() == SIP_PORT {
-        return true;
-    }
-    let start = &payload[..payload.len().min(MAX_FIRST_LINE)];
-    let end = start.iter().position(|byte| *byte == b'\n').unwrap_or(0);
-    let line = start[..end].trim_ascii_end();
-    line.starts_with(b"SIP/2.0 ") || line.ends_with(b" SIP/2.0")
+/// Whether a payload is a SIP message: by port, or by its first line.
+#[inline]
+pub(super) fn is_sip(flow: &FlowKey, payload: &[u8]) -> bool {
+    payload.first().is_some_and(u8::is_ascii_uppercase)
+        && (flow.source.port() == SIP_PORT
+            || flow.destination.port() == SIP_PORT
+            || sip::begins_message(payload))
 }
 
 #[cfg(test)]
@@ -107,7 +96,10 @@ mod tests {
     fn read(ports: (u16, u16), first_line: &str) -> Announcements {
         let [from, to] = [ports.0, ports.1].map(|port| format!("192.0.2.1:{port}"));
         let mut announced = Announcements::default();
-        announced.read(&flow(&from, &to), format!("{first_line}\r\n{BODY}").as_bytes());
+        let message = format!("{first_line}\r\n{BODY}");
+        if is_sip(&flow(&from, &to), message.as_bytes()) {
+            announced.note(message.as_bytes());
+        }
         announced
     }
 

@@ -4,11 +4,14 @@ use std::num::NonZeroU32;
 
 use wirestamp_clock::{Span, Time, Utc};
 
+use super::codec_parts::CodecParts;
+use super::config::FlowConfig;
+use super::digits::Digits;
 use super::encoding::Encoding;
 use super::gap::Gap;
 use super::gap_losses::LossChange;
 use super::gaps::Gaps;
-use super::header::{Header, StreamContext};
+use super::header::{EVENT_BYTES, Header, StreamContext};
 use super::impairment::Impairment;
 use super::missed::CaptureLosses;
 use super::numbers::{ArrivalKind, Numbers};
@@ -22,10 +25,6 @@ use crate::rtp;
 
 /// Encoding name of MPEG transport streams (RFC 3551 table 5).
 const TRANSPORT_STREAM: &str = "MP2T";
-
-/// Payload of a telephone event (RFC 4733 section 2.3). Packets of this length and of an unknown payload type count as
-/// events; few codecs have frames as short, for silence.
-const EVENT_BYTES: u32 = 4;
 
 /// Change of the transit time from one packet to the next beyond which the playout restarts, as a receiver's does: the
 /// sender's timestamps jumped, or it paused them. At the begin of a talk spurt a receiver can adjust to smaller ones.
@@ -58,6 +57,8 @@ pub(super) struct Stream {
     /// Payload type of the media, not of events or comfort noise.
     pub(super) medium: Payload,
     pub(super) video: Option<Box<Video>>,
+    pub(super) codecs: CodecParts,
+    pub(super) digits: Digits,
     payload: Payload,
     numbers: Numbers,
     pacing: Pacing,
@@ -86,6 +87,8 @@ impl Stream {
             uncertainty: ImpairmentUncertainty::default(),
             medium: payload.clone(),
             video: is_video.then(Box::default),
+            codecs: CodecParts::default(),
+            digits: Digits::default(),
             payload,
             numbers: Numbers::default(),
             pacing: Pacing::default(),
@@ -105,6 +108,7 @@ impl Stream {
     ) {
         self.volume.record(header.length, header.time, context.config.train_gap);
         self.follow_payload(header, context);
+        self.count_codec(header, context.config);
         let clock_rate = self.payload.encoding.as_ref().and_then(Encoding::jitter_rate);
         let step = self.rtp.record(&rtp::Packet {
             sequence: header.sequence,
@@ -242,6 +246,7 @@ impl Stream {
     /// Clears the state after a restart of the sender.
     fn restart(&mut self, header: &Header) {
         self.playout.restart();
+        self.digits.restart();
         self.transit = None;
         self.first_arrival = header.time;
         if let Some(video) = &mut self.video {
@@ -253,7 +258,7 @@ impl Stream {
         let number = header.payload_type;
         let same = self.payload.number == number
             && self.payload.generation == context.announced.generation;
-        // The first packet of an unknown payload type may look like an event.
+        // The first packet of an unknown payload type may look like an event: few codecs have frames as short, for silence.
         let may_be_medium = self.payload.encoding.is_none()
             && self.medium.number != number
             && header.payload != EVENT_BYTES;
@@ -262,12 +267,26 @@ impl Stream {
         }
         self.payload = Payload::of(number, context);
         let encoding = self.payload.encoding.as_ref();
-        let is_auxiliary = encoding.map_or(header.payload == EVENT_BYTES, Encoding::is_auxiliary);
-        if !is_auxiliary {
+        if !is_auxiliary(header, encoding) {
             if encoding.is_some_and(|it| it.video) && self.video.is_none() {
                 self.video = Some(Box::default());
             }
             self.medium = self.payload.clone();
+        }
+    }
+
+    /// Counts a media packet with its codec, or notes the digit of an event.
+    fn count_codec(&mut self, header: &Header, config: &FlowConfig) {
+        let encoding = self.payload.encoding.as_ref();
+        if is_auxiliary(header, encoding) {
+            let is_digit = encoding.is_some_and(Encoding::is_telephone_event) && config.digits;
+            if let Some(event) = header.event().filter(|_| is_digit) {
+                self.digits.record(event, header.timestamp);
+            }
+        } else if self.video.is_none()
+            && let Some(codec) = self.codecs.record(header, encoding)
+        {
+            self.series.at(header.time).codec = Some(codec);
         }
     }
 
@@ -290,6 +309,11 @@ impl Stream {
             elapsed: Span::from_nanos(elapsed.as_nanos().saturating_add(skew.as_nanos())),
         });
     }
+}
+
+/// Whether the packet carries no media; of an unknown encoding by its length.
+fn is_auxiliary(header: &Header, encoding: Option<&Encoding>) -> bool {
+    encoding.map_or(header.payload == EVENT_BYTES, Encoding::is_auxiliary)
 }
 
 impl Payload {

@@ -7,6 +7,7 @@ use wirestamp_clock::Span;
 use wirestamp_packet::FlowKey;
 
 use super::media::Media;
+use super::sip_stream::SipStream;
 use super::tcp::Direction;
 use super::uncertainty::UnnumberedPackets;
 use super::volume::Volume;
@@ -29,7 +30,7 @@ pub(super) struct Flow {
 /// Content of a flow, by protocol.
 #[derive(Clone, Debug)]
 pub(super) enum Content {
-    Tcp { direction: Box<Direction>, peer: Option<usize> },
+    Tcp { direction: Box<Direction>, peer: Option<usize>, sip: Option<Box<SipStream>> },
     Udp(Box<Media>),
     Other,
 }
@@ -37,7 +38,7 @@ pub(super) enum Content {
 impl Flow {
     fn new(key: FlowKey) -> Self {
         let content = match key.protocol {
-            TCP => Content::Tcp { direction: Box::default(), peer: None },
+            TCP => Content::Tcp { direction: Box::default(), peer: None, sip: None },
             UDP => Content::Udp(Box::default()),
             _ => Content::Other,
         };

@@ -3,7 +3,7 @@
 use wirestamp_clock::{Span, Time, Utc};
 
 use super::accumulator::Quality;
-use crate::emodel::{Codec, Parameters};
+use crate::emodel::{Codecs, Rating};
 use crate::numeric::{count_to_f64, nanos_to_f64, round_to_span};
 
 /// Min length of an interval. Shorter ones have too few packets for a loss ratio.
@@ -18,29 +18,29 @@ pub struct CallOverTime {
     pub begins: Time<Utc>,
     /// Length of an interval: 1.024 s times a power of two.
     pub interval: Span,
-    /// Parameters of each interval, from the first packet to the last; none where no packet was sent.
-    pub intervals: Vec<Option<Parameters>>,
+    /// Rating of each interval, from the first packet to the last; none where no packet was sent.
+    pub intervals: Vec<Option<Rating>>,
 }
 
 impl Quality {
-    /// Parameters of the E-model (ITU-T G.107) for the flow as a phone call with this codec. `None` if no packet arrived, if
-    /// several flows were recorded together, or if the loss robustness of the codec is unknown.
+    /// Rating of the flow as a phone call with these codecs, by the E-model. `None` if no packet arrived, if several flows
+    /// were recorded together, or if the loss robustness of a codec is unknown.
     ///
     /// The delay is the mean time from A until the receiver plays a packet that comes from B, with its de-jitter buffer
     /// ([`Self::with_jitter_buffer`]). Packets too late for the buffer count as lost, also in the burst ratio. What the
     /// sender adds before A is excluded: packetisation, and variation of the delay.
     #[must_use]
-    pub fn as_call(&self, codec: Codec) -> Option<Parameters> {
+    pub fn as_call(&self, codecs: &Codecs) -> Option<Rating> {
         let metrics = self.sequence_metrics()?;
         let (delay, impairment) = (metrics.playout.mean_delay()?, metrics.impairment());
-        Parameters::of_call(codec, delay, impairment.ratio()?, impairment.burst_ratio())
+        codecs.rating(delay, impairment.ratio()?, impairment.burst_ratio())
     }
 
     /// As [`Self::as_call`], for each interval of the call. The burst ratio is that of the whole call, because an
     /// interval has too few losses for one; so is the delay of an interval without arrivals, and the time that packets wait
     /// in the buffer.
     #[must_use]
-    pub fn as_call_over_time(&self, codec: Codec) -> Option<CallOverTime> {
+    pub fn as_call_over_time(&self, codecs: &Codecs) -> Option<CallOverTime> {
         let (metrics, mean) = (self.sequence_metrics()?, self.delay.summary()?.mean);
         let wait = nanos_to_f64(metrics.playout.mean_delay()?.as_nanos()) - mean;
         let series = metrics.series.coarser(SHORTEST, INTERVALS);
@@ -53,7 +53,7 @@ impl Quality {
             let unplayed = count_to_f64(slot.lost + slot.late);
             let ratio = unplayed / count_to_f64(slot.lost + slot.matched);
             let delay = round_to_span(slot.mean().unwrap_or(mean) + wait);
-            intervals.push(Some(Parameters::of_call(codec, delay, ratio, burst_ratio)?));
+            intervals.push(Some(codecs.rating(delay, ratio, burst_ratio)?));
         }
         Some(CallOverTime { begins, interval: series.width(), intervals })
     }

@@ -1,9 +1,11 @@
 //! A view over an RTP packet (RFC 3550 section 5.1).
 
+mod amr_wb;
 mod payload_type;
 
 use std::ops::{Range, RangeInclusive};
 
+pub use amr_wb::amr_wb_mode;
 pub use payload_type::{Medium, StaticPayloadType};
 
 /// Positions of the fields in the fixed header (RFC 3550 section 5.1).
@@ -101,6 +103,13 @@ impl<'a> Rtp<'a> {
     #[must_use]
     pub fn payload_range(&self) -> Option<Range<usize>> {
         self.padding.map(|padding| self.header..self.on_wire - usize::from(padding))
+    }
+
+    /// The captured bytes of the payload; empty where [`Self::payload_range`] is none.
+    #[must_use]
+    pub fn payload(&self) -> &'a [u8] {
+        let range = self.payload_range().unwrap_or_default();
+        self.captured.get(range.start..range.end.min(self.captured.len())).unwrap_or_default()
     }
 
     /// A field of the fixed header, whose presence `parse` has checked.

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::{Encoding, RtpFormat, RtpMedia};
+use super::{Direction, Encoding, RtpFormat, RtpMedia};
 use crate::rtp::StaticPayloadType;
 
 /// Content of an `m=` line.
@@ -25,7 +25,14 @@ pub(super) fn medium(value: &str) -> Option<Medium<'_>> {
     if port == 0 || !profile.strip_prefix("UDP/TLS/").unwrap_or(profile).starts_with("RTP/") {
         return Some(Medium::Other);
     }
-    Some(Medium::Rtp(RtpMedia { kind, address: None, port, port_count, formats: formats(words)? }))
+    Some(Medium::Rtp(RtpMedia {
+        kind,
+        address: None,
+        port,
+        port_count,
+        formats: formats(words)?,
+        direction: Direction::default(),
+    }))
 }
 
 /// Payload types without repetitions, because each can be defined only once.
@@ -57,6 +64,17 @@ pub(super) fn connection(value: &str) -> Option<Option<IpAddr>> {
         _ => return None,
     };
     Some(address.filter(|address| !address.is_unspecified()))
+}
+
+/// An attribute that is a direction (RFC 8866 section 6.7).
+pub(super) fn direction(value: &[u8]) -> Option<Direction> {
+    match value.trim_ascii_end() {
+        b"sendrecv" => Some(Direction::SendReceive),
+        b"sendonly" => Some(Direction::SendOnly),
+        b"recvonly" => Some(Direction::ReceiveOnly),
+        b"inactive" => Some(Direction::Inactive),
+        _ => None,
+    }
 }
 
 /// `96 opus/48000/2`, the value of `a=rtpmap` (RFC 8866 section 6.6).

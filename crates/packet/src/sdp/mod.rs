@@ -21,6 +21,22 @@ pub struct RtpMedia<'a> {
     pub port_count: u16,
     /// Formats of the payload types, the preferred one first.
     pub formats: Vec<RtpFormat<'a>>,
+    /// Whether the author sends, receives, or both.
+    pub direction: Direction,
+}
+
+/// Direction of a medium, from the author's view (RFC 8866 section 6.7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Direction {
+    /// Sends and receives; the default.
+    #[default]
+    SendReceive,
+    /// Only sends, as during a hold.
+    SendOnly,
+    /// Only receives.
+    ReceiveOnly,
+    /// Neither.
+    Inactive,
 }
 
 /// A payload type and its encoding.
@@ -78,6 +94,8 @@ struct Reader<'a> {
     scope: Scope,
     /// Default address of the media.
     session: Option<IpAddr>,
+    /// Default direction of the media.
+    direction: Direction,
     media: Vec<RtpMedia<'a>>,
 }
 
@@ -97,6 +115,9 @@ impl<'a> Reader<'a> {
                 let medium = self.media.last_mut()?;
                 medium.address = text(value).and_then(line::connection).flatten();
             }
+            (b'a', Scope::Session) => {
+                self.direction = line::direction(value).unwrap_or(self.direction);
+            }
             (b'a', Scope::Medium) => self.attribute(value)?,
             _ => {}
         }
@@ -104,13 +125,14 @@ impl<'a> Reader<'a> {
     }
 
     fn begin(&mut self, mut medium: RtpMedia<'a>) {
-        medium.address = self.session;
+        (medium.address, medium.direction) = (self.session, self.direction);
         self.media.push(medium);
         self.scope = Scope::Medium;
     }
 
     fn attribute(&mut self, value: &'a [u8]) -> Option<()> {
         let medium = self.media.last_mut()?;
+        medium.direction = line::direction(value).unwrap_or(medium.direction);
         if let Some(value) = value.strip_prefix(b"rtpmap:") {
             let (payload_type, encoding) = line::rtpmap(text(value)?)?;
             let mut formats = medium.formats.iter_mut();

@@ -42,11 +42,11 @@ fn call(packets: u64, losing: u64, most: i64) -> Quality {
 }
 
 fn report(quality: &Quality) -> DelayReport<'_> {
-    let call = quality.as_call(Codec::G711).map(|call| Call {
+    let call = quality.as_call(&Codec::G711.into()).map(|rating| Call {
         buffer: JitterBuffer::default(),
         codec: "g711".into(),
-        rating: call.rating(),
-        over_time: quality.as_call_over_time(Codec::G711),
+        rating,
+        over_time: quality.as_call_over_time(&Codec::G711.into()),
     });
     let more = vec![("Round <b>trip".to_owned(), "7 ms".to_owned())];
     let subject = Subject {

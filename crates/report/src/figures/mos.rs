@@ -16,7 +16,7 @@ pub(crate) fn mos_over_time(call: &CallOverTime, id: &str, size: (u32, u32)) -> 
     let begins = std::iter::successors(Some(0.0), |begin| Some(begin + interval));
     let intervals: Vec<(f64, f64)> = begins
         .zip(&call.intervals)
-        .filter_map(|(begin, it)| Some((begin, it.as_ref()?.rating().mos())))
+        .filter_map(|(begin, it)| Some((begin, it.as_ref()?.mos())))
         .collect();
     let [_, .., (last, _)] = intervals[..] else { return None };
     let (_, worst) = intervals.iter().min_by(|(_, one), (_, other)| one.total_cmp(other))?;

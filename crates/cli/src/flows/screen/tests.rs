@@ -59,6 +59,7 @@ fn flow(source: &str, destination: &str, protocol: u8) -> FlowReport {
         tcp: None,
         iperf3: None,
         wirestamp: None,
+        transport_stream: None,
     }
 }
 
@@ -93,6 +94,9 @@ fn call(source: &str, mos: f64, lost: u64) -> FlowReport {
         loss_over_time: vec![Some(0.0), None, Some(0.5), Some(0.25)],
         jitter_ms_over_time: vec![1.0, 0.0, 9.0, 2.0],
         media_delivery: None,
+        rated_codecs: None,
+        r_scale: None,
+        dtmf: None,
     };
     let udp = flow(source, "10.77.2.2:6000", 17);
     FlowReport { lost: Some(lost), duplicated: Some(0), reordered: Some(7), rtp: Some(rtp), ..udp }

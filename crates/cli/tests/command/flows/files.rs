@@ -67,12 +67,65 @@ fn rtp_loss_jitter_and_delta_agree_with_tshark() {
     let opinions = [&real, &bad].map(|file| opinions(&ours(file)));
     assert!(opinions[0].iter().zip(&opinions[1]).all(|(real, bad)| real > bad), "{opinions:?}");
     tables_have_every_flow(&bad, folder.path());
+    calls_of_sipp_have_their_streams(&real);
+    errors_of_transport_streams_are_counted([&real, &bad]);
     assert_eq!(Leftovers::now(), before);
 }
 
 /// The MOS of the rated streams, in the order of their sources.
 fn opinions(streams: &BTreeMap<Source, Value>) -> Vec<f64> {
     streams.values().filter_map(|flow| flow["mos"].as_f64()).collect()
+}
+
+/// ffmpeg sends a transport stream in RTP, and one in UDP; the second file has losses.
+fn errors_of_transport_streams_are_counted(files: [&Path; 2]) {
+    for (file, is_degraded) in files.into_iter().zip([false, true]) {
+        let found = json(&["flows", file.to_str().unwrap(), "--json"]);
+        let flows = found["flows"].as_array().unwrap();
+        let streams: Vec<_> =
+            flows.iter().filter(|it| it["transport_stream"].is_object()).collect();
+        let mut ports: Vec<_> = streams.iter().filter_map(|it| it["dport"].as_u64()).collect();
+        ports.sort_unstable();
+        assert_eq!(ports, [40_040, 40_050], "{found:#}");
+        for stream in streams {
+            let of = |key: &str| stream["transport_stream"][key].as_u64().unwrap();
+            assert!(of("packets") > 100 && of("pids") >= 3, "{stream:#}");
+            assert_eq!(of("continuity_errors") > 0, is_degraded, "{stream:#}");
+            assert_eq!(of("sync_byte_errors") + of("crc_errors") + of("transport_errors"), 0);
+        }
+    }
+}
+
+/// The callee of sipp sends no RTP, and both calls announce its only port.
+fn calls_of_sipp_have_their_streams(file: &Path) {
+    let found = json(&["flows", file.to_str().unwrap(), "--json", "--dtmf"]);
+    let calls = found["calls"].as_array().unwrap();
+    assert_eq!(calls.len(), 2, "{found:#}");
+    let mut streams = Vec::new();
+    for call in calls {
+        assert_eq!((&call["state"], &call["status"]), (&"ended".into(), &200.into()), "{call:#}");
+        assert_eq!(call["caller"].as_str().unwrap().split('@').next(), Some("sip:caller"));
+        assert!(
+            call["setup_ms"].is_f64() && call["duration_ms"].as_f64() > Some(4000.0),
+            "{call:#}"
+        );
+        assert_eq!((&call["one_way_audio"], &call["ended_by"]), (&true.into(), &"caller".into()));
+        assert_eq!(call["to_caller"], Value::Array(Vec::new()));
+        let of_call = call["to_callee"].as_array().unwrap();
+        assert!(of_call.iter().any(|it| it["dtmf"] == "1"), "{call:#}");
+        let first = of_call.iter().max_by_key(|it| it["packets"].as_u64()).unwrap();
+        let port = first["src"].as_str().unwrap().rsplit(':').next().unwrap().to_owned();
+        streams.push((port, first["codec"].as_str().unwrap().to_owned()));
+    }
+    streams.sort();
+    let expected = [("43000", "PCMA"), ("44000", "G729")];
+    assert_eq!(streams, expected.map(|(port, codec)| (port.to_owned(), codec.to_owned())));
+    let text = String::from_utf8(run(&["flows", file.to_str().unwrap(), "-v"]).stdout).unwrap();
+    for part in
+        ["One-way audio in call", "no RTP of the callee was captured", "180 Ringing (INVITE)"]
+    {
+        assert!(text.contains(part), "{part} in {text}");
+    }
 }
 
 /// The text, CSV and Parquet of a file beside its JSON.

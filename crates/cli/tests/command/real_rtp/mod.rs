@@ -19,12 +19,13 @@ const SECONDS: &str = "5";
 const CALLEE: &str = "5071";
 
 /// Encodings that ffmpeg sends: the encoder's options, the muxer, and the port.
-const STREAMS: [(&[&str], &str, u16); 5] = [
+const STREAMS: [(&[&str], &str, u16); 6] = [
     (&["-f", "lavfi", "-i", "sine", "-c:a", "pcm_mulaw", "-ar", "8000"], "rtp", 40_000),
     (&["-f", "lavfi", "-i", "sine", "-c:a", "pcm_alaw", "-ar", "8000"], "rtp", 40_010),
     (&["-f", "lavfi", "-i", "sine", "-c:a", "g722", "-ar", "16000"], "rtp", 40_020),
     (&["-f", "lavfi", "-i", "sine", "-c:a", "libopus", "-ar", "48000"], "rtp", OPUS_PORT),
     (&["-f", "lavfi", "-i", "testsrc=size=320x240", "-c:v", "mpeg2video"], "rtp_mpegts", 40_040),
+    (&["-f", "lavfi", "-i", "testsrc=size=320x240", "-c:v", "mpeg2video"], "mpegts", 40_050),
 ];
 const OPUS_PORT: u16 = 40_030;
 
@@ -52,7 +53,10 @@ pub(crate) fn capture(folder: &Path) {
     let mut programs = vec![sipp(&netns, folder, &callee)];
     programs.extend(CALLS.iter().map(|call| caller(&netns, folder, call)));
     programs.extend(STREAMS.iter().map(|(options, muxer, port)| {
-        let to = format!("rtp://127.0.0.1:{port}");
+        let to = match *muxer {
+            "mpegts" => format!("udp://127.0.0.1:{port}?pkt_size=1316"),
+            _ => format!("rtp://127.0.0.1:{port}"),
+        };
         let begin = ["-v", "error", "-nostdin", "-re"];
         let end = ["-t", SECONDS, "-f", muxer, &to];
         start(netns.command("ffmpeg").args(begin).args(*options).args(end))

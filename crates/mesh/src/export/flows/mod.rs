@@ -197,6 +197,7 @@ fn empty() -> FlowReport {
         tcp: None,
         iperf3: None,
         wirestamp: None,
+        transport_stream: None,
     }
 }
 

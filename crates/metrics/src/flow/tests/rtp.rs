@@ -1,4 +1,5 @@
 use super::*;
+use crate::emodel::Scale;
 
 /// Packets of one call by number and arrival in milliseconds.
 fn call(config: FlowConfig, packets: &[(u16, i64)]) -> RtpReport {
@@ -235,4 +236,106 @@ fn codec_of_an_unannounced_payload_type_can_be_stated() {
     assert_eq!(call(None), (None, false));
     assert_eq!(call(Some("97=PCMA/8000")), (Some("PCMA".to_owned()), true));
     assert_eq!(call(Some("96=PCMA/8000")), (None, false));
+}
+
+/// A packet of 20 ms of AMR-WB in this mode, octet-aligned.
+fn amr_wb(number: u16, mode: u8) -> Vec<u8> {
+    const BYTES: [usize; 10] = [17, 23, 32, 36, 40, 46, 50, 58, 60, 5];
+    let mut packet = voice(7, 97, number);
+    packet[4..8].copy_from_slice(&(u32::from(number) * 320).to_be_bytes());
+    packet.truncate(12);
+    packet.extend([0xf0, mode << 3 | 4]);
+    packet.resize(14 + BYTES[usize::from(mode)], 0xff);
+    packet
+}
+
+/// A call by the packets' bytes, with these entries of the RTP map.
+fn call_of(entries: &[&str], packets: impl IntoIterator<Item = (u16, Vec<u8>)>) -> RtpReport {
+    let rtp_map = entries.iter().map(|it| it.parse().expect("an entry")).collect();
+    let mut monitor = FlowMonitor::new(FlowConfig { rtp_map, ..FlowConfig::default() });
+    for (number, packet) in packets {
+        observe(&mut monitor, &udp(ENDS, &packet), at(20 * i64::from(number)));
+    }
+    reports(&mut monitor)[0].rtp.clone().expect("RTP")
+}
+
+#[test]
+fn amr_wb_is_rated_by_the_modes_of_its_packets() {
+    let call = |mode: fn(u16) -> u8| {
+        call_of(&["97=AMR-WB/16000"], (0..400).map(|number| (number, amr_wb(number, mode(number)))))
+    };
+    let codecs = |rtp: &RtpReport| rtp.rated_codecs.as_ref().map(ToString::to_string);
+    // Ie,wb is 13 for 12.65 kbit/s, 41 for 6.60 kbit/s; type 9 is comfort noise. A buffer of 60 ms has no impairment.
+    let constant = call(|_| 2);
+    assert_eq!((constant.r_factor, codecs(&constant)), (Some(116.0), Some("amr-wb-12.65".into())));
+    assert_eq!(constant.r_scale, Some(Scale::Wideband));
+    let changing = call(|number| if number < 100 { 0 } else { 2 });
+    assert_eq!(changing.r_factor, Some(109.0));
+    assert_eq!(codecs(&changing).unwrap(), "amr-wb-12.65 (75 %), amr-wb-6.6 (25 %)");
+    let over_time = |rtp: &RtpReport| rtp.mos_over_time.clone();
+    assert_eq!(over_time(&changing)[7], over_time(&constant)[0]);
+    assert!(over_time(&changing)[0] < over_time(&changing)[7]);
+    let silent = call(|number| if number % 10 > 2 { 9 } else { 2 });
+    assert_eq!((silent.r_factor, codecs(&silent)), (constant.r_factor, codecs(&constant)));
+    let noise = call(|_| 9);
+    assert_eq!((noise.mos, noise.mos_unknown), (None, Some(UnknownMos::UnknownMode)));
+}
+
+#[test]
+fn stream_that_changes_its_codec_is_rated_by_parts() {
+    let change = |entries: &[&str], to: u8| {
+        let packet = move |number| voice(7, if number < 50 { 0 } else { to }, number);
+        call_of(entries, (0..200).map(|number| (number, packet(number))))
+    };
+    let [pcmu, gsm] = [0, 3].map(|to| change(&[], to));
+    let codecs = gsm.rated_codecs.clone().expect("rated").to_string();
+    assert_eq!(codecs, "gsm-fr (75 %), g711-plc (25 %)");
+    // Ie of GSM is 20.
+    let difference = pcmu.r_factor.unwrap() - gsm.r_factor.unwrap();
+    assert!((difference - 15.0).abs() < 1e-9, "{difference}");
+    let unrated = change(&["111=opus/48000"], 111);
+    assert_eq!(unrated.mos_unknown, Some(UnknownMos::UnratedCodec));
+    assert_eq!(change(&[], 111).mos_unknown, Some(UnknownMos::UnknownPayloadType));
+    let scales = call_of(
+        &["97=AMR-WB/16000"],
+        (0..100).map(|number| {
+            (number, if number < 50 { voice(7, 0, number) } else { amr_wb(number, 2) })
+        }),
+    );
+    assert_eq!((scales.mos, scales.mos_unknown), (None, Some(UnknownMos::SeveralScales)));
+}
+
+#[test]
+fn packets_before_the_announcement_count_as_those_after_it() {
+    let mut monitor = monitor();
+    for number in 0..50 {
+        observe(&mut monitor, &udp(ENDS, &voice(7, 97, number)), at(20 * i64::from(number)));
+    }
+    let sip = b"SIP/2.0 200 OK\r\n\r\nv=0\r\nc=IN IP4 10.0.0.2\r\n\
+        m=audio 5004 RTP/AVP 97\r\na=rtpmap:97 PCMA/8000\r\n";
+    observe(&mut monitor, &udp(([10, 0, 0, 2], 5060, [10, 0, 0, 9], 5060), sip), at(1000));
+    for number in 50..100 {
+        observe(&mut monitor, &udp(ENDS, &voice(7, 97, number)), at(20 * i64::from(number)));
+    }
+    let found = reports(&mut monitor);
+    let rtp = found.iter().find_map(|it| it.rtp.clone()).expect("RTP");
+    assert!(rtp.mos > Some(4.3), "{:?}", rtp.mos_unknown);
+}
+
+#[test]
+fn packets_without_media_and_rare_other_payload_types_do_not_prevent_the_rating() {
+    let call = |types: fn(u16) -> u8| {
+        let packet = |number| {
+            let mut packet = voice(7, types(number), number);
+            packet.truncate(if types(number) == 101 { 16 } else { 172 });
+            (number, packet)
+        };
+        call_of(&[], (0..400).map(packet))
+    };
+    let rated = |types: fn(u16) -> u8| call(types).mos.is_some();
+    assert!(rated(|number| if number < 20 { 13 } else { 0 }), "comfort noise first");
+    assert!(rated(|number| if number < 20 { 101 } else { 0 }), "an event first");
+    assert!(rated(|number| if number % 200 == 7 { 111 } else { 0 }), "1 in 200 is unknown");
+    assert!(!rated(|number| if number % 50 == 7 { 111 } else { 0 }), "1 in 50 is unknown");
+    assert_eq!(call(|_| 13).mos_unknown, Some(UnknownMos::NoMedia));
 }

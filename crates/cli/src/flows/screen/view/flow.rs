@@ -14,6 +14,7 @@ use super::super::data::Data;
 use super::super::graph::Graph;
 use super::format::{NONE, payload, rate};
 use super::theme::Theme;
+use crate::output::rated_by;
 use crate::output::{count, mean, percent, plural, time};
 
 /// Column where the values begin.
@@ -95,7 +96,8 @@ impl Page {
         self.figure("payload", text);
         if let (Some(mos), Some(r)) = (rtp.mos, rtp.r_factor) {
             let range = mos_range(rtp);
-            let text = format!("MOS {mos:.2}{range}, R-factor {r:.1} (ITU-T G.107)");
+            let model = rated_by(rtp.r_scale);
+            let text = format!("MOS {mos:.2}{range}, R-factor {r:.1} ({model})");
             self.styled("quality", text, self.theme.mos(mos));
         }
         self.losses(report, rtp);

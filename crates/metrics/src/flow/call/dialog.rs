@@ -1,0 +1,178 @@
+//! Progress of a call by its messages.
+
+use std::net::SocketAddr;
+
+use wirestamp_clock::{Time, Utc};
+use wirestamp_packet::FlowKey;
+use wirestamp_packet::sdp::{self, Direction};
+use wirestamp_packet::sip::{Message, StartLine};
+
+use super::ladder::Ladder;
+use super::side::CallSide;
+
+/// Max media addresses of a side.
+const MAX_MEDIA: usize = 16;
+/// Max ports of one medium.
+const MAX_PORTS: u16 = 4;
+/// Max tags of the caller: each attempt may have a new one.
+const MAX_TAGS: usize = 4;
+
+/// A call: an INVITE dialog (RFC 3261 sections 12 and 13).
+#[derive(Clone, Debug)]
+pub(super) struct Dialog {
+    pub(super) caller: Box<str>,
+    pub(super) callee: Box<str>,
+    /// Tags of the caller.
+    caller_tags: Vec<Box<str>>,
+    /// Tag of the callee that answered first; others that a proxy called too are ended at once (section 13.2.2.4).
+    callee_tag: Option<Box<str>>,
+    /// Time of the first message.
+    pub(super) begin: Time<Utc>,
+    /// Times of the first INVITE, the first provisional response (101 to 199), and the answer; none if they were not
+    /// captured.
+    pub(super) invited: Option<Time<Utc>>,
+    pub(super) ringing: Option<Time<Utc>>,
+    pub(super) answered: Option<Time<Utc>>,
+    /// Whether the call was answered, possibly before the capture.
+    pub(super) is_established: bool,
+    pub(super) is_cancelled: bool,
+    /// Time of the first BYE, and its sender.
+    pub(super) ended: Option<(Time<Utc>, CallSide)>,
+    /// Last final response to the INVITE.
+    pub(super) outcome: Option<Outcome>,
+    /// Media of the caller and of the callee.
+    pub(super) media: [SideMedia; 2],
+    pub(super) ladder: Ladder,
+}
+
+/// A final response.
+#[derive(Clone, Debug)]
+pub(super) struct Outcome {
+    pub(super) status: u16,
+    pub(super) reason: Box<str>,
+    pub(super) time: Time<Utc>,
+}
+
+/// Where a side receives RTP, by its session descriptions.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SideMedia {
+    pub(super) addresses: Vec<SocketAddr>,
+    /// Whether it described audio in both directions.
+    pub(super) is_audio_two_way: bool,
+}
+
+impl Dialog {
+    /// A call that begins with this message, which is not recorded yet.
+    pub(super) fn new(first: &Message<'_>, time: Time<Utc>) -> Self {
+        // An INVITE within a dialog has the tags of both sides (section 14.1).
+        let is_request = matches!(first.start, StartLine::Request { .. });
+        Self {
+            caller: first.from.uri.into(),
+            callee: first.to.uri.into(),
+            caller_tags: first.from.tag.map(Into::into).into_iter().collect(),
+            callee_tag: None,
+            begin: time,
+            invited: None,
+            ringing: None,
+            answered: None,
+            is_established: is_request && first.to.tag.is_some(),
+            is_cancelled: false,
+            ended: None,
+            outcome: None,
+            media: Default::default(),
+            ladder: Ladder::default(),
+        }
+    }
+
+    /// When the call was over: ended or refused.
+    pub(super) fn over(&self) -> Option<Time<Utc>> {
+        let refused = self.outcome.as_ref().filter(|outcome| outcome.status >= 300);
+        self.ended.map(|(time, _)| time).or(refused.map(|outcome| outcome.time))
+    }
+
+    /// Records a message. The same message may pass several times: repeated, or forwarded by proxies.
+    pub(super) fn record(&mut self, message: &Message<'_>, flow: &FlowKey, time: Time<Utc>) {
+        if self.ladder.record(message, flow, time) {
+            return; // repeated
+        }
+        if message.start == (StartLine::Request { method: "INVITE" }) {
+            self.invite(message, time);
+        }
+        let sender = self.sender(message);
+        match message.start {
+            StartLine::Request { method: "CANCEL" } => self.is_cancelled = true,
+            StartLine::Request { method: "BYE" } if self.concerns(message) => {
+                self.ended.get_or_insert((time, sender));
+            }
+            StartLine::Response { status, reason } if message.method == "INVITE" => {
+                self.respond(message, status, reason, time);
+            }
+            StartLine::Request { .. } | StartLine::Response { .. } => {}
+        }
+        self.describe(message.body, sender);
+    }
+
+    /// The side that sent a message: responses have From and To of the request (section 8.2.6.2).
+    fn sender(&self, message: &Message<'_>) -> CallSide {
+        let is_by_caller =
+            message.from.tag.is_none_or(|tag| self.caller_tags.iter().any(|known| **known == *tag));
+        let is_request = matches!(message.start, StartLine::Request { .. });
+        if is_by_caller == is_request { CallSide::Caller } else { CallSide::Callee }
+    }
+
+    /// Whether a request within a dialog is one of the callee that answered.
+    fn concerns(&self, message: &Message<'_>) -> bool {
+        let tags = [message.from.tag, message.to.tag];
+        self.callee_tag.as_deref().is_none_or(|callee| tags.contains(&Some(callee)))
+    }
+
+    fn invite(&mut self, message: &Message<'_>, time: Time<Utc>) {
+        if message.to.tag.is_some() {
+            return; // within the dialog
+        }
+        if let Some(tag) = message.from.tag
+            && self.caller_tags.len() < MAX_TAGS
+            && self.caller_tags.iter().all(|known| **known != *tag)
+        {
+            self.caller_tags.push(tag.into());
+        }
+        self.invited.get_or_insert(time);
+        if !self.is_established {
+            // A new attempt, such as one with credentials (section 22.2), or to another address.
+            (self.outcome, self.is_cancelled) = (None, false);
+        }
+    }
+
+    fn respond(&mut self, message: &Message<'_>, status: u16, reason: &str, time: Time<Utc>) {
+        if self.is_established || status == 100 {
+            return; // to an INVITE within the dialog, or without news
+        }
+        if status < 200 {
+            self.ringing.get_or_insert(time);
+            return;
+        }
+        if status < 300 {
+            self.is_established = true;
+            self.answered = self.invited.map(|_| time);
+            self.callee_tag = message.to.tag.map(Into::into);
+        }
+        self.outcome = Some(Outcome { status, reason: reason.into(), time });
+    }
+
+    /// Notes where the sender of a session description receives.
+    fn describe(&mut self, body: &[u8], sender: CallSide) {
+        let SideMedia { addresses, is_audio_two_way } = &mut self.media[sender as usize];
+        for medium in sdp::find(body).unwrap_or_default() {
+            *is_audio_two_way |=
+                medium.kind == "audio" && medium.direction == Direction::SendReceive;
+            let Some(host) = medium.address else { continue };
+            let ports = (0..medium.port_count.min(MAX_PORTS))
+                .filter_map(|number| medium.port.checked_add(2 * number));
+            for address in ports.map(|port| SocketAddr::new(host, port)) {
+                if addresses.len() < MAX_MEDIA && !addresses.contains(&address) {
+                    addresses.push(address);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Codecs that a stream used, with the packets of each.
+
+use super::encoding::Encoding;
+use super::header::Header;
+use super::unknown_mos::UnknownMos;
+use crate::emodel::{Codec, Codecs};
+
+/// Max combinations of payload type and codec that are kept of a stream.
+const MAX_PARTS: usize = 32;
+
+/// Max share of packets without a rated codec, as one in this many: further ones leave the stream without a rating.
+const UNRATED_ONE_IN: u64 = 100;
+
+/// Media packets by payload type and codec.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CodecParts {
+    /// The newest first.
+    parts: Vec<Part>,
+    /// Packets of further combinations.
+    others: u64,
+    /// Packets of AMR-WB without a speech mode: comfort noise, or a layout that is not supported.
+    without_mode: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    payload_type: u8,
+    is_announced: bool,
+    /// The rated codec; none if ITU-T G.113 has no values, or if the encoding is unknown.
+    codec: Option<Codec>,
+    packets: u64,
+}
+
+impl CodecParts {
+    /// Records a media packet; returns its codec, if it is rated.
+    pub(super) fn record(&mut self, header: &Header, encoding: Option<&Encoding>) -> Option<Codec> {
+        let codec = match encoding {
+            // The mode may change with each packet.
+            Some(encoding) if encoding.is_amr_wb() => {
+                let codec = header.amr_wb_mode().and_then(Codec::amr_wb);
+                self.without_mode += u64::from(codec.is_none());
+                Some(codec?)
+            }
+            encoding => encoding.and_then(Encoding::codec),
+        };
+        let payload_type = header.payload_type;
+        let known = self
+            .parts
+            .iter()
+            .position(|part| part.payload_type == payload_type && part.codec == codec);
+        match known {
+            Some(place) => self.parts[..=place].rotate_right(1),
+            None if self.parts.len() < MAX_PARTS => {
+                let is_announced = encoding.is_some();
+                self.parts.insert(0, Part { payload_type, is_announced, codec, packets: 0 });
+            }
+            None => {
+                self.others += 1;
+                return None;
+            }
+        }
+        self.parts[0].packets += 1;
+        self.parts[0].is_announced = encoding.is_some();
+        codec
+    }
+
+    /// The codecs of the packets, or why they are not rated. Packets before the announcement of their payload type count as
+    /// those after it.
+    pub(super) fn codecs(&self) -> Result<Codecs, UnknownMos> {
+        let is_rated = |payload_type| {
+            self.parts.iter().any(|part| part.payload_type == payload_type && part.codec.is_some())
+        };
+        let unrated =
+            self.parts.iter().filter(|part| part.codec.is_none() && !is_rated(part.payload_type));
+        let unrated_packets = self.others + unrated.clone().map(|part| part.packets).sum::<u64>();
+        let packets = self.others + self.parts.iter().map(|part| part.packets).sum::<u64>();
+        if unrated_packets.saturating_mul(UNRATED_ONE_IN) > packets {
+            let most = unrated.max_by_key(|part| part.packets);
+            return Err(match most {
+                Some(part) if !part.is_announced => UnknownMos::UnknownPayloadType,
+                _ => UnknownMos::UnratedCodec,
+            });
+        }
+        if packets == 0 {
+            return Err(match self.without_mode {
+                0 => UnknownMos::NoMedia,
+                _ => UnknownMos::UnknownMode,
+            });
+        }
+        let rated = self.parts.iter().filter_map(|part| Some((part.codec?, part.packets)));
+        Codecs::new(rated).ok_or(UnknownMos::SeveralScales)
+    }
+}
