@@ -79,22 +79,14 @@ fn short(uri: &str) -> &str {
 /// The messages of a call, with the time since the first.
 fn ladder(call: &CallReport, text: &mut String) {
     let _ = writeln!(text, "\nCall {}", call.call_id);
-    let rows: Vec<_> = call
-        .messages
-        .iter()
-        .map(|it| {
-            let millis = (it.time_ns - call.begin_ns) / 1_000_000;
-            let sign = if millis < 0 { "-" } else { "" };
-            vec![
-                format!("{sign}{}.{:03} s", millis.abs() / 1000, millis.abs() % 1000),
-                it.src.to_string(),
-                ">".to_owned(),
-                it.dst.to_string(),
-                it.message.clone(),
-            ]
-        })
-        .collect();
-    text.push_str(&table(&["time", "from", "", "to", "message"], &rows));
+    let hosts: Vec<_> = call.messages.iter().map(|it| format!("{} > {}", it.src, it.dst)).collect();
+    let width = hosts.iter().map(String::len).max().unwrap_or(0);
+    for (message, hosts) in call.messages.iter().zip(hosts) {
+        let millis = (message.time_ns - call.begin_ns) / 1_000_000;
+        let sign = if millis < 0 { "-" } else { "" };
+        let time = format!("{sign}{}.{:03} s", millis.abs() / 1000, millis.abs() % 1000);
+        let _ = writeln!(text, "{time:>10}  {hosts:<width$}  {}", message.message);
+    }
     if call.repeated_messages + call.messages_omitted > 0 {
         let _ = writeln!(
             text,

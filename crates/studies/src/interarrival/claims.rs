@@ -38,7 +38,8 @@ const MEASURES: [Measure; 2] = [
 /// stamp the same packets in the softIRQ.
 pub(super) fn claims(captured: &Runs<Row>, findings: &InterarrivalResult) -> Vec<Claim> {
     let correlated = of_overhead(&findings.correlation);
-    let measured = MEASURES.iter().map(|measure| measure.claim(captured));
+    let measured =
+        MEASURES.iter().map(|measure| measure.claim(captured).caused_by(|| later_stamp(findings)));
     [correlated].into_iter().chain(measured).collect()
 }
 
@@ -56,6 +57,26 @@ fn of_overhead(correlations: &[Correlation]) -> Claim {
     let claim =
         "with ktime, long times between arrivals correlate with high overhead of the timestamp";
     Claim::of(claim, lead.into(), &numbers.join(", "))
+}
+
+/// Cause of contradicted claims: the two clocks are not read at the same place.
+fn later_stamp(findings: &InterarrivalResult) -> Option<String> {
+    let after: Vec<_> = findings
+        .raw_after_ktime
+        .iter()
+        .filter_map(|it| {
+            let after = it.after_ns.as_ref()?;
+            let (mean, deviation) = (duration(after.mean), duration(after.stddev));
+            Some(format!("{mean} ± {deviation} (mean, deviation) for the {}", it.pattern.name()))
+        })
+        .collect();
+    (!after.is_empty()).then(|| {
+        format!(
+            "the raw stamp of a packet is taken further on in the softIRQ than that of ktime, by {}: the time between \
+             the two places deviates more than a read of either clock does",
+            after.join(" and ")
+        )
+    })
 }
 
 impl Measure {

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use wirestamp_clock::{Time, Utc};
+use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::FlowKey;
 use wirestamp_packet::sdp::{self, Direction};
 use wirestamp_packet::sip::{Message, StartLine};
@@ -14,8 +14,10 @@ use super::side::CallSide;
 const MAX_MEDIA: usize = 16;
 /// Max ports of one medium.
 const MAX_PORTS: u16 = 4;
-/// Max tags of the caller: each attempt may have a new one.
+/// Max tags of the caller, because each attempt may have a new one, and of callees that answered.
 const MAX_TAGS: usize = 4;
+/// Time after the first answer in which the caller ends the dialogs of further ones: 64·T1 (section 13.2.2.4).
+const SURPLUS: Span = Span::from_secs(32);
 
 /// A call: an INVITE dialog (RFC 3261 sections 12 and 13).
 #[derive(Clone, Debug)]
@@ -24,8 +26,8 @@ pub(super) struct Dialog {
     pub(super) callee: Box<str>,
     /// Tags of the caller.
     caller_tags: Vec<Box<str>>,
-    /// Tag of the callee that answered first; others that a proxy called too are ended at once (section 13.2.2.4).
-    callee_tag: Option<Box<str>>,
+    /// Tags of the callees that answered and were not ended: a proxy may call several.
+    callee_tags: Vec<Box<str>>,
     /// Time of the first message.
     pub(super) begin: Time<Utc>,
     /// Times of the first INVITE, the first provisional response (101 to 199), and the answer; none if they were not
@@ -70,7 +72,7 @@ impl Dialog {
             caller: first.from.uri.into(),
             callee: first.to.uri.into(),
             caller_tags: first.from.tag.map(Into::into).into_iter().collect(),
-            callee_tag: None,
+            callee_tags: Vec::new(),
             begin: time,
             invited: None,
             ringing: None,
@@ -101,7 +103,7 @@ impl Dialog {
         let sender = self.sender(message);
         match message.start {
             StartLine::Request { method: "CANCEL" } => self.is_cancelled = true,
-            StartLine::Request { method: "BYE" } if self.concerns(message) => {
+            StartLine::Request { method: "BYE" } if self.ends(message, time) => {
                 self.ended.get_or_insert((time, sender));
             }
             StartLine::Response { status, reason } if message.method == "INVITE" => {
@@ -120,10 +122,12 @@ impl Dialog {
         if is_by_caller == is_request { CallSide::Caller } else { CallSide::Callee }
     }
 
-    /// Whether a request within a dialog is one of the callee that answered.
-    fn concerns(&self, message: &Message<'_>) -> bool {
+    /// Whether a BYE ends the call, and not only the dialog of a callee that answered too.
+    fn ends(&mut self, message: &Message<'_>, time: Time<Utc>) -> bool {
         let tags = [message.from.tag, message.to.tag];
-        self.callee_tag.as_deref().is_none_or(|callee| tags.contains(&Some(callee)))
+        self.callee_tags.retain(|callee| !tags.contains(&Some(&**callee)));
+        let is_soon = self.answered.is_some_and(|answered| time - answered <= SURPLUS);
+        self.callee_tags.is_empty() || !is_soon
     }
 
     fn invite(&mut self, message: &Message<'_>, time: Time<Utc>) {
@@ -144,6 +148,12 @@ impl Dialog {
     }
 
     fn respond(&mut self, message: &Message<'_>, status: u16, reason: &str, time: Time<Utc>) {
+        if let Some(tag) = message.to.tag.filter(|_| (200..300).contains(&status))
+            && self.callee_tags.len() < MAX_TAGS
+            && self.callee_tags.iter().all(|known| **known != *tag)
+        {
+            self.callee_tags.push(tag.into());
+        }
         if self.is_established || status == 100 {
             return; // to an INVITE within the dialog, or without news
         }
@@ -154,7 +164,6 @@ impl Dialog {
         if status < 300 {
             self.is_established = true;
             self.answered = self.invited.map(|_| time);
-            self.callee_tag = message.to.tag.map(Into::into);
         }
         self.outcome = Some(Outcome { status, reason: reason.into(), time });
     }
