@@ -7,7 +7,7 @@ use wirestamp_metrics::flow::{FlowConfig, FlowMonitor, FlowPacket};
 use wirestamp_packet::{LinkType, Packet};
 
 fuzz_target!(|frames: Vec<(i64, u16, Vec<u8>)>| {
-    let mut monitor = FlowMonitor::new(FlowConfig { flows: 3, ..FlowConfig::default() });
+    let mut monitor = FlowMonitor::new(FlowConfig { flows: 3, calls: 3, digits: true, ..FlowConfig::default() });
     let mut observed = 0;
     for (nanos, length, bytes) in &frames {
         let Ok(packet) = Packet::parse(LinkType::Ip, bytes) else { continue };
@@ -17,6 +17,8 @@ fuzz_target!(|frames: Vec<(i64, u16, Vec<u8>)>| {
     }
     let reported: u64 = monitor.flows().map(|report| report.packets).sum();
     assert_eq!(reported + monitor.evicted.packets, observed);
+    let flows: Vec<_> = monitor.flows().collect();
+    assert!(monitor.calls(&flows).len() <= 3);
     for rtp in monitor.flows().filter_map(|report| report.rtp) {
         assert!(rtp.mos.is_none_or(|mos| (1.0..=4.5).contains(&mos)));
         assert!(rtp.mos_over_time.len() <= 60);

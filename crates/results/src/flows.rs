@@ -108,6 +108,9 @@ const FIELDS: &[Field<FlowReport>] = &[
         it.transport_stream.and_then(|ts| whole(ts.pcr_discontinuity_errors))
     }),
     Field::whole("ts_pts_errors", |it| it.transport_stream.and_then(|ts| whole(ts.pts_errors))),
+    Field::whole("ts_malformed_packets", |it| {
+        it.transport_stream.and_then(|ts| whole(ts.malformed_packets))
+    }),
 ];
 
 /// A count, always far below the limit.

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
+use wirestamp_packet::MatchRule;
 
 use super::arguments::Arguments;
 use super::matching;
@@ -29,13 +30,19 @@ struct Chain<'a> {
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
     let names: Vec<&str> = arguments.points().collect();
     check(arguments, &names)?;
-    let compare = |from, to| -> anyhow::Result<Subpath<'_>> {
+    let compare = |from, to, rule: Option<MatchRule>| -> anyhow::Result<Subpath<'_>> {
         let [a, b] = [from, to].map(Point::named);
-        Ok(Subpath { from, to, result: matching::compare(arguments, [&a, &b])? })
+        let result = match rule {
+            Some(rule) => matching::compare_by(arguments, [&a, &b], rule, false)?,
+            None => matching::compare(arguments, [&a, &b])?,
+        };
+        Ok(Subpath { from, to, result })
     };
+    let complete = compare(names[0], names[names.len() - 1], None)?;
+    // One rule for all, so that their counts are comparable.
+    let rule = complete.result.unknown_loss.is_none().then(|| complete.result.rule());
     let subpaths: Result<Vec<_>, _> =
-        names.windows(2).map(|pair| compare(pair[0], pair[1])).collect();
-    let complete = compare(names[0], names[names.len() - 1])?;
+        names.windows(2).map(|pair| compare(pair[0], pair[1], rule)).collect();
     let chain = Chain { subpaths: subpaths?, complete };
     for it in chain.all() {
         let remarks = it.result.remarks.iter();
@@ -49,10 +56,14 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
 /// Rejects points and options that only two points support.
 fn check(arguments: &Arguments, names: &[&str]) -> anyhow::Result<()> {
     arguments.live.refuse()?;
-    let other = names.iter().find(|name| !matches!(Point::named(name), Point::File(_)));
-    if let Some(other) = other {
+    for name in names {
+        let reason = match Point::named(name) {
+            Point::File(_) => continue,
+            Point::Pipe(_) => "can be read only once",
+            Point::Interface => "is not a file",
+        };
         return Err(usage(format!(
-            "cannot compare more than two points: {other} is not a capture file; give capture files only"
+            "cannot compare more than two points: {name} {reason}; give capture files only"
         )));
     }
     let given = [
@@ -91,17 +102,38 @@ impl Subpath<'_> {
     }
 
     /// The median delay; none if the error of the clocks is unknown, because their difference may be larger.
-    fn median(&self) -> Option<i64> {
+    fn median(&self) -> Option<Figure> {
         let (total, clocks) = (self.result.flows.total(), &self.result.clocks);
-        let is_known = clocks.relative().is_none() && clocks.max_error(&total).is_some();
-        total.delay().summary().filter(|_| is_known).map(|delay| delay.p50)
+        let error = clocks.max_error(&total).filter(|_| clocks.relative().is_none())?;
+        let value = total.delay().summary()?.p50;
+        Some(Figure { value, error: error.saturating_add(value.abs() / RESOLUTION) })
     }
 
     /// The delay variation, PDV p99.
-    fn variation(&self) -> Option<i64> {
-        let total = self.result.flows.total();
-        total.delay().summary().map(|delay| delay.above_minimum().p99)
+    fn variation(&self) -> Option<Figure> {
+        let delay = self.result.flows.total().delay().summary()?;
+        let largest = delay.min.abs().max(delay.max.abs());
+        Some(Figure { value: delay.above_minimum().p99, error: largest / RESOLUTION })
     }
+}
+
+/// A figure in nanoseconds with its max error.
+#[derive(Clone, Copy)]
+struct Figure {
+    value: i64,
+    error: i64,
+}
+
+/// Relative resolution of percentiles: one part in this many.
+const RESOLUTION: i64 = 2048;
+
+/// The index of the largest figure; none if its difference from another one may be an error, or if one is unknown.
+fn largest(figures: &[Option<Figure>]) -> Option<usize> {
+    let figures: Option<Vec<_>> = figures.iter().copied().collect();
+    let mut figures: Vec<_> = figures?.into_iter().enumerate().collect();
+    figures.sort_by_key(|(_, figure)| std::cmp::Reverse(figure.value));
+    let [(place, first), (_, second), ..] = figures[..] else { return None };
+    (first.value - second.value > first.error + second.error).then_some(place)
 }
 
 impl<'a> Chain<'a> {
@@ -130,21 +162,23 @@ impl<'a> Chain<'a> {
         table(&self.complete.result.quality_header(), &rows) + &lines.join("\n") + "\n"
     }
 
-    /// The sub-path with the most losses, and those that add the most delay and variation; nothing where they are unknown.
+    /// The sub-path with the most losses, and those that add the most delay and variation; nothing where they are unknown
+    /// or not distinguishable.
     fn conclusions(&self) -> Vec<String> {
-        let is_known = self.subpaths.iter().all(|it| it.result.unknown_loss.is_none());
-        let worst = self.subpaths.iter().max_by_key(|it| it.lost());
-        let worst = worst.filter(|it| is_known && it.lost() > 0);
-        let largest = |value: fn(&Subpath<'_>) -> Option<i64>| {
-            let values: Option<Vec<_>> =
-                self.subpaths.iter().map(|it| Some((value(it)?, it))).collect();
-            values?.into_iter().max_by_key(|(value, _)| *value).map(|(_, it)| it.name())
+        // A sub-path does not lose more than the complete path, unless its points observed different packets.
+        let is_known = |it: &Subpath<'_>| {
+            it.result.unknown_loss.is_none() && it.lost() <= self.complete.lost()
         };
-        let most_lost = worst.map(|it| format!("Most packets are lost in {}.", it.name()));
-        let delay = largest(|it| it.median());
-        let variation = largest(|it| it.variation());
+        let worst = self.subpaths.iter().max_by_key(|it| it.lost());
+        let worst = worst.filter(|it| self.subpaths.iter().all(is_known) && it.lost() > 0);
+        let of = |figure: fn(&Subpath<'_>) -> Option<Figure>| {
+            let figures: Vec<_> = self.subpaths.iter().map(figure).collect();
+            largest(&figures).map(|place| self.subpaths[place].name())
+        };
+        let delay = of(|it| it.median());
+        let variation = of(|it| it.variation());
         let lines = [
-            most_lost,
+            worst.map(|it| format!("Most packets are lost in {}.", it.name())),
             delay.map(|name| format!("{name} adds the most delay (p50).")),
             variation.map(|name| format!("{name} adds the most delay variation (PDV p99).")),
         ];

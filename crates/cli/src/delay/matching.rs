@@ -26,11 +26,7 @@ impl UnknownLoss {
 /// Compares two capture files or pipes. With `--match auto`, files are compared again by other rules while the loss is
 /// unknown.
 pub(super) fn compare(arguments: &Arguments, points: [&Point; 2]) -> anyhow::Result<DelayResult> {
-    let by = |rule, rows| -> anyhow::Result<DelayResult> {
-        let mut result = compare_captures(arguments, points, rule, rows)?;
-        result.unknown_loss = UnknownLoss::of(&result.flows, &result.points);
-        Ok(result)
-    };
+    let by = |rule, rows| compare_by(arguments, points, rule, rows);
     let rule = arguments.matching.first();
     let is_read_once = points.iter().any(|point| matches!(point, Point::Pipe(_)));
     if arguments.matching != Matching::Auto || is_read_once {
@@ -42,6 +38,18 @@ pub(super) fn compare(arguments: &Arguments, points: [&Point; 2]) -> anyhow::Res
     }
     // Once more, because only the rows of the chosen rule are written.
     Ok(DelayResult { remarks: found.remarks.clone(), ..by(found.rule(), true)? })
+}
+
+/// Compares two capture files or pipes by one rule. With `writes_rows`, writes the requested rows of packets.
+pub(super) fn compare_by(
+    arguments: &Arguments,
+    points: [&Point; 2],
+    rule: MatchRule,
+    writes_rows: bool,
+) -> anyhow::Result<DelayResult> {
+    let mut result = compare_captures(arguments, points, rule, writes_rows)?;
+    result.unknown_loss = UnknownLoss::of(&result.flows, &result.points);
+    Ok(result)
 }
 
 /// The result by the first rule that recognises the packets: `first`, or others while the loss is unknown.

@@ -1,40 +1,59 @@
 //! SIP calls as text.
 
+use std::cmp::Ordering;
 use std::fmt::Write as _;
 
-use wirestamp_metrics::flow::{CallReport, CallStream};
+use wirestamp_metrics::flow::{CallReport, CallSide, CallState, CallStream};
 
-use crate::output::{count, mean};
+use crate::output::{count, mean, plural};
 use crate::table::table;
 
 /// The columns of [`row`].
 const HEADER: [&str; 7] =
     ["call", "state", "ringing after", "setup", "duration", "to callee", "to caller"];
 
-/// A table of the calls, with `everything` followed by the messages of each; empty without calls.
+/// A table of the calls, the worst first, with `everything` followed by the messages of each; empty without calls.
 pub(super) fn text(calls: &[CallReport], top: usize, everything: bool) -> String {
     if calls.is_empty() {
         return String::new();
     }
-    let rows: Vec<_> = calls.iter().take(top).map(row).collect();
+    let mut worst: Vec<_> = calls.iter().collect();
+    worst
+        .sort_by(|one, other| badness(one).partial_cmp(&badness(other)).unwrap_or(Ordering::Equal));
+    worst.truncate(top);
+    let rows: Vec<_> = worst.iter().map(|call| row(call)).collect();
     let mut text = format!("\n{}", table(&HEADER, &rows));
-    if calls.len() > top {
-        let more = calls.len() - top;
-        let _ = writeln!(text, "... and {more} more calls; --top {} shows all", calls.len());
-    }
-    for call in calls.iter().take(top).filter(|call| call.one_way_audio == Some(true)) {
-        let silent = if call.to_caller.is_empty() { "callee" } else { "caller" };
-        let _ = writeln!(
-            text,
-            "One-way audio in call {}: no RTP of the {silent} was captured.",
-            call.call_id
-        );
+    let all = u64::try_from(calls.len()).unwrap_or(u64::MAX);
+    let one_way = calls.iter().filter(|call| call.one_way_audio == Some(true)).count();
+    let _ = writeln!(text, "{}, {one_way} with one-way audio", plural(all, "call", "calls"));
+    for call in &worst {
+        if let Some(side) = call.silent_side {
+            let side = if side == CallSide::Caller { "caller" } else { "callee" };
+            let id = &call.call_id;
+            let _ = writeln!(
+                text,
+                "One-way audio in call {id}: no RTP of the {side} was captured after the answer."
+            );
+        }
+        for (side, streams) in [("caller", &call.to_callee), ("callee", &call.to_caller)] {
+            for digits in streams.iter().filter_map(|stream| stream.dtmf.as_ref()) {
+                let _ = writeln!(text, "Digits of the {side} in call {}: {digits}", call.call_id);
+            }
+        }
     }
     if everything {
-        calls.iter().take(top).for_each(|call| ladder(call, &mut text));
+        worst.iter().for_each(|call| ladder(call, &mut text));
     }
     text.push('\n');
     text
+}
+
+/// Order of calls: with one-way audio, failed, then by the lowest MOS of a stream, then by time.
+fn badness(call: &CallReport) -> (bool, bool, f64, i64) {
+    let streams = call.to_callee.iter().chain(&call.to_caller);
+    let mos = streams.filter_map(|stream| stream.mos).fold(f64::INFINITY, f64::min);
+    let is_fine = call.state != CallState::Failed;
+    (call.one_way_audio != Some(true), is_fine, mos, call.begin_ns)
 }
 
 fn row(call: &CallReport) -> Vec<String> {
@@ -70,10 +89,17 @@ fn direction(streams: &[CallStream]) -> String {
     format!("{codec} {lost} lost{mos}{more}")
 }
 
-/// An address without its scheme and parameters.
-fn short(uri: &str) -> &str {
-    let address = uri.split_once(':').map_or(uri, |(_, address)| address);
-    address.split(';').next().unwrap_or(address)
+/// An address without its scheme, password and parameters.
+fn short(uri: &str) -> String {
+    let address = match uri.split_once(':') {
+        Some((scheme, address)) if ["sip", "sips", "tel"].contains(&scheme) => address,
+        _ => uri,
+    };
+    let address = address.split(';').next().unwrap_or(address);
+    match address.rsplit_once('@') {
+        Some((user, host)) => format!("{}@{host}", user.split(':').next().unwrap_or(user)),
+        None => address.to_owned(),
+    }
 }
 
 /// The messages of a call, with the time since the first.
@@ -82,7 +108,7 @@ fn ladder(call: &CallReport, text: &mut String) {
     let hosts: Vec<_> = call.messages.iter().map(|it| format!("{} > {}", it.src, it.dst)).collect();
     let width = hosts.iter().map(String::len).max().unwrap_or(0);
     for (message, hosts) in call.messages.iter().zip(hosts) {
-        let millis = (message.time_ns - call.begin_ns) / 1_000_000;
+        let millis = message.time_ns.saturating_sub(call.begin_ns) / 1_000_000;
         let sign = if millis < 0 { "-" } else { "" };
         let time = format!("{sign}{}.{:03} s", millis.abs() / 1000, millis.abs() % 1000);
         let _ = writeln!(text, "{time:>10}  {hosts:<width$}  {}", message.message);

@@ -6,10 +6,11 @@ use wirestamp_clock::Span;
 use super::config::FlowConfig;
 use super::encoding::Encoding;
 use super::impairment::{Impairment, LossSeverity};
+use super::series::IntervalCodec;
 use super::stream::Stream;
 use super::unknown_mos::UnknownMos;
 use super::video::{Video, VideoReport};
-use crate::emodel::{Codec, Codecs, Rating, Scale};
+use crate::emodel::{Codecs, Rating, Scale};
 use crate::numeric::nanos_to_f64;
 
 /// Quality of an RTP stream. Unknown values are null.
@@ -188,10 +189,10 @@ impl CodecRater {
         }
     }
 
-    /// Rating of an interval whose packets have this codec; without it, as the whole stream.
-    fn rating_with(&self, codec: Option<Codec>, impairment: &Impairment) -> Option<Rating> {
+    /// Rating of an interval; one with several codecs, or without a rated one, has those of the whole stream.
+    fn rating_with(&self, codec: IntervalCodec, impairment: &Impairment) -> Option<Rating> {
         self.codecs.as_ref().ok()?;
-        let Some(codec) = codec else { return self.rating(impairment) };
+        let IntervalCodec::One(codec) = codec else { return self.rating(impairment) };
         let LossSeverity { ratio, burst_ratio } = severity(impairment)?;
         Codecs::from(codec).rating(self.delay, ratio, burst_ratio)
     }

@@ -39,6 +39,8 @@ pub struct FlowMonitor {
     table: Table,
     announced: Announcements,
     calls: Calls,
+    /// Last packet of the evicted RTP streams.
+    evicted_until: Option<Time<Utc>>,
     segmentation: Segmentation,
     missed: CaptureLosses,
     loss_times: LossTimes,
@@ -55,8 +57,9 @@ impl FlowMonitor {
         Self {
             table: Table::new(config.flows),
             calls: Calls::new(config.calls),
+            evicted_until: None,
+            announced: Announcements::new(2 * config.calls),
             config,
-            announced: Announcements::default(),
             segmentation: Segmentation::default(),
             missed: CaptureLosses::default(),
             loss_times: LossTimes::default(),
@@ -130,6 +133,7 @@ impl FlowMonitor {
         let (place, evicted) = self.table.open(key);
         if let Some(flow) = evicted {
             self.streams -= flow.streams();
+            self.evicted_until = self.evicted_until.max(flow.last_of_streams());
             report::add_evicted(&flow, &mut self.evicted);
         }
         place
@@ -184,8 +188,8 @@ impl FlowMonitor {
         }
         if let Some(stream) = sip {
             let key = *key;
-            for message in stream.record(&segment, payload) {
-                self.read_message(&message, &key, seen.time);
+            for (message, time) in stream.record(&segment, payload, seen.time) {
+                self.read_message(&message, &key, time);
             }
         }
     }
@@ -198,9 +202,11 @@ impl FlowMonitor {
     }
 
     /// The calls that SIP messages describe, oldest first, with their streams of `flows`.
-    #[must_use]
-    pub fn calls(&self, flows: &[FlowReport]) -> Vec<CallReport> {
-        self.calls.reports(flows)
+    pub fn calls(&mut self, flows: &[FlowReport]) -> Vec<CallReport> {
+        for (flow, message, time) in self.table.waiting_messages() {
+            self.read_message(&message, &flow, time);
+        }
+        self.calls.reports(flows, self.evicted_until)
     }
 
     /// Calls that were evicted for new ones.

@@ -19,8 +19,28 @@ pub(super) struct Interval {
     pub(super) impairment: Impairment,
     /// Max jitter, in nanoseconds.
     pub(super) jitter: f64,
-    /// Rated codec of the last packet.
-    pub(super) codec: Option<Codec>,
+    pub(super) codec: IntervalCodec,
+}
+
+/// Rated codecs of the packets of an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) enum IntervalCodec {
+    /// No packet with a rated codec.
+    #[default]
+    None,
+    One(Codec),
+    Several,
+}
+
+impl IntervalCodec {
+    /// With the codecs of another interval, or of a packet.
+    pub(super) fn plus(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::None, codec) | (codec, Self::None) => codec,
+            (one, other) if one == other => one,
+            _ => Self::Several,
+        }
+    }
 }
 
 /// Intervals of equal length from the start of a stream. When there are too many, pairs are merged.
@@ -77,7 +97,7 @@ impl ImpairmentSeries {
         let joined = self.intervals.chunks(2).map(|pair| Interval {
             impairment: pair.iter().fold(Impairment::default(), |sum, it| sum.plus(it.impairment)),
             jitter: pair.iter().map(|it| it.jitter).fold(0.0, f64::max),
-            codec: pair.iter().rev().find_map(|it| it.codec),
+            codec: pair.iter().fold(IntervalCodec::None, |sum, it| sum.plus(it.codec)),
         });
         self.intervals = joined.collect();
         // Saturates at 292 years, longer than any capture.

@@ -9,8 +9,8 @@ use wirestamp_packet::sip;
 
 use super::encoding::Encoding;
 
-/// Max announced ports kept.
-const MAX_KEPT: usize = 4096;
+/// Min number of announced ports that are kept.
+const MIN_KEPT: usize = 4096;
 /// Max ports of one medium.
 const MAX_PORTS: u16 = 16;
 /// The port of SIP (RFC 3261 section 19.1.2).
@@ -19,17 +19,34 @@ const SIP_PORT: u16 = 5060;
 /// Announced media addresses, and the meaning of payload types there.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Announcements {
-    media: HashMap<SocketAddr, Vec<(u8, Encoding)>>,
-    oldest_first: VecDeque<SocketAddr>,
+    limit: usize,
+    media: HashMap<SocketAddr, Announced>,
+    /// Addresses with the generation of their announcement; those that were announced again are obsolete.
+    oldest_first: VecDeque<(u32, SocketAddr)>,
     /// Changes with each announcement.
     pub(super) generation: u32,
 }
 
+/// Payload types at an address, and the generation of the message that announced them.
+#[derive(Clone, Debug, Default)]
+struct Announced {
+    generation: u32,
+    encodings: Vec<(u8, Encoding)>,
+}
+
 impl Announcements {
+    /// Keeps at least this many ports.
+    pub(super) fn new(ports: usize) -> Self {
+        Self { limit: ports.max(MIN_KEPT), ..Self::default() }
+    }
+
     /// Reads the session description of a message.
     #[cold]
     pub(super) fn note(&mut self, message: &[u8]) {
         let media = sdp::find(message).unwrap_or_default();
+        if !media.is_empty() {
+            self.generation = self.generation.wrapping_add(1);
+        }
         for medium in &media {
             let Some(address) = medium.address else { continue };
             for number in 0..medium.port_count.min(MAX_PORTS) {
@@ -45,15 +62,20 @@ impl Announcements {
         let encodings = medium.formats.iter().filter_map(|format| {
             Some((format.payload_type, Encoding::announced(medium.kind, &format.encoding?)?))
         });
-        if self.media.insert(place, encodings.collect()).is_none() {
-            self.oldest_first.push_back(place);
+        let announced = self.media.entry(place).or_default();
+        if announced.generation == self.generation {
+            // Several media of one message may have one port (RFC 8843).
+            announced.encodings.extend(encodings);
+            return;
         }
-        if self.oldest_first.len() > MAX_KEPT
-            && let Some(oldest) = self.oldest_first.pop_front()
-        {
-            self.media.remove(&oldest);
+        *announced = Announced { generation: self.generation, encodings: encodings.collect() };
+        self.oldest_first.push_back((self.generation, place));
+        while self.media.len() > self.limit || self.oldest_first.len() > 2 * self.limit {
+            let Some((generation, oldest)) = self.oldest_first.pop_front() else { break };
+            if self.media.get(&oldest).is_some_and(|known| known.generation == generation) {
+                self.media.remove(&oldest);
+            }
         }
-        self.generation = self.generation.wrapping_add(1);
     }
 
     /// Whether media were announced for the destination of this flow.
@@ -66,7 +88,7 @@ impl Announcements {
     pub(super) fn encoding(&self, flow: &FlowKey, payload_type: u8) -> Option<Encoding> {
         let announced = [&flow.destination, &flow.source].into_iter().find_map(|end| {
             let media = self.media.get(end)?;
-            media.iter().find(|(number, _)| *number == payload_type)
+            media.encodings.iter().find(|(number, _)| *number == payload_type)
         });
         announced.map(|(_, it)| it.clone()).or_else(|| Encoding::fixed(payload_type))
     }
@@ -95,7 +117,7 @@ mod tests {
 
     fn read(ports: (u16, u16), first_line: &str) -> Announcements {
         let [from, to] = [ports.0, ports.1].map(|port| format!("192.0.2.1:{port}"));
-        let mut announced = Announcements::default();
+        let mut announced = Announcements::new(0);
         let message = format!("{first_line}\r\n{BODY}");
         if is_sip(&flow(&from, &to), message.as_bytes()) {
             announced.note(message.as_bytes());
@@ -131,13 +153,13 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_and_the_oldest_is_removed() {
-        let mut announced = Announcements::default();
+        let mut announced = Announcements::new(0);
         for number in 0..5000u32 {
             let [_, _, high, low] = number.to_be_bytes();
             let line = format!("v=0\nc=IN IP4 10.0.{high}.{low}\nm=audio 4000 RTP/AVP 0\n");
             announced.note(line.as_bytes());
         }
-        assert_eq!((announced.media.len(), announced.oldest_first.len()), (MAX_KEPT, MAX_KEPT));
+        assert_eq!((announced.media.len(), announced.oldest_first.len()), (MIN_KEPT, MIN_KEPT));
         let to = |host: &str| announced.expects(&flow("192.0.2.1:9", &format!("{host}:4000")));
         assert!(!to("10.0.0.0") && to("10.0.19.135"));
     }

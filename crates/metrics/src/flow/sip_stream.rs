@@ -1,11 +1,14 @@
 //! SIP over TCP: messages from the segments of one direction.
 
+use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::TcpSegment;
 use wirestamp_packet::sip::{Framing, begins_message, framing};
 
 /// Max segments, and max bytes of them, that wait for an earlier one.
 const MAX_WAITING: usize = 16;
 const MAX_WAITING_BYTES: usize = 65_536;
+/// Time that a segment waits for an earlier one: one that the network lost is sent again before.
+const MAX_WAIT: Span = Span::from_secs(2);
 /// A segment further back than this is of another connection with the same ports.
 const MAX_BACK: u32 = 1 << 20;
 
@@ -15,13 +18,29 @@ pub(super) struct SipStream {
     /// Sequence number of the next byte.
     next: Option<u32>,
     bytes: Vec<u8>,
-    waiting: Vec<(u32, Vec<u8>)>,
+    waiting: Vec<Waiting>,
 }
+
+/// A segment after a missing one.
+#[derive(Clone, Debug)]
+struct Waiting {
+    sequence: u32,
+    time: Time<Utc>,
+    bytes: Vec<u8>,
+}
+
+/// A message, and the time of the segment with its last byte.
+pub(super) type TimedMessage = (Vec<u8>, Time<Utc>);
 
 impl SipStream {
     /// Records a segment with its captured bytes; returns the messages that it completes. Bytes that were not captured end
     /// the message that they belong to; the next one is found at the beginning of a segment.
-    pub(super) fn record(&mut self, segment: &TcpSegment, captured: &[u8]) -> Vec<Vec<u8>> {
+    pub(super) fn record(
+        &mut self,
+        segment: &TcpSegment,
+        captured: &[u8],
+        time: Time<Utc>,
+    ) -> Vec<TimedMessage> {
         if segment.syn || self.next.is_some_and(|next| is_far_back(segment.sequence, next)) {
             *self = Self::default();
         }
@@ -35,31 +54,59 @@ impl SipStream {
             *self = Self::default();
             return Vec::new();
         }
+        let mut messages = Vec::new();
+        if self.waiting.iter().any(|waiting| time - waiting.time > MAX_WAIT) {
+            messages = self.flush();
+        }
         let next = *self.next.get_or_insert(segment.sequence);
         if is_ahead(segment.sequence, next) {
-            self.waiting.push((segment.sequence, captured.to_vec()));
-            let bytes: usize = self.waiting.iter().map(|(_, bytes)| bytes.len()).sum();
+            self.waiting.push(Waiting {
+                sequence: segment.sequence,
+                time,
+                bytes: captured.to_vec(),
+            });
+            let bytes: usize = self.waiting.iter().map(|waiting| waiting.bytes.len()).sum();
             if self.waiting.len() > MAX_WAITING || bytes > MAX_WAITING_BYTES {
-                self.skip_gap(next);
+                self.skip_gap();
             }
         } else {
             self.append(segment.sequence, captured);
+            messages.extend(self.messages(time));
         }
+        messages.extend(self.append_due());
+        messages
+    }
+
+    /// The messages of all waiting segments.
+    pub(super) fn flush(&mut self) -> Vec<TimedMessage> {
+        let mut messages = Vec::new();
+        while !self.waiting.is_empty() {
+            self.skip_gap();
+            messages.extend(self.append_due());
+        }
+        messages
+    }
+
+    /// Appends the waiting segments that are due; returns the messages that they complete.
+    fn append_due(&mut self) -> Vec<TimedMessage> {
+        let mut messages = Vec::new();
         while let Some(place) = self.first_due() {
-            let (sequence, bytes) = self.waiting.swap_remove(place);
+            let Waiting { sequence, time, bytes } = self.waiting.swap_remove(place);
             self.append(sequence, &bytes);
+            messages.extend(self.messages(time));
         }
-        self.messages()
+        messages
     }
 
     /// Continues with the first waiting segment that begins with a message.
-    fn skip_gap(&mut self, next: u32) {
+    fn skip_gap(&mut self) {
+        let next = self.next.unwrap_or(0);
         self.bytes.clear();
-        let distance = |segment: &(u32, Vec<u8>)| segment.0.wrapping_sub(next);
-        let begins = self.waiting.iter().filter(|(_, bytes)| begins_message(bytes));
+        let distance = |waiting: &Waiting| waiting.sequence.wrapping_sub(next);
+        let begins = self.waiting.iter().filter(|waiting| begins_message(&waiting.bytes));
         match begins.map(distance).min() {
             Some(first) => {
-                self.waiting.retain(|segment| distance(segment) >= first);
+                self.waiting.retain(|waiting| distance(waiting) >= first);
                 self.next = Some(next.wrapping_add(first));
             }
             None => *self = Self::default(),
@@ -69,7 +116,7 @@ impl SipStream {
     /// Index of a waiting segment that begins at or before the next byte.
     fn first_due(&self) -> Option<usize> {
         let next = self.next?;
-        self.waiting.iter().position(|(sequence, _)| !is_ahead(*sequence, next))
+        self.waiting.iter().position(|waiting| !is_ahead(waiting.sequence, next))
     }
 
     /// Appends what is new in a segment that does not begin after the next byte.
@@ -83,8 +130,8 @@ impl SipStream {
         }
     }
 
-    /// Removes the complete messages from the beginning.
-    fn messages(&mut self) -> Vec<Vec<u8>> {
+    /// Removes the complete messages from the beginning; `time` is that of the last segment.
+    fn messages(&mut self, time: Time<Utc>) -> Vec<TimedMessage> {
         let (mut messages, mut at) = (Vec::new(), 0);
         loop {
             // Empty lines between messages keep the connection alive (RFC 5626 section 3.5.1).
@@ -92,7 +139,7 @@ impl SipStream {
             at += rest.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
             match framing(&self.bytes[at..]) {
                 Framing::Complete(length) => {
-                    messages.push(self.bytes[at..at + length].to_vec());
+                    messages.push((self.bytes[at..at + length].to_vec(), time));
                     at += length;
                 }
                 Framing::Incomplete => break,
@@ -136,8 +183,11 @@ mod tests {
         (0..6).map(message).collect()
     }
 
+    const NOW: Time<Utc> = Time::from_nanos(0);
+
     fn record(stream: &mut SipStream, sequence: u32, bytes: &[u8]) -> Vec<Vec<u8>> {
-        stream.record(&segment(sequence, bytes), bytes)
+        let found = stream.record(&segment(sequence, bytes), bytes, NOW);
+        found.into_iter().map(|(message, _)| message).collect()
     }
 
     #[test]
@@ -147,7 +197,7 @@ mod tests {
         assert_eq!(record(&mut stream, 0, &all[3]), &all[3..4]);
         // A segment of which the capture has half.
         let half = &all[4][..10];
-        assert!(stream.record(&segment(100, &all[4]), half).is_empty());
+        assert!(stream.record(&segment(100, &all[4]), half, NOW).is_empty());
         let next = 100 + u32::try_from(all[4].len()).unwrap();
         assert_eq!(record(&mut stream, next, &all[5]), &all[5..6]);
     }
@@ -167,12 +217,33 @@ mod tests {
     }
 
     #[test]
+    fn messages_after_a_lost_segment_keep_their_times() {
+        let all = messages();
+        let mut stream = SipStream::default();
+        let at = |seconds| NOW + Span::from_secs(seconds);
+        let begin = u32::try_from(record(&mut stream, 0, &all[0])[0].len()).unwrap() + 100;
+        let length = u32::try_from(all[2].len()).unwrap();
+        let mut found = Vec::new();
+        for number in 0..3 {
+            let sequence = begin + number * length;
+            found.extend(stream.record(&segment(sequence, &all[2]), &all[2], at(number.into())));
+        }
+        assert!(found.is_empty(), "they wait");
+        let sequence = begin + 3 * length;
+        found.extend(stream.record(&segment(sequence, &all[2]), &all[2], at(3)));
+        let times: Vec<_> = found.into_iter().map(|(_, time)| time).collect();
+        assert_eq!(times, [0, 1, 2, 3].map(at));
+        stream.record(&segment(sequence + 2 * length, &all[2]), &all[2], at(4));
+        assert_eq!(stream.flush(), [(all[2].clone(), at(4))]);
+    }
+
+    #[test]
     fn connections_with_the_same_ports_are_separate() {
         let all = messages();
         let mut stream = SipStream::default();
         record(&mut stream, 3_000_000_000, &all[1]);
         let syn = TcpSegment { syn: true, ..segment(999, b"") };
-        assert!(stream.record(&syn, b"").is_empty());
+        assert!(stream.record(&syn, b"", NOW).is_empty());
         assert_eq!(record(&mut stream, 1000, &all[2]), &all[2..3]);
         // The SYN of the third was not captured.
         assert_eq!(record(&mut stream, u32::MAX - 5_000_000, &all[3]), &all[3..4]);

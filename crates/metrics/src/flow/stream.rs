@@ -16,7 +16,7 @@ use super::impairment::Impairment;
 use super::missed::CaptureLosses;
 use super::numbers::{ArrivalKind, Numbers};
 use super::pacing::{Pacing, PacketTiming};
-use super::series::ImpairmentSeries;
+use super::series::{ImpairmentSeries, IntervalCodec};
 use super::uncertainty::ImpairmentUncertainty;
 use super::video::{Video, VideoPacket};
 use super::volume::Volume;
@@ -265,7 +265,10 @@ impl Stream {
         if same && !may_be_medium {
             return;
         }
-        self.payload = Payload::of(number, context);
+        let before = std::mem::replace(&mut self.payload, Payload::of(number, context));
+        if before.number == number && self.payload.encoding.is_none() {
+            self.payload.encoding = before.encoding; // its announcement was evicted
+        }
         let encoding = self.payload.encoding.as_ref();
         if !is_auxiliary(header, encoding) {
             if encoding.is_some_and(|it| it.video) && self.video.is_none() {
@@ -286,7 +289,8 @@ impl Stream {
         } else if self.video.is_none()
             && let Some(codec) = self.codecs.record(header, encoding)
         {
-            self.series.at(header.time).codec = Some(codec);
+            let interval = self.series.at(header.time);
+            interval.codec = interval.codec.plus(IntervalCodec::One(codec));
         }
     }
 

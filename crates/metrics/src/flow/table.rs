@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use foldhash::fast::RandomState;
-use wirestamp_clock::Span;
+use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::FlowKey;
 
 use super::media::Media;
@@ -50,6 +50,16 @@ impl Flow {
         match &self.content {
             Content::Udp(media) => media.streams.len(),
             _ => 0,
+        }
+    }
+
+    /// Time of the last packet of its RTP streams.
+    pub(super) fn last_of_streams(&self) -> Option<Time<Utc>> {
+        match &self.content {
+            Content::Udp(media) => {
+                media.streams.iter().filter_map(|stream| stream.volume.last).max()
+            }
+            _ => None,
         }
     }
 
@@ -104,6 +114,19 @@ impl Table {
             Content::Udp(media) => Some(&mut **media),
             _ => None,
         })
+    }
+
+    /// Messages of SIP over TCP that wait for earlier segments, with their flow and time.
+    pub(super) fn waiting_messages(&mut self) -> Vec<(FlowKey, Vec<u8>, Time<Utc>)> {
+        let mut messages = Vec::new();
+        for flow in &mut self.flows {
+            if let Content::Tcp { sip: Some(stream), .. } = &mut flow.content {
+                let key = flow.key;
+                messages
+                    .extend(stream.flush().into_iter().map(|(message, time)| (key, message, time)));
+            }
+        }
+        messages
     }
 
     /// The opposite direction of a TCP flow, if captured.

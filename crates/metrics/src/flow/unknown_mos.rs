@@ -45,7 +45,7 @@ impl fmt::Display for UnknownMos {
             }
             Self::UnratedCodec => "ITU-T G.113 has no values of the codec",
             Self::UnknownMode => {
-                "no packet has a speech mode of AMR-WB that could be read (layout, snap length)"
+                "no packet has a speech mode of AMR-WB that could be read (only comfort noise, layout, snap length)"
             }
             Self::NoMedia => "all packets are events or comfort noise",
             Self::NoLossRobustness => {

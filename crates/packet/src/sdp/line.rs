@@ -83,6 +83,7 @@ pub(super) fn rtpmap(value: &str) -> Option<(u8, Encoding<'_>)> {
     let mut parts = encoding.trim_ascii().splitn(3, '/');
     let (name, clock_rate_hz) = (parts.next()?, parts.next()?.parse().ok()?);
     parts.next().map(str::parse::<u8>).transpose().ok()?;
-    let known = !name.is_empty() && clock_rate_hz != 0;
+    let is_token = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
+    let known = is_token && clock_rate_hz != 0;
     known.then_some((payload_type(payload)?, Encoding { name, clock_rate_hz }))
 }

@@ -5,7 +5,7 @@ use super::VERSION;
 /// Max bytes of a message in a stream.
 const MAX_MESSAGE: usize = 65_536;
 /// Max bytes of its header.
-const MAX_HEAD: usize = 8192;
+const MAX_HEAD: usize = 16_384;
 /// Max bytes of the first line.
 const MAX_FIRST_LINE: usize = 512;
 
@@ -51,7 +51,9 @@ pub fn begins_message(bytes: &[u8]) -> bool {
     let start = &bytes[..bytes.len().min(MAX_FIRST_LINE)];
     let end = start.iter().position(|byte| *byte == b'\n').unwrap_or(0);
     let line = start[..end].trim_ascii_end();
-    let is_version = |part: Option<&[u8]>| part.is_some_and(|part| part == VERSION.as_bytes());
+    let is_version = |part: Option<&[u8]>| {
+        part.is_some_and(|part| part.eq_ignore_ascii_case(VERSION.as_bytes()))
+    };
     let mut words = line.split(|byte| *byte == b' ');
     let (first, last) = (words.next(), words.next_back());
     last.is_some() && (is_version(first) || is_version(last))

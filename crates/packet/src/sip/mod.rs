@@ -48,14 +48,15 @@ const VERSION: &str = "SIP/2.0";
 
 /// Max bytes of a method, of a Call-ID, of a tag and of an address; longer ones are not read.
 const MAX_METHOD: usize = 32;
-const MAX_IDENTIFIER: usize = 256;
+const MAX_IDENTIFIER: usize = 1024;
 
 impl<'a> Message<'a> {
     /// Parses a message. `None` if the first line is of another protocol, or if a field is missing, too long, has control
     /// characters, or was not captured.
     #[must_use]
     pub fn parse(bytes: &'a [u8]) -> Option<Self> {
-        let (head, body) = framing::head_and_body(bytes);
+        let blank = bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+        let (head, body) = framing::head_and_body(&bytes[blank..]);
         let mut lines = head.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
         let start = StartLine::parse(str::from_utf8(lines.next()?).ok()?)?;
         let (mut call_id, mut from, mut to, mut sequence) = (None, None, None, None);
@@ -81,15 +82,15 @@ impl<'a> Message<'a> {
 
 impl<'a> StartLine<'a> {
     fn parse(line: &'a str) -> Option<Self> {
-        if let Some(rest) = line.strip_prefix(VERSION) {
-            let rest = rest.strip_prefix(' ')?;
+        let (first, rest) = line.split_once(' ')?;
+        if first.eq_ignore_ascii_case(VERSION) {
             let (status, reason) = rest.split_once(' ').unwrap_or((rest, ""));
             let reason = if is_printable(reason) { reason } else { "" };
             let status = status.parse().ok().filter(|status| (100..700).contains(status))?;
             return Some(Self::Response { status, reason });
         }
-        let (method, rest) = line.split_once(' ')?;
-        (rest.ends_with(VERSION) && is_method(method)).then_some(Self::Request { method })
+        let is_sip = rest.rsplit(' ').next().is_some_and(|it| it.eq_ignore_ascii_case(VERSION));
+        (is_sip && is_method(first)).then_some(Self::Request { method: first })
     }
 }
 
@@ -123,6 +124,12 @@ fn is_identifier(text: &str) -> bool {
     (1..=MAX_IDENTIFIER).contains(&text.len()) && is_printable(text)
 }
 
+/// Whether a terminal shows the text as it is: without control characters, and without those that change the direction
+/// or have no width.
 fn is_printable(text: &str) -> bool {
-    !text.chars().any(char::is_control)
+    let is_hidden = |it: char| {
+        it.is_control()
+            || matches!(it, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+    };
+    !text.chars().any(is_hidden)
 }

@@ -27,6 +27,12 @@ fn request_is_parsed() {
 }
 
 #[test]
+fn case_and_empty_lines_before_do_not_matter() {
+    let text = format!("\r\n{}", INVITE.replace("SIP/2.0\r", "sip/2.0\r"));
+    assert!(parse(&text).is_some());
+}
+
+#[test]
 fn response_is_parsed() {
     let text =
         "SIP/2.0 180 Ringing\nf: <sip:a@b>\nTo : sip:b@c ; Tag = x1 ;y=2\ni: 1\nCSeq: 1 INVITE\n\n";
@@ -44,7 +50,8 @@ fn other_messages_are_rejected() {
         &INVITE.replace("INVITE sip", "invite sip"),
         &INVITE.replace("\\\"b>\" <", "b "),
         &INVITE.replace("a84b4c76e66710", "a\u{1b}[2J"),
-        &INVITE.replace("a84b4c76e66710", &"a".repeat(300)),
+        &INVITE.replace("a84b4c76e66710", &"a".repeat(1100)),
+        &INVITE.replace("a84b4c76e66710", "a\u{202e}"),
         "SIP/2.0 99 No\r\nf: a\r\nt: b\r\ni: 1\r\nCSeq: 1 INVITE\r\n\r\n",
     ] {
         assert_eq!(parse(wrong), None, "{wrong}");
@@ -81,7 +88,7 @@ fn messages_of_a_stream_are_delimited() {
         "\0",
         &INVITE.replace(": 5\r", ": 70000\r"),
         &"A".repeat(600),
-        &INVITE.replace("two", &"x".repeat(9000)),
+        &INVITE.replace("two", &"x".repeat(17_000)),
     ] {
         assert_eq!(framing(wrong.as_bytes()), Framing::NotSip, "{wrong}");
     }

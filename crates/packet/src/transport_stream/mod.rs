@@ -20,8 +20,6 @@ pub const CLOCK_RATE_HZ: u64 = 27_000_000;
 pub struct TsPacket<'a> {
     /// Identifier of the part of the stream, 13 bits.
     pub pid: u16,
-    /// A receiver before this one found an error that it could not correct.
-    pub transport_error: bool,
     /// The payload begins with a section or with the packet of an elementary stream.
     pub begins_unit: bool,
     /// The payload is encrypted.
@@ -34,6 +32,18 @@ pub struct TsPacket<'a> {
     pub clock: Option<u64>,
     /// The payload; none if the packet has only an adaptation field.
     pub payload: Option<&'a [u8]>,
+}
+
+/// Whether a packet begins with the byte that each one has.
+#[must_use]
+pub fn begins_packet(bytes: &[u8]) -> bool {
+    bytes.first() == Some(&SYNC)
+}
+
+/// Whether a receiver before this point marked a packet as damaged.
+#[must_use]
+pub fn is_marked_damaged(bytes: &[u8]) -> bool {
+    bytes.get(1).is_some_and(|byte| byte & 0x80 != 0)
 }
 
 /// Whether a datagram's payload may be packets of a transport stream: whole packets, each with its first byte.
@@ -61,7 +71,6 @@ impl<'a> TsPacket<'a> {
         };
         Some(Self {
             pid: u16::from_be_bytes([high & 0x1f, *low]),
-            transport_error: high & 0x80 != 0,
             begins_unit: high & 0x40 != 0,
             scrambled: flags >> 6 != 0,
             continuity: flags & 0x0f,
@@ -71,13 +80,15 @@ impl<'a> TsPacket<'a> {
         })
     }
 
-    /// Presentation time stamp of the elementary stream's packet that begins here, in ticks of 90 kHz (section 2.4.3.6).
+    /// Presentation time stamp of the packet of audio or video that begins here, in ticks of 90 kHz (section 2.4.3.6).
     #[must_use]
     pub fn presentation_time(&self) -> Option<u64> {
         let payload = self.payload.filter(|_| self.begins_unit && !self.scrambled)?;
-        let [0, 0, 1, _, _, _, marker, flags, _, time @ ..] = payload else { return None };
+        let [0, 0, 1, stream, _, _, marker, flags, _, time @ ..] = payload else { return None };
         let [a, b, c, d, e] = *time.first_chunk()?;
-        if marker >> 6 != 2 || flags & 0x80 == 0 {
+        // Other streams, such as subtitles, may have none for a long time.
+        let is_audio_or_video = (0xc0..=0xef).contains(stream);
+        if !is_audio_or_video || marker >> 6 != 2 || flags & 0x80 == 0 {
             return None;
         }
         let [a, b, c, d, e] = [a, b, c, d, e].map(u64::from);
@@ -117,7 +128,7 @@ mod tests {
         let found = TsPacket::parse(&bytes).expect("a packet");
         assert_eq!((found.pid, found.continuity, found.begins_unit), (0x100, 7, true));
         assert_eq!((found.clock, found.payload.map(<[u8]>::len)), (None, Some(184)));
-        assert!(!found.transport_error && !found.scrambled && !found.discontinuity);
+        assert!(!found.scrambled && !found.discontinuity && !is_marked_damaged(&bytes));
     }
 
     #[test]
@@ -130,7 +141,7 @@ mod tests {
         assert_eq!((found.clock, found.discontinuity), (Some(CLOCK_RATE_HZ + 5), true));
         assert_eq!(found.payload.map(<[u8]>::len), Some(176));
         let wrong = packet(&[0x47, 0x01, 0x00, 0x30, 184]);
-        assert_eq!(TsPacket::parse(&wrong), None);
+        assert!(TsPacket::parse(&wrong).is_none() && begins_packet(&wrong));
     }
 
     #[test]
@@ -148,6 +159,9 @@ mod tests {
         let unit = [&[0, 0, 1, 0xe0, 0, 0, 0x80, 0x80, 5][..], &stamp].concat();
         let bytes = packet(&[&[0x47, 0x41, 0x00, 0x10][..], &unit].concat());
         assert_eq!(TsPacket::parse(&bytes).expect("a packet").presentation_time(), Some(time));
+        let mut subtitles = bytes.clone();
+        subtitles[7] = 0xbd;
+        assert_eq!(TsPacket::parse(&subtitles).expect("a packet").presentation_time(), None);
     }
 
     #[test]

@@ -14,6 +14,8 @@ const SYNTAX: usize = 5;
 pub struct Section<'a> {
     /// Kind of the table: 0 for the program association table, 2 for a program map.
     pub table: u8,
+    /// Whether it is valid now, and not only announced.
+    pub is_current: bool,
     content: &'a [u8],
 }
 
@@ -56,7 +58,8 @@ impl<'a> Section<'a> {
         if checksum(section) != 0 {
             return Err(SectionError::Checksum);
         }
-        Ok(Self { table, content: &section[HEAD + SYNTAX..length - CHECKSUM] })
+        let is_current = section[HEAD + 2] & 1 != 0;
+        Ok(Self { table, is_current, content: &section[HEAD + SYNTAX..length - CHECKSUM] })
     }
 
     /// The programs of a program association table (section 2.4.4.3).
@@ -88,7 +91,6 @@ mod tests {
     fn packet(payload: &[u8]) -> TsPacket<'_> {
         TsPacket {
             pid: 0,
-            transport_error: false,
             begins_unit: true,
             scrambled: false,
             continuity: 0,
@@ -102,6 +104,7 @@ mod tests {
     fn table_is_parsed_and_its_checksum_is_verified() {
         let payload = [&[1, 0xff][..], &TABLE, &[0xff; 9]].concat();
         let section = Section::begin(&packet(&payload)).expect("a section");
+        assert!(section.is_current);
         let programs: Vec<_> = section.associations().collect();
         assert_eq!(
             (section.table, &programs[..]),

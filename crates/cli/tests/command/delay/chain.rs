@@ -56,6 +56,8 @@ fn text_names_the_subpath_with_the_most_loss_and_variation() {
     ] {
         assert!(text.contains(&part), "{part} in {text}{}", stderr(&output));
     }
+    let same = run(&["delay", &files[0], &files[0], &files[0]]);
+    assert!(!String::from_utf8_lossy(&same.stdout).contains("adds the most"));
     assert!(!text.contains("adds the most delay (p50)"), "the clock errors are unknown: {text}");
 }
 
@@ -64,7 +66,7 @@ fn options_of_two_points_are_rejected() {
     let (_folder, files) = captured();
     for (more, message) in [
         (&["--csv", "x.csv"][..], "cannot use --csv with more than two points"),
-        (&["no-such-file"], "no-such-file is not a capture file"),
+        (&["no-such-file"], "no-such-file is not a file"),
     ] {
         let arguments = [&["delay", &files[0], &files[1], &files[2]], more].concat();
         let output = run(&arguments);

@@ -120,10 +120,14 @@ fn calls_of_sipp_have_their_streams(file: &Path) {
     streams.sort();
     let expected = [("43000", "PCMA"), ("44000", "G729")];
     assert_eq!(streams, expected.map(|(port, codec)| (port.to_owned(), codec.to_owned())));
-    let text = String::from_utf8(run(&["flows", file.to_str().unwrap(), "-v"]).stdout).unwrap();
-    for part in
-        ["One-way audio in call", "no RTP of the callee was captured", "180 Ringing (INVITE)"]
-    {
+    let text =
+        String::from_utf8(run(&["flows", file.to_str().unwrap(), "-v", "--dtmf"]).stdout).unwrap();
+    for part in [
+        "One-way audio in call",
+        "no RTP of the callee was captured after",
+        "180 Ringing (INVITE)",
+        "Digits of the caller",
+    ] {
         assert!(text.contains(part), "{part} in {text}");
     }
 }

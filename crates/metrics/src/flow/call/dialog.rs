@@ -33,6 +33,8 @@ pub(super) struct Dialog {
     /// Times of the first INVITE, the first provisional response (101 to 199), and the answer; none if they were not
     /// captured.
     pub(super) invited: Option<Time<Utc>>,
+    /// Host that sent the first INVITE: what other hosts receive concerns a branch of the call, not the call.
+    inviter: Option<SocketAddr>,
     pub(super) ringing: Option<Time<Utc>>,
     pub(super) answered: Option<Time<Utc>>,
     /// Whether the call was answered, possibly before the capture.
@@ -75,6 +77,7 @@ impl Dialog {
             callee_tags: Vec::new(),
             begin: time,
             invited: None,
+            inviter: None,
             ringing: None,
             answered: None,
             is_established: is_request && first.to.tag.is_some(),
@@ -98,16 +101,21 @@ impl Dialog {
             return; // repeated
         }
         if message.start == (StartLine::Request { method: "INVITE" }) {
-            self.invite(message, time);
+            self.invite(message, flow, time);
         }
         let sender = self.sender(message);
         match message.start {
-            StartLine::Request { method: "CANCEL" } => self.is_cancelled = true,
+            StartLine::Request { method: "CANCEL" } => {
+                self.is_cancelled |= self.inviter.is_none_or(|inviter| inviter == flow.source);
+            }
             StartLine::Request { method: "BYE" } if self.ends(message, time) => {
                 self.ended.get_or_insert((time, sender));
             }
             StartLine::Response { status, reason } if message.method == "INVITE" => {
-                self.respond(message, status, reason, time);
+                let is_for_call = self.inviter.is_none_or(|it| it == flow.destination);
+                if is_for_call || status < 300 {
+                    self.respond(message, status, reason, time);
+                }
             }
             StartLine::Request { .. } | StartLine::Response { .. } => {}
         }
@@ -130,7 +138,7 @@ impl Dialog {
         self.callee_tags.is_empty() || !is_soon
     }
 
-    fn invite(&mut self, message: &Message<'_>, time: Time<Utc>) {
+    fn invite(&mut self, message: &Message<'_>, flow: &FlowKey, time: Time<Utc>) {
         if message.to.tag.is_some() {
             return; // within the dialog
         }
@@ -141,7 +149,8 @@ impl Dialog {
             self.caller_tags.push(tag.into());
         }
         self.invited.get_or_insert(time);
-        if !self.is_established {
+        let inviter = *self.inviter.get_or_insert(flow.source);
+        if !self.is_established && inviter == flow.source {
             // A new attempt, such as one with credentials (section 22.2), or to another address.
             (self.outcome, self.is_cancelled) = (None, false);
         }
@@ -172,9 +181,10 @@ impl Dialog {
     fn describe(&mut self, body: &[u8], sender: CallSide) {
         let SideMedia { addresses, is_audio_two_way } = &mut self.media[sender as usize];
         for medium in sdp::find(body).unwrap_or_default() {
+            // Without an address it is a host name, or the call is on hold (RFC 3264 section 8.4).
+            let Some(host) = medium.address else { continue };
             *is_audio_two_way |=
                 medium.kind == "audio" && medium.direction == Direction::SendReceive;
-            let Some(host) = medium.address else { continue };
             let ports = (0..medium.port_count.min(MAX_PORTS))
                 .filter_map(|number| medium.port.checked_add(2 * number));
             for address in ports.map(|port| SocketAddr::new(host, port)) {

@@ -27,30 +27,57 @@ struct Calls<'a> {
 }
 
 /// Audio of a call after its answer.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Audio {
-    /// Packets to the caller and to the callee.
-    packets: [u64; 2],
+    /// Packets by the side that received them, and its address.
+    packets: [HashMap<SocketAddr, u64>; 2],
     last: Option<Time<Utc>>,
 }
 
-/// Adds to each call its streams.
-pub(super) fn add_streams(dialogs: &[&Dialog], flows: &[FlowReport], calls: &mut [CallReport]) {
+/// Adds to each call its streams. RTP streams were evicted until the given time.
+pub(super) fn add_streams(
+    dialogs: &[&Dialog],
+    flows: &[FlowReport],
+    evicted_until: Option<Time<Utc>>,
+    calls: &mut [CallReport],
+) {
     let known = Calls::new(dialogs);
     let mut audio = vec![Audio::default(); calls.len()];
-    for flow in flows {
-        let Some(stream) = CallStream::of(flow) else { continue };
-        let Some((place, side)) = known.receiver(&stream, Time::from_nanos(flow.first_ns)) else {
-            continue;
-        };
+    let mut add = |flow: &FlowReport, stream: CallStream, (place, side): (usize, CallSide)| {
         audio[place].add(dialogs[place], flow, side);
         match side {
             CallSide::Caller => calls[place].to_caller.push(stream),
             CallSide::Callee => calls[place].to_callee.push(stream),
         }
+    };
+    // Behind address translation, hosts receive where they send from (RFC 4961), not where they announced.
+    let mut senders: HashMap<SocketAddr, Vec<(usize, CallSide)>> = HashMap::new();
+    let mut left = Vec::new();
+    for flow in flows {
+        let Some(stream) = CallStream::of(flow) else { continue };
+        match known.receiver(&stream, Time::from_nanos(flow.first_ns)) {
+            Some((place, side)) => {
+                senders.entry(stream.src).or_default().push((place, side.other()));
+                add(flow, stream, (place, side));
+            }
+            None => left.push((flow, stream)),
+        }
+    }
+    for (flow, stream) in left {
+        let begin = Time::from_nanos(flow.first_ns);
+        let all = senders.get(&stream.dst).map_or(&[][..], Vec::as_slice);
+        let during = all.iter().filter(|(place, _)| is_during(dialogs[*place], begin, SLACK));
+        if let Some(found) = only(during) {
+            add(flow, stream, *found);
+        }
     }
     for ((dialog, call), audio) in dialogs.iter().zip(calls).zip(audio) {
-        call.one_way_audio = audio.is_one_way(dialog);
+        let is_complete = evicted_until.is_none_or(|until| until < dialog.begin);
+        call.silent_side = audio.silent_side(dialog).filter(|_| is_complete);
+        call.one_way_audio = match call.silent_side {
+            Some(_) => Some(true),
+            None => audio.is_two_way(dialog).then_some(false),
+        };
     }
 }
 
@@ -71,14 +98,16 @@ impl<'a> Calls<'a> {
     /// otherwise the only call that announced its destination; otherwise, behind address translation, the only one that
     /// announced its source, because phones send from where they receive (RFC 4961).
     fn receiver(&self, stream: &CallStream, begin: Time<Utc>) -> Option<(usize, CallSide)> {
-        let between = self.candidates(&stream.dst, begin).find(|(place, side)| {
+        let between = self.candidates(&stream.dst, begin, SLACK).find(|(place, side)| {
             self.dialogs[*place].media[side.other() as usize].addresses.contains(&stream.src)
         });
-        let sender = || {
-            let (place, side) = only(self.candidates(&stream.src, begin))?;
-            Some((place, side.other()))
+        // A call that is not over goes before one that is over by now.
+        let one_of = |address| {
+            let running = only(self.candidates(address, begin, Span::ZERO));
+            running.or_else(|| only(self.candidates(address, begin, SLACK)))
         };
-        between.or_else(|| only(self.candidates(&stream.dst, begin))).or_else(sender)
+        let sender = || one_of(&stream.src).map(|(place, side)| (place, side.other()));
+        between.or_else(|| one_of(&stream.dst)).or_else(sender)
     }
 
     /// Calls that announced an address and were in progress at this time, the newest first.
@@ -86,12 +115,13 @@ impl<'a> Calls<'a> {
         &self,
         address: &SocketAddr,
         time: Time<Utc>,
+        slack: Span,
     ) -> impl Iterator<Item = (usize, CallSide)> {
         let all = self.receivers.get(address).map_or(&[][..], Vec::as_slice);
         let begun = all.partition_point(|(place, _)| self.dialogs[*place].begin <= time);
         // Of a call that began before the capture, the first message may be later.
         let near = all[..begun].iter().rev().chain(&all[begun..]).take(MAX_CANDIDATES);
-        near.filter(move |(place, _)| is_during(self.dialogs[*place], time)).copied()
+        near.filter(move |(place, _)| is_during(self.dialogs[*place], time, slack)).copied()
     }
 }
 
@@ -101,10 +131,10 @@ fn only<T>(mut items: impl Iterator<Item = T>) -> Option<T> {
     items.next().is_none().then_some(first)
 }
 
-/// Whether a stream that begins at this time can belong to the call.
-fn is_during(dialog: &Dialog, begin: Time<Utc>) -> bool {
+/// Whether a stream that begins at this time can belong to the call, which may be over for as long as `slack`.
+fn is_during(dialog: &Dialog, begin: Time<Utc>, slack: Span) -> bool {
     let is_after_begin = dialog.invited.is_none_or(|invited| begin >= invited);
-    is_after_begin && dialog.over().is_none_or(|end| begin <= end + SLACK)
+    is_after_begin && dialog.over().is_none_or(|end| begin <= end + slack)
 }
 
 impl Audio {
@@ -112,23 +142,41 @@ impl Audio {
         let is_audio = flow.rtp.as_ref().is_some_and(|rtp| rtp.media_delivery.is_none());
         let last = Time::from_nanos(flow.last_ns);
         if is_audio && dialog.answered.is_none_or(|answered| last > answered) {
-            self.packets[side as usize] += flow.packets;
+            let packets = self.packets[side as usize].entry(flow.flow().destination).or_default();
+            *packets += flow.packets;
             self.last = self.last.max(Some(last));
         }
     }
 
-    fn is_one_way(self, dialog: &Dialog) -> Option<bool> {
+    fn to(&self, side: CallSide) -> u64 {
+        self.packets[side as usize].values().sum()
+    }
+
+    /// The side that was silent after the answer, while the other one sent; none if it is unknown.
+    fn silent_side(&self, dialog: &Dialog) -> Option<CallSide> {
         let is_two_way = dialog.media.iter().all(|side| side.is_audio_two_way);
         let end = dialog.ended.map(|(end, _)| end).or(self.last)?;
         let has_talked = dialog.answered.is_none_or(|answered| end - answered >= MIN_TALK);
         if !dialog.is_established || !is_two_way || !has_talked {
             return None;
         }
-        match self.packets {
-            [0, 0] => None,
-            [some, 0] | [0, some] => (some >= MIN_AUDIO).then_some(true),
-            [_, _] => Some(false),
+        match [self.to(CallSide::Caller), self.to(CallSide::Callee)] {
+            [some, 0] if some >= MIN_AUDIO => Some(CallSide::Caller),
+            [0, some] if some >= MIN_AUDIO => Some(CallSide::Callee),
+            _ => None,
         }
+    }
+
+    /// Whether audio passed in both directions, at each address that a side announced: with a media relay, one part of the
+    /// way may be silent.
+    fn is_two_way(&self, dialog: &Dialog) -> bool {
+        let has_all = [CallSide::Caller, CallSide::Callee].map(|side| {
+            let addresses = &dialog.media[side as usize].addresses;
+            let packets = &self.packets[side as usize];
+            !packets.is_empty()
+                && (addresses.len() < 2 || addresses.iter().all(|it| packets.contains_key(it)))
+        });
+        dialog.is_established && has_all == [true; 2]
     }
 }
 

@@ -8,12 +8,13 @@ use wirestamp_clock::{Time, Utc};
 use wirestamp_packet::FlowKey;
 use wirestamp_packet::sip::{Message, StartLine};
 
-/// Max messages that are kept of a call.
+/// Max messages that are kept of a call: the first ones, and the last ones.
 const MAX_MESSAGES: usize = 32;
+const FIRST: usize = 24;
 /// Max bytes of the reason of a response that are kept.
 const MAX_REASON: usize = 40;
 
-/// Messages of a call, the first ones.
+/// Messages of a call.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ladder {
     messages: Vec<LadderMessage>,
@@ -66,11 +67,13 @@ impl Ladder {
             .any(|known| known.identity == identity && known.flow == *flow && *known.text == *text);
         if is_repeated {
             self.repeated += 1;
-        } else if self.messages.len() < MAX_MESSAGES {
+        } else {
+            if self.messages.len() == MAX_MESSAGES {
+                self.messages.remove(FIRST);
+                self.omitted += 1;
+            }
             let (flow, text) = (*flow, text.into());
             self.messages.push(LadderMessage { time, flow, identity, text });
-        } else {
-            self.omitted += 1;
         }
         is_repeated
     }

@@ -72,8 +72,12 @@ impl Calls {
         }
     }
 
-    /// Reports of all calls, oldest first, with their streams of `flows`.
-    pub(super) fn reports(&self, flows: &[FlowReport]) -> Vec<CallReport> {
+    /// Reports of all calls, oldest first, with their streams of `flows`; others were evicted until the given time.
+    pub(super) fn reports(
+        &self,
+        flows: &[FlowReport],
+        evicted_until: Option<Time<Utc>>,
+    ) -> Vec<CallReport> {
         let dialogs: Vec<_> = self
             .oldest_first
             .iter()
@@ -82,7 +86,7 @@ impl Calls {
         let mut reports: Vec<_> =
             dialogs.iter().map(|(id, dialog)| CallReport::of(id, dialog)).collect();
         let dialogs: Vec<_> = dialogs.into_iter().map(|(_, dialog)| dialog).collect();
-        join::add_streams(&dialogs, flows, &mut reports);
+        join::add_streams(&dialogs, flows, evicted_until, &mut reports);
         reports
     }
 }

@@ -42,6 +42,8 @@ pub struct CallReport {
     /// directions. Null for calls without an answer or without RTP, for those of less than 2 s, and where a session
     /// description is missing.
     pub one_way_audio: Option<bool>,
+    /// With one-way audio, the side of which no RTP was captured after the answer.
+    pub silent_side: Option<CallSide>,
     /// RTP streams from the caller to the callee.
     pub to_callee: Vec<CallStream>,
     /// RTP streams from the callee to the caller.
@@ -64,7 +66,7 @@ pub enum CallState {
     Answered,
     /// Answered and ended by a BYE.
     Ended,
-    /// Cancelled by the caller before the answer.
+    /// Ended by the caller before the answer.
     Cancelled,
     /// Refused, redirected or failed: see the status.
     Failed,
@@ -111,8 +113,10 @@ impl CallState {
 
     fn of(dialog: &Dialog) -> Self {
         match (dialog.ended, dialog.is_established, dialog.over()) {
-            (Some(_), ..) => Self::Ended,
+            (Some(_), true, _) => Self::Ended,
             (None, true, _) => Self::Answered,
+            // The caller ended it before the answer (RFC 3261 section 15).
+            (Some(_), false, _) => Self::Cancelled,
             (None, false, _) if dialog.is_cancelled => Self::Cancelled,
             (None, false, Some(_)) => Self::Failed,
             (None, false, None) if dialog.ringing.is_some() => Self::Ringing,
@@ -142,6 +146,7 @@ impl CallReport {
             ended_by: ended.map(|(_, side)| side),
             repeated_messages: ladder.repeated,
             one_way_audio: None,
+            silent_side: None,
             to_callee: Vec::new(),
             to_caller: Vec::new(),
             messages: ladder.messages().collect(),

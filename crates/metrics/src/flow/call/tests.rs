@@ -40,6 +40,13 @@ impl Capture {
         self.udp((from, 5060), (to, 5060), message.as_bytes());
     }
 
+    /// A request of alice, or a response of bob, 100 ms later.
+    fn step(&mut self, first_line: &str, cseq: &str) {
+        let is_response = first_line.starts_with("SIP/");
+        let (from, to) = if is_response { (BOB, ALICE) } else { (ALICE, BOB) };
+        self.sip(100, from, to, &message("a", first_line, cseq, "", ""));
+    }
+
     /// Packets of RTP, one each 20 ms.
     fn rtp(&mut self, from: ([u8; 4], u16), to: ([u8; 4], u16), packets: u16) {
         for number in 0..packets {
@@ -159,7 +166,7 @@ fn unanswered_calls_have_their_outcome() {
     let call = |messages: &[(&str, &str)]| {
         let mut capture = Capture::new(100);
         for (first_line, cseq) in messages {
-            capture.sip(100, ALICE, BOB, &message("a", first_line, cseq, "", ""));
+            capture.step(first_line, cseq);
         }
         let [call] = &capture.calls()[..] else { panic!("one call") };
         (call.state, call.status, call.repeated_messages)
@@ -193,6 +200,7 @@ fn other_requests_are_no_calls_and_memory_is_bounded() {
     }
     let call = capture.calls().pop().expect("a call");
     assert_eq!((call.messages.len(), call.messages_omitted), (32, 69));
+    assert_eq!(call.messages[31].time_ns - call.messages[30].time_ns, 1_000_000, "the last ones");
 }
 
 #[test]
@@ -252,7 +260,7 @@ fn new_attempt_after_a_cancelled_one_has_its_own_outcome() {
         ("INVITE sip:c SIP/2.0", "2 INVITE"),
         ("SIP/2.0 486 Busy Here", "2 INVITE"),
     ] {
-        capture.sip(100, ALICE, BOB, &message("a", first_line, cseq, "", ""));
+        capture.step(first_line, cseq);
     }
     assert_eq!(capture.calls()[0].state, CallState::Failed);
 }
@@ -265,4 +273,55 @@ fn stream_of_one_of_several_possible_calls_is_not_assigned() {
     set_up(&mut capture, "b", "192.168.1.8 4000 RTP/AVP 0", OF_BOB);
     capture.rtp(([10, 0, 0, 9], 40_000), (BOB, 5000), 60);
     assert!(capture.calls().iter().all(|call| call.to_callee.is_empty()));
+}
+
+#[test]
+fn cancelled_branch_of_a_proxy_is_no_cancelled_call() {
+    const PROXY: [u8; 4] = [10, 0, 0, 5];
+    let mut capture = Capture::new(100);
+    let invite = |to: &str| message("p", &format!("INVITE sip:{to} SIP/2.0"), "1 INVITE", "", "");
+    capture.sip(0, ALICE, PROXY, &invite("b"));
+    capture.sip(1, PROXY, BOB, &invite("b"));
+    let refused = message("p", "SIP/2.0 486 Busy Here", "1 INVITE", ";tag=2", "");
+    capture.sip(100, BOB, PROXY, &refused);
+    assert_eq!(capture.calls()[0].state, CallState::Calling, "another branch may answer");
+    capture.sip(1, PROXY, BOB, &message("p", "CANCEL sip:b SIP/2.0", "1 CANCEL", "", ""));
+    capture.sip(1, PROXY, ALICE, &message("p", "SIP/2.0 603 Decline", "1 INVITE", ";tag=4", ""));
+    let call = &capture.calls()[0];
+    assert_eq!((call.state, call.status), (CallState::Failed, Some(603)));
+}
+
+#[test]
+fn silent_side_is_the_one_without_audio_after_the_answer() {
+    let mut capture = Capture::new(100);
+    let invite = message("a", "INVITE sip:bob@b SIP/2.0", "7 INVITE", "", OF_ALICE);
+    capture.sip(0, ALICE, BOB, &invite);
+    let progress = message("a", "SIP/2.0 183 Session Progress", "7 INVITE", ";tag=2", OF_BOB);
+    capture.sip(10, BOB, ALICE, &progress);
+    capture.rtp((BOB, 5000), (ALICE, 4000), 100);
+    capture.sip(10, BOB, ALICE, &message("a", "SIP/2.0 200 OK", "7 INVITE", ";tag=2", OF_BOB));
+    capture.rtp((ALICE, 4000), (BOB, 5000), 200);
+    let call = &capture.calls()[0];
+    assert_eq!((call.one_way_audio, call.silent_side), (Some(true), Some(CallSide::Callee)));
+    assert_eq!(call.to_caller.len(), 1);
+}
+
+#[test]
+fn asymmetric_ports_behind_address_translation_are_no_one_way_audio() {
+    let mut capture = Capture::new(100);
+    set_up(&mut capture, "a", "192.168.1.7 4000 RTP/AVP 0", OF_BOB);
+    capture.rtp(([10, 0, 0, 9], 40_000), (BOB, 5000), 150);
+    // The server sends from another port than it announced.
+    capture.rtp((BOB, 5002), ([10, 0, 0, 9], 40_000), 150);
+    let call = &capture.calls()[0];
+    assert_eq!((call.to_callee.len(), call.to_caller.len()), (1, 1));
+    assert_ne!(call.one_way_audio, Some(true));
+}
+
+#[test]
+fn call_on_hold_by_the_old_form_has_no_one_way_audio() {
+    let mut capture = Capture::new(100);
+    set_up(&mut capture, "a", OF_ALICE, "0.0.0.0 5000 RTP/AVP 0");
+    capture.rtp((BOB, 5000), (ALICE, 4000), 150);
+    assert_eq!(capture.calls()[0].one_way_audio, None);
 }

@@ -7,97 +7,147 @@ use super::TransportStreamReport;
 
 /// Max time between two sections of a table (TR 101 290 indicators 1.3 and 1.5).
 const MAX_TABLE_INTERVAL: Span = Span::from_millis(500);
-/// Max time between two clock references (2.3a), and max step of their values (2.3b), in ticks of 27 MHz.
-const MAX_CLOCK_INTERVAL: u64 = CLOCK_RATE_HZ / 10;
-/// Max time between two presentation time stamps (2.5), in ticks of 90 kHz.
-const MAX_PRESENTATION_INTERVAL: u64 = 63_000;
+/// Max time between two clock references (2.3a).
+const MAX_CLOCK_INTERVAL: Span = Span::from_millis(100);
+/// Max step of the values of clock references (2.3b), in ticks of 27 MHz.
+const MAX_CLOCK_STEP: u64 = CLOCK_RATE_HZ / 10;
+/// Max time between two presentation time stamps (2.5).
+const MAX_PRESENTATION_INTERVAL: Span = Span::from_millis(700);
 
-/// Clock references and presentation time stamps wrap after 33 bits of 90 kHz.
-const PRESENTATION_WRAP: u64 = 1 << 33;
-const CLOCK_WRAP: u64 = PRESENTATION_WRAP * 300;
+/// Clock references wrap after 33 bits of 90 kHz.
+const CLOCK_WRAP: u64 = (1 << 33) * 300;
 
 /// The state of a PID.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Part {
-    /// Counter of the last packet, and whether it was a repetition.
-    last: Option<(u8, bool)>,
+    last: Option<Last>,
+    /// Value of the last clock reference.
     clock: Option<u64>,
-    presentation: Option<u64>,
-    is_map: bool,
-    table: Option<Time<Utc>>,
+    clock_due: Due,
+    presentation_due: Due,
+    /// A program map, or the program association table.
+    is_table: bool,
+    table_due: Due,
+}
+
+/// The last packet.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    counter: u8,
+    /// Of the payload.
+    digest: u64,
+    is_repetition: bool,
+}
+
+/// Something that has to be repeated.
+#[derive(Clone, Copy, Debug, Default)]
+struct Due {
+    last: Option<Time<Utc>>,
+}
+
+impl Due {
+    /// Counts 1 if it is missing for longer than `max` by now; then its time begins again.
+    fn missing(&mut self, now: Time<Utc>, max: Span) -> u64 {
+        let is_missing = self.last.is_some_and(|last| now - last > max);
+        if is_missing {
+            self.last = Some(now);
+        }
+        u64::from(is_missing)
+    }
+
+    /// Notes that it came, and counts as [`Self::missing`].
+    fn came(&mut self, now: Time<Utc>, max: Span) -> u64 {
+        let missing = self.missing(now, max);
+        self.last = Some(now);
+        missing
+    }
 }
 
 impl Part {
-    /// Whether it is a program map.
-    pub(super) const fn is_map(&self) -> bool {
-        self.is_map
+    /// Whether it has had packets.
+    pub(super) const fn has_packets(&self) -> bool {
+        self.last.is_some()
     }
 
-    /// Notes that it is a program map. Returns whether the table is missing for too long by now; then its time begins again.
-    pub(super) fn expect_map(&mut self, time: Time<Utc>) -> bool {
-        let is_late = self.is_missing(time);
-        if is_late || !self.is_map {
-            (self.is_map, self.table) = (true, Some(time));
+    /// Whether it is a program map, or the program association table.
+    pub(super) const fn is_table(&self) -> bool {
+        self.is_table
+    }
+
+    /// Notes that it is a table, which is due from this time on.
+    pub(super) fn expect_table(&mut self, time: Time<Utc>) {
+        if !self.is_table {
+            self.is_table = true;
+            self.table_due.last.get_or_insert(time);
         }
-        is_late
     }
 
-    /// Notes that a table begins. Returns whether it was missing for too long.
-    pub(super) fn begin_table(&mut self, time: Time<Utc>) -> bool {
-        let is_late = self.is_missing(time);
-        self.table = Some(time);
-        is_late
+    /// Notes that a table begins; counts 1 if it was missing for too long.
+    pub(super) fn begin_table(&mut self, time: Time<Utc>) -> u64 {
+        self.table_due.came(time, MAX_TABLE_INTERVAL)
     }
 
-    fn is_missing(&self, time: Time<Utc>) -> bool {
-        self.table.is_some_and(|last| time - last > MAX_TABLE_INTERVAL)
+    /// Counts what is missing by now; returns the errors of its table.
+    pub(super) fn check(&mut self, time: Time<Utc>, counts: &mut TransportStreamReport) -> u64 {
+        counts.pcr_repetition_errors += self.clock_due.missing(time, MAX_CLOCK_INTERVAL);
+        counts.pts_errors += self.presentation_due.missing(time, MAX_PRESENTATION_INTERVAL);
+        if self.is_table { self.table_due.missing(time, MAX_TABLE_INTERVAL) } else { 0 }
+    }
+
+    /// A damaged packet came: its counter is unknown.
+    pub(super) fn interrupt(&mut self) {
+        self.last = None;
     }
 
     /// Records the next packet.
-    pub(super) fn record(&mut self, packet: &TsPacket<'_>, counts: &mut TransportStreamReport) {
+    pub(super) fn record(
+        &mut self,
+        packet: &TsPacket<'_>,
+        time: Time<Utc>,
+        counts: &mut TransportStreamReport,
+    ) {
         counts.continuity_errors += u64::from(!self.continues(packet));
         if packet.discontinuity {
-            (self.clock, self.presentation) = (None, None);
+            self.clock = None;
         }
         if let Some(clock) = packet.clock {
-            self.record_clock(clock, counts);
+            counts.pcr_repetition_errors += self.clock_due.came(time, MAX_CLOCK_INTERVAL);
+            let step = self
+                .clock
+                .replace(clock)
+                .map_or(0, |last| (clock + CLOCK_WRAP - last) % CLOCK_WRAP);
+            counts.pcr_discontinuity_errors += u64::from(step > MAX_CLOCK_STEP);
         }
-        if let Some(time) = packet.presentation_time() {
-            // Time stamps of pictures are not in order; a step back is none of time.
-            let step = step(self.presentation.replace(time), time, PRESENTATION_WRAP);
-            let is_ahead = step < PRESENTATION_WRAP / 2;
-            counts.pts_errors += u64::from(is_ahead && step > MAX_PRESENTATION_INTERVAL);
-        }
-    }
-
-    /// A step of more than 100 ms that is small enough for a pause counts as a late reference, others as a jump.
-    fn record_clock(&mut self, clock: u64, counts: &mut TransportStreamReport) {
-        let step = step(self.clock.replace(clock), clock, CLOCK_WRAP);
-        if step > MAX_CLOCK_INTERVAL {
-            counts.pcr_discontinuity_errors += 1;
-            counts.pcr_repetition_errors += u64::from(step < CLOCK_WRAP / 2);
+        if packet.presentation_time().is_some() {
+            counts.pts_errors += self.presentation_due.came(time, MAX_PRESENTATION_INTERVAL);
         }
     }
 
     /// Whether the counter continues (ISO/IEC 13818-1 section 2.4.3.3): it counts packets with payload, and a packet may
-    /// be repeated once.
+    /// be repeated once, with the same payload.
     fn continues(&mut self, packet: &TsPacket<'_>) -> bool {
         let counter = packet.continuity;
-        let Some((last, was_repeated)) = self.last.filter(|_| !packet.discontinuity) else {
-            self.last = Some((counter, false));
+        let digest = packet.payload.map_or(0, digest);
+        let Some(last) = self.last.filter(|_| !packet.discontinuity) else {
+            self.last = Some(Last { counter, digest, is_repetition: false });
             return true;
         };
         if packet.payload.is_none() {
-            self.last = Some((counter, was_repeated));
-            return counter == last;
+            self.last = Some(Last { counter, ..last });
+            return counter == last.counter;
         }
-        let is_repeated = counter == last;
-        self.last = Some((counter, is_repeated));
-        if is_repeated { !was_repeated } else { counter == (last + 1) & 0x0f }
+        let is_repetition = counter == last.counter && digest == last.digest;
+        self.last = Some(Last { counter, digest, is_repetition });
+        if is_repetition { !last.is_repetition } else { counter == (last.counter + 1) & 0x0f }
     }
 }
 
-/// The step from the last value, modulo `wrap`; 0 for the first value.
-fn step(last: Option<u64>, now: u64, wrap: u64) -> u64 {
-    last.map_or(0, |last| (now + wrap - last) % wrap)
+/// A number that payloads with other bytes hardly share.
+fn digest(payload: &[u8]) -> u64 {
+    let (words, rest) = payload.as_chunks();
+    let words = words.iter().map(|word| u64::from_le_bytes(*word));
+    let rest = rest.iter().map(|byte| u64::from(*byte));
+    words
+        .chain(rest)
+        .fold(1, |sum: u64, word| (sum.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }

@@ -45,26 +45,28 @@ fn clean_stream_has_no_errors() {
 #[test]
 fn continuity_errors_are_counted() {
     let of = |counters: &[u8]| {
-        report(counters.iter().map(|counter| packet(0x100, *counter, &[]))).continuity_errors
+        report(counters.iter().map(|counter| packet(0x100, *counter, &[*counter])))
+            .continuity_errors
     };
     assert_eq!(of(&[14, 15, 0, 1]), 0);
     assert_eq!(of(&[0, 1, 1, 2]), 0, "repeated once");
     assert_eq!(of(&[0, 1, 1, 1, 2]), 1, "repeated twice");
     assert_eq!(of(&[0, 1, 3, 4, 8]), 2, "lost");
     assert_eq!(of(&[0, 1, 3, 2, 4]), 3, "out of order");
+    let lost = [[0, 0], [1, 1], [2, 2], [2, 3], [3, 4]];
+    let lost = lost.map(|[counter, content]| packet(0x100, counter, &[content]));
+    assert_eq!(report(lost).continuity_errors, 1, "15 are lost");
 }
 
 #[test]
 fn tables_are_due_each_half_second() {
     let media = |numbers: std::ops::Range<u8>| numbers.map(|number| packet(0x100, number, &[]));
-    let found = report(
-        [associations(0)]
-            .into_iter()
-            .chain(media(0..60))
-            .chain([associations(1)])
-            .chain(media(60..70)),
-    );
+    let tables = |numbers: std::ops::Range<u8>| numbers.map(associations);
+    let found = report(tables(0..1).chain(media(0..60)).chain(tables(1..2)).chain(media(60..70)));
     assert_eq!((found.pat_errors, found.pmt_errors), (1, 1), "there is no map");
+    // Of 2 s without tables, three intervals of 0.5 s and 50 ms for the check are over.
+    let found = report(media(0..200));
+    assert_eq!((found.pat_errors, found.pmt_errors), (3, 0));
     let damaged = (0..4).map(|number| {
         let mut bytes = associations(number);
         bytes[15] ^= 1;
@@ -72,20 +74,26 @@ fn tables_are_due_each_half_second() {
     });
     assert_eq!(report(damaged).crc_errors, 4);
     let map = |number| packet(0x1000, number, &[0, 2, 0xb0]);
-    let late = [associations(0)].into_iter().chain(media(0..60)).chain([map(0)]);
+    let late = tables(0..1).chain(media(0..60)).chain([map(0)]);
     assert_eq!(report(late).pmt_errors, 1);
 }
 
 #[test]
 fn clock_references_are_due_each_100_ms() {
-    let of = |times: &[u64]| {
-        let found =
-            report((0..).zip(times).map(|(counter, millis)| clock(0x100, counter, *millis)));
+    // A clock reference in each `gap`-th packet of 10 ms.
+    let of = |gap: usize, times: &[u64]| {
+        let found = report(times.iter().enumerate().flat_map(|(number, millis)| {
+            let counter = u8::try_from(number % 16).unwrap();
+            let others = std::iter::repeat_n(packet(NULL_PID, 0, &[]), gap - 1);
+            [clock(0x100, counter, *millis)].into_iter().chain(others)
+        }));
         (found.pcr_repetition_errors, found.pcr_discontinuity_errors)
     };
-    assert_eq!(of(&[0, 100, 200, 300]), (0, 0));
-    assert_eq!(of(&[0, 100, 201, 300]), (1, 1));
-    assert_eq!(of(&[5000, 5100, 0, 100]), (0, 1));
+    assert_eq!(of(4, &[0, 100, 200, 300]), (0, 0));
+    assert_eq!(of(4, &[0, 100, 201, 300]), (0, 1));
+    assert_eq!(of(4, &[5000, 5100, 0, 100]), (0, 1));
+    assert_eq!(of(4, &[0, 40, 5080, 5120]), (0, 1), "a jump that is not late");
+    assert_eq!(of(12, &[0, 40, 80, 120]).0, 3);
 }
 
 #[test]
@@ -96,9 +104,13 @@ fn damaged_packets_are_counted() {
     let wrong = vec![0; PACKET_BYTES];
     let null = packet(NULL_PID, 3, &[]);
     let begin = (0..4).map(|number| packet(0x100, number, &[]));
-    let found = report(begin.chain([marked, wrong, null]));
+    let mut long = packet(0x100, 0, &[]);
+    (long[3], long[4]) = (0x30, 200);
+    let after = packet(0x100, 9, &[]);
+    let found = report(begin.chain([marked, wrong, null, long, after]));
     let errors = (found.transport_errors, found.sync_byte_errors, found.null_packets);
-    assert_eq!((errors, found.packets, found.continuity_errors), ((1, 1, 1), 7, 0));
+    assert_eq!((errors, found.packets, found.continuity_errors), ((1, 1, 1), 9, 0));
+    assert_eq!(found.malformed_packets, 1);
 }
 
 #[test]
