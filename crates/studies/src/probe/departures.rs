@@ -1,5 +1,6 @@
 //! The sender's own record of a flow.
 
+use super::busy_clock::BusyClock;
 use anyhow::{Context, bail};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use wirestamp_capture::Stop;
@@ -63,7 +64,7 @@ impl Departures {
         let mut times = Vec::with_capacity(capacity);
         let mut driver = Vec::with_capacity(if tx_stamps { capacity } else { 0 });
         // Called as soon as the call that sent the packet has returned, or later with its transmit stamp.
-        let report = sender.run(&mut ServiceClock::new(clock), stop.flag(), |sent| {
+        let report = sender.run(&mut BusyClock(ServiceClock::new(clock)), stop.flag(), |sent| {
             let reached = if tx_stamps {
                 driver.push(sent.stamps.software);
                 sent.stamps.software

@@ -3,6 +3,7 @@
 //!
 //! The sender has a core to itself, on which a veth's softIRQ runs too; the captures have the others.
 
+mod busy_clock;
 mod captures;
 mod departures;
 mod events;

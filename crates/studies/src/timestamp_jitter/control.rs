@@ -13,6 +13,7 @@ use anyhow::{Context, anyhow};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use wirestamp_clock::Counter;
 
+use super::transit::INTERRUPTION_NS;
 use crate::experiment::deviation;
 use wirestamp_report::format::real;
 
@@ -21,8 +22,6 @@ const PAGES: usize = 128;
 const LINES: usize = 512;
 const PAGE_BYTES: usize = 4096;
 const LINE_BYTES: usize = 64;
-/// Time between two readings of the waiting thread from which the core was taken from it.
-const INTERRUPTION_NS: f64 = 1_000.0;
 
 /// What a core does to a program.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,8 +29,10 @@ pub(super) struct Control {
     /// Standard deviation of the differences of two consecutive durations of the work, in nanoseconds: the jitter of a
     /// probe whose own work never varies. None with fewer than three packets.
     pub(super) jitter_ns: Option<f64>,
-    /// Interruptions of the waiting thread, longer than a microsecond, in a second.
+    /// Interruptions of the waiting thread in a second: times between two readings above [`INTERRUPTION_NS`].
     pub(super) interruptions_per_second: f64,
+    /// Sum of the squares of their durations in a second of waiting, in square nanoseconds.
+    pub(super) squares_per_second: f64,
     /// Interrupts that the kernel served on this core, in a second; none if it does not say.
     pub(super) interrupts_per_second: Option<f64>,
 }
@@ -62,11 +63,19 @@ impl Control {
             Ok(Self {
                 jitter_ns: deviation(&differences(&measured.work_ns)),
                 interruptions_per_second: real(measured.interruptions) / seconds,
+                squares_per_second: measured.squares / seconds,
                 interrupts_per_second: interrupts.map(|count| count / seconds),
             })
         };
         thread::scope(|scope| scope.spawn(work).join())
             .map_err(|_| anyhow!("the control of the core panicked"))?
+    }
+
+    /// The jitter that such interruptions cause in a transit of `transit_ns`, in nanoseconds. They begin at any time, so
+    /// the variance of the transit is the sum of the squares of those that begin in it; two consecutive packets have
+    /// twice that variance.
+    pub(super) fn jitter_of_interruptions(&self, transit_ns: f64) -> f64 {
+        (2.0 * transit_ns * 1e-9 * self.squares_per_second).max(0.0).sqrt()
     }
 
     /// Packets that are sent in `lasts`, at least three.
@@ -78,23 +87,29 @@ impl Control {
 }
 
 /// The work for each packet, and the interruptions of the time between.
+#[derive(Default)]
 struct Measured {
     work_ns: Vec<f64>,
     interruptions: u64,
+    squares: f64,
 }
 
 fn run(tick_ns: f64, interval_ns: f64, packets: u32) -> Measured {
     let counter = Counter::select();
     let nanos = |from: u64, to: u64| real(to.saturating_sub(from)) * tick_ns;
     let mut memory = vec![1; PAGES * PAGE_BYTES];
-    let mut measured = Measured { work_ns: Vec::new(), interruptions: 0 };
+    let mut measured = Measured::default();
     let start = counter.read_ordered();
     for packet in 1..=packets {
         let due = interval_ns * f64::from(packet);
         let mut last = counter.read_ordered();
         while nanos(start, last) < due {
             let now = counter.read_ordered();
-            measured.interruptions += u64::from(nanos(last, now) > INTERRUPTION_NS);
+            let between = nanos(last, now);
+            if between > INTERRUPTION_NS {
+                measured.interruptions += 1;
+                measured.squares += between * between;
+            }
             last = now;
         }
         let begun = counter.read_ordered();
@@ -143,6 +158,18 @@ mod tests {
         assert_eq!(interrupts_of(text, 0), Some(1_013));
         assert_eq!(interrupts_of(text, 2), Some(2_020));
         assert_eq!(interrupts_of(text, 1), None);
+    }
+
+    #[test]
+    fn interruptions_cause_jitter_by_their_squares_and_the_transit() {
+        let control = Control {
+            jitter_ns: None,
+            interruptions_per_second: 1_000.0,
+            squares_per_second: 1_000.0 * 10_000.0 * 10_000.0,
+            interrupts_per_second: None,
+        };
+        // One of 1,000 transits of 1 µs has 10 µs more: a deviation of 316 ns, and of 447 ns between two.
+        assert_eq!(control.jitter_of_interruptions(1_000.0).round(), 447.0);
     }
 
     #[test]

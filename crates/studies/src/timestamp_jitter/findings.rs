@@ -52,11 +52,20 @@ pub(super) struct CellFindings {
     pub(super) driver_jitter: Option<Estimate>,
     /// What the sender adds between the call and the driver.
     pub(super) call_jitter: Option<Estimate>,
+    /// Transit to the stamp: the median, and what 99 % and 99.9 % of the packets do not exceed.
+    pub(super) transit_p50: Option<Estimate>,
+    pub(super) transit_p99: Option<Estimate>,
+    pub(super) transit_p999: Option<Estimate>,
+    /// Share of the packets that were interrupted during their transit, and the jitter without them.
+    pub(super) interrupted: Option<Estimate>,
+    pub(super) uninterrupted_jitter: Option<Estimate>,
     /// Jitter of the same memory accesses on the sender's core, without packets: what the machine adds.
     pub(super) machine_jitter: Option<Estimate>,
     /// Interruptions of that core longer than a microsecond, and interrupts that the kernel served on it, in a second.
     pub(super) machine_interruptions: Option<Estimate>,
     pub(super) machine_interrupts: Option<Estimate>,
+    /// The jitter that these interruptions cause in the median transit.
+    pub(super) interruption_jitter: Option<Estimate>,
     /// The standard deviation of the times by the report's Pentium 4.
     pub(super) jitter_of_pentium_4: Option<f64>,
 }
@@ -155,9 +164,15 @@ fn of_cell(
         jitter: estimate(|row| row.jitter),
         driver_jitter: estimate(|row| row.driver_jitter),
         call_jitter: estimate(|row| row.call_jitter),
+        transit_p50: estimate(|row| row.transit_p50),
+        transit_p99: estimate(|row| row.transit_p99),
+        transit_p999: estimate(|row| row.transit_p999),
+        interrupted: estimate(|row| row.interrupted),
+        uninterrupted_jitter: estimate(|row| row.uninterrupted_jitter),
         machine_jitter: estimate(|row| row.machine_jitter),
         machine_interruptions: estimate(|row| row.machine_interruptions),
         machine_interrupts: estimate(|row| row.machine_interrupts),
+        interruption_jitter: estimate(|row| row.interruption_jitter),
         jitter_of_pentium_4: paper::deviation_of_pentium_4(frame_bytes, pause),
     })
 }

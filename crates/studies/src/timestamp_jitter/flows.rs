@@ -10,6 +10,7 @@ use wirestamp_traffic::Pattern;
 
 use super::control::Control;
 use super::paper::Pause;
+use super::transit::Transits;
 use crate::experiment::{Cell, Design, Factor, Study, deviation, mean};
 use crate::probe::{Captures, Departures, Gap, Passage, Probe, SendTimes, Source, gaps};
 use wirestamp_report::format::{approximate, length};
@@ -27,7 +28,7 @@ const CHECK_SEQUENCE: u16 = 4;
 const SHORTEST_WITH_DRIVER: Span = Span::from_micros(100);
 
 /// Longest time for the control of the machine before a flow.
-const MAX_CONTROL: Duration = Duration::from_secs(2);
+const MAX_CONTROL: Duration = Duration::from_secs(4);
 
 /// How long it takes to set captures up and to wait for their last packets.
 const AROUND: Duration = Duration::from_millis(300);
@@ -108,6 +109,19 @@ pub(super) struct SourceJitter {
     /// itself adds.
     #[serde(default)]
     pub(super) call_jitter: Option<f64>,
+    /// Transit from the driver's transmit stamp, or else from the call, to the stamp: the median, and what 99 % and 99.9 %
+    /// of the packets do not exceed.
+    #[serde(default)]
+    pub(super) transit_p50: Option<f64>,
+    #[serde(default)]
+    pub(super) transit_p99: Option<f64>,
+    #[serde(default)]
+    pub(super) transit_p999: Option<f64>,
+    /// Share of the packets that were interrupted during their transit, and the jitter without them ([`Transits`]).
+    #[serde(default)]
+    pub(super) interrupted: Option<f64>,
+    #[serde(default)]
+    pub(super) uninterrupted_jitter: Option<f64>,
     /// Of the control on the sender's core, before the flow ([`Control`]): jitter of the same work, interruptions in a
     /// second, and interrupts that the kernel served in a second.
     #[serde(default)]
@@ -116,6 +130,9 @@ pub(super) struct SourceJitter {
     pub(super) machine_interruptions: Option<f64>,
     #[serde(default)]
     pub(super) machine_interrupts: Option<f64>,
+    /// The jitter that these interruptions cause in the median transit.
+    #[serde(default)]
+    pub(super) interruption_jitter: Option<f64>,
 }
 
 impl SourceJitter {
@@ -129,6 +146,7 @@ impl SourceJitter {
         let errors = |known: &[(f64, f64)]| -> Vec<_> {
             known.iter().map(|(stamped, sent)| stamped - sent).collect()
         };
+        let transits = transits(stamps, departures);
         let least = |times: &[f64]| times.iter().copied().reduce(f64::min);
         let most = |times: &[f64]| times.iter().copied().reduce(f64::max);
         Self {
@@ -148,11 +166,28 @@ impl SourceJitter {
             jitter: deviation(&errors(&known)),
             driver_jitter: deviation(&errors(&by_driver)),
             call_jitter: deviation(&errors(&calls_to_driver(departures))),
+            transit_p50: transits.quantile(500),
+            transit_p99: transits.quantile(990),
+            transit_p999: transits.quantile(999),
+            interrupted: transits.interrupted(),
+            uninterrupted_jitter: transits.uninterrupted_jitter(),
             machine_jitter: control.jitter_ns,
             machine_interruptions: Some(control.interruptions_per_second),
             machine_interrupts: control.interrupts_per_second,
+            interruption_jitter: transits
+                .quantile(500)
+                .map(|ns| control.jitter_of_interruptions(ns)),
         }
     }
+}
+
+/// The transits from the driver's transmit stamps, or from the calls if those were not recorded.
+fn transits(stamps: &[(u64, Time<Utc>)], departures: &Departures) -> Transits {
+    let transit = |(packet, stamp): &(u64, Time<Utc>)| {
+        let departure = departures.by_driver(*packet).or_else(|| departures.of(*packet))?;
+        Some((*packet, approximate((*stamp - departure).as_nanos())))
+    };
+    Transits::of(stamps.iter().filter_map(transit))
 }
 
 /// The times between transmit stamps of the driver, each with that between the calls.

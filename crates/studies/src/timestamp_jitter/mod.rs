@@ -11,6 +11,7 @@ mod control;
 mod findings;
 mod flows;
 mod paper;
+mod transit;
 
 use wirestamp_capture::Stop;
 

@@ -35,9 +35,15 @@ fn runs(off: impl Fn(u16, Pause, u32) -> (f64, f64, f64)) -> Runs<SourceJitter> 
             jitter: Some(jitter),
             driver_jitter: Some(jitter / 2.0),
             call_jitter: Some(3.0),
+            transit_p50: Some(1_500.0),
+            transit_p99: Some(2_000.0),
+            transit_p999: Some(9_000.0),
+            interrupted: Some(0.003),
+            uninterrupted_jitter: Some(300.0),
             machine_jitter: Some(900.0),
             machine_interruptions: Some(20_000.0),
             machine_interrupts: Some(250.0),
+            interruption_jitter: Some(600.0),
         };
         (turn, SOURCES.iter().map(row).collect())
     };
