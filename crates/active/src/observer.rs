@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use wirestamp_clock::{Span, Time, Utc};
+use wirestamp_packet::CaptureLoss;
 use wirestamp_packet::stamp::NotStamp;
 
 use crate::sender::ReceivedAnswer;
@@ -30,6 +31,10 @@ pub struct TestPacket {
 pub trait PacketObserver {
     /// A packet has left the sender, or has reached the reflector.
     fn packet(&mut self, _: &TestPacket) {}
+
+    /// The kernel dropped datagrams at the reflector's socket, whose buffer was full: test packets among them are not lost
+    /// by the network.
+    fn missed(&mut self, _: &CaptureLoss) {}
 
     /// All packets before this time have been reported.
     fn complete(&mut self, _: Time<Utc>) {}

@@ -95,6 +95,7 @@ fn text(document: &Document) -> String {
         failed,
         sessions,
         stamped_late,
+        dropped,
         ..
     } = document.counts;
     let mut text = format!(
@@ -111,6 +112,7 @@ fn text(document: &Document) -> String {
     add(forged, "rejected: wrong authentication code");
     add(answers, "rejected: answers of reflectors");
     add(failed, "not answered: the kernel rejected the answer");
+    add(dropped, "not received: the buffer of the socket was full");
     add(stamped_late, "stamped by this program instead of the kernel");
     text
 }

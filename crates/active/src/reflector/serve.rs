@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use wirestamp_capture::Stop;
 use wirestamp_clock::{Span, Time, Utc};
+use wirestamp_packet::CaptureLoss;
 use wirestamp_packet::stamp::Key;
 
 use super::{Arrival, Reflector, ReflectorCounts, SessionId};
@@ -32,6 +33,9 @@ struct Bound {
     socket: StampedSocket,
     port: u16,
     waiting: VecDeque<(u32, SessionId, u32)>,
+    /// Datagrams that the kernel dropped at the socket until `checked`.
+    dropped: u32,
+    checked: Time<Utc>,
 }
 
 impl Server {
@@ -41,13 +45,15 @@ impl Server {
     /// # Errors
     /// [`SocketError::Bind`].
     pub fn bind(addresses: &[SocketAddr], key: Option<Key>) -> Result<Self, SocketError> {
+        let clock = Box::<KernelClock>::default();
         let bind = |&address| {
+            let checked = clock.now();
             let socket = StampedSocket::bind(address)?;
             let port = socket.local_addr()?.port();
-            Ok(Bound { socket, port, waiting: VecDeque::new() })
+            Ok(Bound { socket, port, waiting: VecDeque::new(), dropped: 0, checked })
         };
         let sockets = addresses.iter().map(bind).collect::<Result<_, _>>()?;
-        Ok(Self { sockets, reflector: Reflector::new(key), clock: Box::<KernelClock>::default() })
+        Ok(Self { sockets, reflector: Reflector::new(key), clock })
     }
 
     /// Replaces the kernel's sync status of the system clock with a better source.
@@ -81,6 +87,10 @@ impl Server {
             let mut until = clock.now();
             for bound in sockets {
                 let clock = clock.as_mut();
+                if let Some(missed) = bound.missed(until, clock)? {
+                    reflector.counts.dropped += missed.packets;
+                    observer.missed(&missed);
+                }
                 let newest = bound.answer_all(reflector, clock, &mut answer, &mut observer)?;
                 until = until.min(newest.unwrap_or(until));
             }
@@ -91,6 +101,21 @@ impl Server {
 }
 
 impl Bound {
+    /// Datagrams that the kernel dropped at the socket since the last call. They arrived at a time between that call and this
+    /// one, which begins at `now`.
+    fn missed(
+        &mut self,
+        now: Time<Utc>,
+        clock: &mut dyn SystemClock,
+    ) -> Result<Option<CaptureLoss>, SocketError> {
+        let dropped = self.socket.dropped()?;
+        let packets = u64::from(dropped.wrapping_sub(self.dropped));
+        let from = self.checked;
+        (self.dropped, self.checked) = (dropped, now);
+        let missed = |until| CaptureLoss { from: from.min(until), until, packets };
+        Ok((packets > 0).then(|| missed(clock.now())))
+    }
+
     /// Answers waiting packets, up to a batch. Returns the receive time of the last one if more may wait.
     fn answer_all(
         &mut self,

@@ -96,6 +96,11 @@ impl StampedSocket {
         open(address).map_err(|cause| SocketError::Bind { address, cause })
     }
 
+    /// Number of datagrams that the kernel dropped at this socket so far.
+    pub(crate) fn dropped(&self) -> Result<u32, SocketError> {
+        wirestamp_sys::socket::dropped(&self.socket).map_err(SocketError::Receive)
+    }
+
     pub(crate) fn local_addr(&self) -> Result<SocketAddr, SocketError> {
         self.socket.local_addr().map_err(SocketError::Receive)
     }

@@ -37,3 +37,17 @@ fn answers_have_the_requested_source_and_class() {
         assert_eq!((answer.from.ip(), answer.class), (to, 10 << 2));
     }
 }
+
+#[test]
+fn dropped_datagrams_are_counted() {
+    let (socket, at) = bound(Ipv4Addr::LOCALHOST.into(), 0);
+    option::set_socket_recv_buffer_size(&socket.socket, 1).unwrap();
+    let (mut sender, _) = bound(Ipv4Addr::LOCALHOST.into(), 0);
+    let mut socket = socket;
+    for _ in 0..100 {
+        sender.send(&[0; 1000], at, SendParameters::default()).unwrap();
+    }
+    let received = std::iter::from_fn(|| socket.receive().unwrap().map(drop)).count();
+    assert!(received < 100);
+    assert_eq!(usize::try_from(socket.dropped().unwrap()).unwrap(), 100 - received);
+}

@@ -13,7 +13,7 @@ use wirestamp_capture::{Sink, Stop};
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time, Utc};
 use wirestamp_metrics::{Observation, Sampling};
 use wirestamp_packet::stamp::NotStamp;
-use wirestamp_packet::{FlowKey, LinkType, PacketId};
+use wirestamp_packet::{CaptureLoss, FlowKey, LinkType, PacketId};
 
 use super::ChannelName;
 use super::machine::TestClock;
@@ -260,6 +260,11 @@ impl PacketObserver for &mut TestObserver {
             stamp: Stamp { raw, utc: at, error },
         };
         self.tap.pass(&ObservedPacket::observed(observation));
+    }
+
+    fn missed(&mut self, missed: &CaptureLoss) {
+        // There is no caller to report an error to.
+        drop(Sink::missed(&mut self.tap, missed));
     }
 
     fn complete(&mut self, until: Time<Utc>) {

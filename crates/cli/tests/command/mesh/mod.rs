@@ -5,6 +5,7 @@ mod chaos;
 mod collector;
 mod digests;
 mod faults;
+mod floods;
 mod forged_packets;
 mod lab;
 mod nodes;
