@@ -10,6 +10,7 @@ use fastrand::Rng;
 
 use crate::common::{Leftovers, is_root};
 use crate::mesh::faults::assert_counted_once;
+use crate::mesh::floods::FLOODER;
 use crate::mesh::{in_lab, read, results, sum};
 
 /// The schedules of `make test`.
@@ -66,6 +67,22 @@ const NODES: &str = r#"
         cp -r kept/. $1
         start $1
     }
+    clone_folder() { # NODE SECONDS: a copy of the probe runs beside it
+        rm -rf copy
+        cp -r $1 copy 2> copying || true # some files may be gone meanwhile
+        next_log
+        "$0" probe $address --folder copy --namespaces 2> copy.$logs.log &
+        copy=$!
+        sleep $2
+        killed $copy
+    }
+    flood() { # NODE SECONDS: connections of a stranger
+        case $1 in
+            controller) flooded=$address ;;
+            store) flooded=$listens ;;
+        esac
+        /usr/bin/python3 FLOODER connections $flooded $2 > flooding
+    }
     finish() { # NODE: within 5 s
         kill -TERM $(process $1)
         tries=0
@@ -101,11 +118,13 @@ fn schedule(seed: u64) -> String {
     let mut random = Rng::with_seed(seed);
     let mut line = || {
         let nodes = ["controller", "store", "roof", "cellar"];
-        let (fault, nodes) = match random.u8(..4) {
+        let (fault, nodes) = match random.u8(..6) {
             0 => ("stall", &nodes[..]),
             1 => ("kill_and_start", &nodes[..]),
             2 => ("fill_disk", &nodes[1..]),
-            _ => ("restore_folder", &nodes[2..]),
+            3 => ("restore_folder", &nodes[2..]),
+            4 => ("clone_folder", &nodes[2..]),
+            _ => ("flood", &nodes[..2]),
         };
         let node = nodes[random.usize(..nodes.len())];
         let (seconds, pause) = (random.u8(1..8), random.u8(1..4));
@@ -130,7 +149,8 @@ fn random_faults_cause_no_false_loss() {
     for seed in seeds() {
         let (before, schedule) = (Leftovers::now(), schedule(seed));
         println!("seed {seed}:\n{schedule}");
-        let (folder, message) = in_lab(&[NODES, &schedule, END].concat());
+        let (folder, message) =
+            in_lab(&[&NODES.replace("FLOODER", FLOODER), &*schedule, END].concat());
         let path = results(&folder, "results", &message);
         assert!(sum(&path, "matched") > 1000, "seed {seed}: {path:#?}{message}");
         assert_counted_once(&folder);
