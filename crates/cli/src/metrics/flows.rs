@@ -10,6 +10,7 @@ use wirestamp_results::{Families, Labels, seconds};
 use wirestamp_session::LiveFigures;
 use wirestamp_session::flows::SharedFlows;
 
+use super::flow_totals::FlowTotals;
 use super::{Endpoint, capture};
 use crate::output::Output;
 
@@ -34,7 +35,8 @@ pub(crate) fn serve(
     capture::serve_with(endpoint, capture, clock, output, move |families| {
         let mut newest = newest.lock().unwrap_or_else(PoisonError::into_inner);
         if newest.as_ref().is_none_or(|(then, _)| then.elapsed() >= MAX_AGE) {
-            *newest = Some((Instant::now(), FlowSnapshot::now(&flows)));
+            let before = newest.as_ref().map(|(_, seen)| seen.totals).unwrap_or_default();
+            *newest = Some((Instant::now(), FlowSnapshot::after(&before, &flows)));
         }
         if let Some((_, seen)) = &*newest {
             seen.collect(families);
@@ -46,22 +48,28 @@ pub(crate) fn serve(
 struct FlowSnapshot {
     kept: usize,
     evicted: u64,
+    totals: FlowTotals,
     worst: Vec<FlowReport>,
 }
 
 impl FlowSnapshot {
-    fn now(flows: &SharedFlows) -> Self {
+    fn after(before: &FlowTotals, flows: &SharedFlows) -> Self {
         let mut worst = flows.reports();
         let kept = worst.len();
+        let (totals, evicted) = {
+            let flows = flows.lock();
+            (FlowTotals::of(&flows.monitor, &worst).after(before), flows.monitor.evicted.flows)
+        };
         worst.sort_unstable_by(FlowReport::worst_first);
         worst.truncate(MAX_FLOWS);
-        Self { kept, evicted: flows.lock().monitor.evicted.flows, worst }
+        Self { kept, evicted, totals, worst }
     }
 
     fn collect(&self, families: &mut Families) {
         let kept = u32::try_from(self.kept).map_or(f64::INFINITY, f64::from);
         families.add("wirestamp_flows", &[], kept);
         families.add("wirestamp_flows_given_up_total", &[], self.evicted);
+        self.totals.collect(families);
         self.worst.iter().for_each(|report| flow(families, report, &labels(report)));
     }
 }

@@ -6,6 +6,7 @@
 mod calibration;
 pub(crate) mod capture;
 pub(crate) mod delay;
+mod flow_totals;
 pub(crate) mod flows;
 mod request;
 mod server;

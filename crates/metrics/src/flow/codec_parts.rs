@@ -3,12 +3,13 @@
 use super::encoding::Encoding;
 use super::header::Header;
 use super::unknown_mos::UnknownMos;
-use crate::emodel::{Codec, Codecs};
+use crate::emodel::{Codec, Codecs, Scale};
 
 /// Max combinations of payload type and codec that are kept of a stream.
 const MAX_PARTS: usize = 32;
 
-/// Max share of packets without a rated codec, as one in this many: further ones leave the stream without a rating.
+/// Max share of packets without a rated codec, and of those on another scale than most, as one in this many: more leave the
+/// stream without a rating.
 const UNRATED_ONE_IN: u64 = 100;
 
 /// Media packets by payload type and codec.
@@ -88,6 +89,26 @@ impl CodecParts {
             });
         }
         let rated = self.parts.iter().filter_map(|part| Some((part.codec?, part.packets)));
-        Codecs::new(rated).ok_or(UnknownMos::SeveralScales)
+        let rated: Vec<_> = rated.collect();
+        let (scale, on_scale) = most_used_scale(&rated).ok_or(UnknownMos::UnratedCodec)?;
+        let of_others = rated.iter().map(|(_, count)| count).sum::<u64>() - on_scale;
+        if of_others.saturating_mul(UNRATED_ONE_IN) > packets {
+            return Err(UnknownMos::SeveralScales);
+        }
+        let on_scale = rated.into_iter().filter(|(codec, _)| codec.scale() == scale);
+        Codecs::new(on_scale).ok_or(UnknownMos::SeveralScales)
     }
+}
+
+/// The scale with the most packets, and their number; none without packets.
+fn most_used_scale(parts: &[(Codec, u64)]) -> Option<(Scale, u64)> {
+    let packets = |scale: Scale| {
+        parts
+            .iter()
+            .filter(|(codec, _)| codec.scale() == scale)
+            .map(|(_, count)| count)
+            .sum::<u64>()
+    };
+    let scales = parts.iter().map(|(codec, _)| (codec.scale(), packets(codec.scale())));
+    scales.max_by_key(|(_, count)| *count)
 }

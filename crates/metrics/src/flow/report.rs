@@ -34,6 +34,12 @@ pub struct EvictedFlows {
     pub bytes: u64,
     /// Losses of these flows, where known ([`FlowReport::lost`]).
     pub lost: u64,
+    /// RTP packets of these flows that were sent, by their sequence numbers.
+    pub rtp_expected: u64,
+    /// Of those, packets that were lost.
+    pub rtp_lost: u64,
+    /// Of those, packets later than the assumed de-jitter buffer waits.
+    pub rtp_late: u64,
 }
 
 /// Quality of a flow, or of one RTP stream in it.
@@ -317,6 +323,9 @@ pub(super) fn add_evicted(flow: &Flow, sum: &mut EvictedFlows) {
                 sum.packets += stream.volume.packets;
                 sum.bytes += stream.volume.bytes;
                 sum.lost += stream.total.lost;
+                sum.rtp_expected += stream.total.expected;
+                sum.rtp_lost += stream.total.lost;
+                sum.rtp_late += stream.total.late;
             }
         }
         Content::Other => {}

@@ -108,7 +108,6 @@ impl Stream {
     ) {
         self.volume.record(header.length, header.time, context.config.train_gap);
         self.follow_payload(header, context);
-        self.count_codec(header, context.config);
         let clock_rate = self.payload.encoding.as_ref().and_then(Encoding::jitter_rate);
         let step = self.rtp.record(&rtp::Packet {
             sequence: header.sequence,
@@ -119,6 +118,9 @@ impl Stream {
             arrival: header.time,
         });
         let seen = self.numbers.record(step);
+        if seen != ArrivalKind::Duplicate {
+            self.count_codec(header, context.config);
+        }
         let skipped = self.count(seen, header.time);
         self.follow_gaps(seen, step, header, clock_rate, missed);
         if clock_rate.is_none() || seen == ArrivalKind::Stray {

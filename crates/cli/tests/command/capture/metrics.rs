@@ -117,6 +117,10 @@ fn flow_metrics_have_the_worst_flows() {
     let call = call.unwrap();
     assert!(call.contains("codec=\"PCMU\"") && call.contains("ssrc=\"0x1234abcd\""), "{call}");
     assert!(call.ends_with("} 5"), "the call hurts more than the rest: {call}");
+    assert_eq!(value(&text, "wirestamp_flows_rtp_expected_packets_total"), Some(55.0));
+    assert_eq!(value(&text, "wirestamp_flows_rtp_lost_packets_total"), Some(5.0));
+    let voice = text.lines().filter(|line| line.starts_with("wirestamp_flows_voice_streams{"));
+    assert_eq!(voice.filter(|line| line.ends_with(" 1")).count(), 1, "{text}");
     let result: Value = serde_json::from_slice(&exporter.end().stdout).unwrap();
     assert_eq!(value(&text, "wirestamp_flows").map(|flows| flows >= 3.0), Some(true));
     assert_eq!(result["flows"][0]["lost"], 5);

@@ -306,6 +306,26 @@ fn stream_that_changes_its_codec_is_rated_by_parts() {
 }
 
 #[test]
+fn one_packet_of_another_scale_leaves_the_rating() {
+    let packet = |number| if number == 250 { voice(7, 0, number) } else { amr_wb(number, 2) };
+    let entries = &["97=AMR-WB/16000"];
+    let call = call_of(entries, (0..400).map(|number| (number, packet(number))));
+    assert_ne!(call.mos_unknown, Some(UnknownMos::SeveralScales));
+}
+
+#[test]
+fn packets_that_were_sent_twice_count_once_in_the_rated_codecs() {
+    let packets = (0..400).flat_map(|number| {
+        let packet = amr_wb(number, if number < 100 { 0 } else { 2 });
+        let times = if number < 100 { 2 } else { 1 };
+        std::iter::repeat_n((number, packet), times)
+    });
+    let call = call_of(&["97=AMR-WB/16000"], packets);
+    let codecs = call.rated_codecs.expect("rated").to_string();
+    assert_eq!(codecs, "amr-wb-12.65 (75 %), amr-wb-6.6 (25 %)");
+}
+
+#[test]
 fn packets_before_the_announcement_count_as_those_after_it() {
     let mut monitor = monitor();
     for number in 0..50 {
