@@ -23,7 +23,7 @@ pub struct Claim {
     pub lead: Vec<Option<Estimate>>,
     /// Claim, verdict and numbers in a sentence, and the cause of a contradiction.
     pub sentence: String,
-    /// Why a contradicted claim does not hold here, by what was measured.
+    /// Why a claim does not hold here, by what was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
 }
@@ -72,8 +72,20 @@ impl Claim {
     /// The claim with the cause, if it is contradicted. `cause` follows "Cause:", and has the numbers that show it; none if
     /// nothing shows it.
     #[must_use]
-    pub fn caused_by(mut self, cause: impl FnOnce() -> Option<String>) -> Self {
-        if self.verdict == Verdict::Contradicted {
+    pub fn caused_by(self, cause: impl FnOnce() -> Option<String>) -> Self {
+        let applies = self.verdict == Verdict::Contradicted;
+        self.with_cause(applies, cause)
+    }
+
+    /// The same if the claim is contradicted or open: what keeps it from being confirmed.
+    #[must_use]
+    pub fn prevented_by(self, cause: impl FnOnce() -> Option<String>) -> Self {
+        let applies = matches!(self.verdict, Verdict::Contradicted | Verdict::Open);
+        self.with_cause(applies, cause)
+    }
+
+    fn with_cause(mut self, applies: bool, cause: impl FnOnce() -> Option<String>) -> Self {
+        if applies {
             self.cause = cause();
             if let Some(cause) = &self.cause {
                 self.sentence += &format!(" Cause: {cause}.");
@@ -191,6 +203,9 @@ mod tests {
         assert!(contradicted.sentence.ends_with("; 0 mm. Cause: the humidity is 20 %."));
         assert_eq!(contradicted.cause, cause());
         assert_eq!(claim(1.0).caused_by(cause), claim(1.0));
+        assert_eq!(claim(0.1).caused_by(cause), claim(0.1));
+        assert_eq!(claim(0.1).prevented_by(cause).cause, cause());
+        assert_eq!(claim(1.0).prevented_by(cause), claim(1.0));
     }
 
     #[test]
