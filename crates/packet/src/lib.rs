@@ -18,8 +18,8 @@
 //! ```
 //!
 //! Modules for further content: [`iperf3`]
-//! parses that tool's datagrams, [`rtp`] the headers of calls and videos, [`sdp`] their destinations in signalling, [`sip`] the
-//! messages of calls;
+//! parses that tool's datagrams, [`rtp`] the headers of calls and videos, [`rtcp`] the reports on them, [`sdp`] their destinations
+//! in signalling, [`sip`] the messages of calls;
 //! [`stamp`] parses and writes the packets of active tests; [`TcpSegment`] holds the sequence range of a TCP segment.
 //!
 //! # No panics
@@ -37,6 +37,7 @@ mod internet;
 pub mod iperf3;
 mod link;
 mod parse_error;
+pub mod rtcp;
 pub mod rtp;
 #[cfg(test)]
 mod samples;

@@ -1,7 +1,9 @@
 //! Flows as a table for other programs: one row per flow, with the names of their JSON keys.
 
 use wirestamp_metrics::Summary;
-use wirestamp_metrics::flow::{FlowReport, Iperf3Report, RtpReport, TcpReport, VideoReport};
+use wirestamp_metrics::flow::{
+    FlowReport, Iperf3Report, RtcpReport, RtpReport, TcpReport, VideoReport,
+};
 
 use crate::{Field, Table};
 
@@ -111,6 +113,21 @@ const FIELDS: &[Field<FlowReport>] = &[
     Field::whole("ts_malformed_packets", |it| {
         it.transport_stream.and_then(|ts| whole(ts.malformed_packets))
     }),
+    Field::whole("rtcp_receiver_reports", |it| rtcp(it, |rtcp| whole(rtcp.receiver_reports))),
+    Field::real("rtcp_fraction_lost", |it| rtcp(it, |rtcp| rtcp.fraction_lost)),
+    Field::whole("rtcp_cumulative_lost", |it| rtcp(it, |rtcp| rtcp.cumulative_lost.map(i64::from))),
+    Field::whole("rtcp_jitter_ns", |it| rtcp(it, |rtcp| rtcp.jitter_ns)),
+    Field::whole("rtcp_round_trip_to_receiver_ns", |it| {
+        rtcp(it, |rtcp| rtcp.round_trip_to_receiver.map(|trip| trip.last_ns))
+    }),
+    Field::whole("rtcp_round_trip_to_sender_ns", |it| {
+        rtcp(it, |rtcp| rtcp.round_trip_to_sender.map(|trip| trip.last_ns))
+    }),
+    Field::whole("rtcp_lost_beyond", |it| {
+        rtcp(it, |rtcp| rtcp.loss_comparison.and_then(|loss| whole(loss.lost_beyond)))
+    }),
+    Field::real("rtcp_mos_lq", |it| rtcp(it, |rtcp| rtcp.voip_metrics.and_then(|it| it.mos_lq))),
+    Field::real("rtcp_mos_cq", |it| rtcp(it, |rtcp| rtcp.voip_metrics.and_then(|it| it.mos_cq))),
 ];
 
 /// A count, always far below the limit.
@@ -120,6 +137,10 @@ fn whole(count: u64) -> Option<i64> {
 
 fn rtp<T>(flow: &FlowReport, get: impl FnOnce(&RtpReport) -> Option<T>) -> Option<T> {
     flow.rtp.as_ref().and_then(get)
+}
+
+fn rtcp<T>(flow: &FlowReport, get: impl FnOnce(&RtcpReport) -> Option<T>) -> Option<T> {
+    flow.rtcp.as_ref().and_then(get)
 }
 
 fn video<T>(flow: &FlowReport, get: impl FnOnce(&VideoReport) -> Option<T>) -> Option<T> {

@@ -39,6 +39,8 @@ pub(super) struct Document {
     pub(super) calls: Vec<CallReport>,
     /// Calls that were evicted for new ones (--max-flows).
     pub(super) evicted_calls: u64,
+    /// Reports by RTCP that were joined with no RTP stream.
+    pub(super) rtcp_unmatched_reports: u64,
     /// The capture, if it was not a file.
     #[serde(flatten)]
     pub(super) tap: Option<Tap>,
@@ -65,6 +67,9 @@ impl Document {
             for report in &mut reports {
                 report.capture_missed = None;
                 forget_bounds_of_mos(report);
+                if let Some(rtcp) = report.rtcp.as_mut().filter(|_| capture_dropped.is_some()) {
+                    rtcp.forget_comparison();
+                }
             }
         }
         let calls = monitor.calls(&reports);
@@ -83,6 +88,7 @@ impl Document {
             assumed_jitter_buffer: config.buffer.to_string(),
             evicted: monitor.evicted,
             evicted_calls: monitor.evicted_calls(),
+            rtcp_unmatched_reports: monitor.unmatched_rtcp_reports(),
             calls,
             flows: reports,
             tap: None,

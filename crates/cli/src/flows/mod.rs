@@ -5,6 +5,7 @@ mod calls;
 mod document;
 mod file;
 mod live;
+mod rtcp;
 mod screen;
 mod text;
 mod transport_streams;

@@ -7,7 +7,7 @@ use wirestamp_metrics::flow::FlowReport;
 
 use super::calls;
 use super::document::Document;
-use super::transport_streams;
+use super::{rtcp, transport_streams};
 use crate::output::{count, mean, percent, plural, rated_by, time};
 use crate::table::table;
 use crate::tap;
@@ -29,7 +29,7 @@ const HEADER: [&str; 12] = [
 ];
 
 /// The table of flows, worst first, and notes on the results.
-/// With `everything`, also the messages of each call.
+/// With `everything`, also the messages of each call, and the reports of the far ends.
 pub(super) fn of(document: &Document, top: usize, everything: bool) -> String {
     let rows: Vec<_> = document.flows.iter().take(top).map(row).collect();
     let mut text = table(&HEADER, &rows);
@@ -39,6 +39,9 @@ pub(super) fn of(document: &Document, top: usize, everything: bool) -> String {
     }
     text.push_str(&transport_streams::text(&document.flows, top));
     text.push_str(&calls::text(&document.calls, top, everything));
+    if everything {
+        text.push_str(&rtcp::text(&document.flows, document.rtcp_unmatched_reports, top));
+    }
     let _ = writeln!(
         text,
         "{}, {} in {}",

@@ -19,6 +19,7 @@
 //! | `missed/`, `gaps.rs`, `gap.rs`, `gap_losses.rs`, `pacing.rs` | assigns missing packets to the capture or the network |
 //! | `uncertainty.rs` | bounds of that assignment; packets without sequence numbers |
 //! | `udp_test.rs` | tests of iperf3 and of `wirestamp send` |
+//! | `rtcp/` | reports of the far ends by RTCP |
 //! | `series.rs` | impairment over time |
 //! | `video.rs`, `delay_factor.rs` | media delivery index of a stream of unknown rate |
 //! | `transport_stream/` | errors of MPEG transport streams |
@@ -44,6 +45,7 @@ mod numbers;
 mod pacing;
 mod recognition;
 mod report;
+mod rtcp;
 mod rtp_map;
 mod series;
 mod signalling;
@@ -63,6 +65,7 @@ pub use config::FlowConfig;
 pub use media_report::RtpReport;
 pub use monitor::{FlowMonitor, FlowPacket};
 pub use report::{EvictedFlows, FlowReport, TcpReport, UdpTest};
+pub use rtcp::{LossComparison, RoundTripReport, RtcpReport, UnknownRtcpValue, VoipReport};
 pub use rtp_map::{RtpMap, RtpMapEntry};
 pub use transport_stream::TransportStreamReport;
 pub use udp_test::{Iperf3Report, WirestampReport};

@@ -1,6 +1,7 @@
 //! Assignment of packets to flows.
 
 use wirestamp_clock::{Span, Time, Utc};
+use wirestamp_packet::rtcp::begins_rtcp;
 use wirestamp_packet::rtp::Rtp;
 use wirestamp_packet::{FlowKey, Packet, Segmentation, TcpSegment};
 
@@ -11,6 +12,7 @@ use super::loss_times::LossTimes;
 use super::media::{Media, PacketKind};
 use super::missed::CaptureLosses;
 use super::report::{self, EvictedFlows, FlowReport};
+use super::rtcp;
 use super::signalling::{Announcements, is_sip};
 use super::table::{Content, Flow, Table};
 use super::volume::Volume;
@@ -46,6 +48,7 @@ pub struct FlowMonitor {
     loss_times: LossTimes,
     total: Volume,
     streams: usize,
+    unmatched_rtcp_reports: u64,
     /// Totals of evicted flows.
     pub evicted: EvictedFlows,
 }
@@ -65,6 +68,7 @@ impl FlowMonitor {
             loss_times: LossTimes::default(),
             total: Volume::default(),
             streams: 0,
+            unmatched_rtcp_reports: 0,
             evicted: EvictedFlows::default(),
         }
     }
@@ -141,14 +145,19 @@ impl FlowMonitor {
 
     fn observe_datagram(&mut self, place: usize, seen: &FlowPacket<'_>) {
         let FlowPacket { packet, length, time } = *seen;
-        let Self { config, table, announced, missed, streams, .. } = self;
+        let Self { config, table, announced, missed, streams, unmatched_rtcp_reports, .. } = self;
         let Flow { key, rest, content, .. } = table.flow(place);
         let on_wire = packet.payload_length().unwrap_or(packet.payload().len());
         let Content::Udp(media) = content else { return };
         let Some(rtp) = Rtp::parse(packet.payload(), on_wire) else {
             media.test.record(packet.payload(), time, missed);
             media.record_payload(packet.payload(), on_wire, time);
-            return rest.record(length, time, config.train_gap);
+            rest.record(length, time, config.train_gap);
+            if begins_rtcp(packet.payload()) {
+                let (key, payload) = (*key, (packet.payload(), on_wire));
+                *unmatched_rtcp_reports += rtcp::record(table, &key, payload, time);
+            }
+            return;
         };
         let payload_length = rtp.payload_range().map_or(0, |range| range.len());
         media.record_payload(rtp.payload(), payload_length, time);
@@ -213,6 +222,13 @@ impl FlowMonitor {
     #[must_use]
     pub fn evicted_calls(&self) -> u64 {
         self.calls.evicted
+    }
+
+    /// Report blocks and VoIP metrics of RTCP that were joined with no RTP stream: none was captured, its ports are others,
+    /// it was not recognised yet, or several streams have its SSRC.
+    #[must_use]
+    pub fn unmatched_rtcp_reports(&self) -> u64 {
+        self.unmatched_rtcp_reports
     }
 
     /// Reports of all flows, in no particular order: one for each RTP stream, and one for the other packets of a flow.

@@ -8,8 +8,10 @@ use wirestamp_clock::Time;
 use wirestamp_packet::FlowKey;
 
 use super::config::FlowConfig;
+use super::encoding::Encoding;
 use super::loss_times::LossTimes;
 use super::media_report::RtpReport;
+use super::rtcp::RtcpReport;
 use super::stream::Stream;
 use super::table::{Content, Flow};
 use super::tcp::Direction;
@@ -101,6 +103,9 @@ pub struct FlowReport {
     /// completely.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transport_stream: Option<TransportStreamReport>,
+    /// Reports of the ends of an RTP stream by RTCP. None without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtcp: Option<RtcpReport>,
 }
 
 /// Figures that every UDP test has.
@@ -225,15 +230,18 @@ impl FlowReport {
             iperf3: None,
             wirestamp: None,
             transport_stream: None,
+            rtcp: None,
         }
     }
 
     fn of_stream(flow: FlowKey, stream: &Stream, config: &FlowConfig) -> Self {
+        let clock_rate = stream.medium.encoding.as_ref().and_then(Encoding::jitter_rate);
         Self {
             lost: Some(stream.total.lost),
             duplicated: Some(stream.duplicated),
             reordered: Some(stream.reordered),
             rtp: Some(RtpReport::of(stream, config)),
+            rtcp: stream.rtcp.as_ref().map(|rtcp| rtcp.report(clock_rate)),
             ..Self::of(flow, &stream.volume)
         }
     }
@@ -279,7 +287,11 @@ pub(super) fn of(flow: &Flow, config: &FlowConfig, losses: &LossTimes) -> Vec<Fl
     let mut reports = by_content(flow, config);
     for report in &mut reports {
         let [first, last] = [report.first_ns, report.last_ns].map(Time::from_nanos);
-        report.capture_missed = Some(losses.between(first, last));
+        let missed = losses.between(first, last);
+        report.capture_missed = Some(missed);
+        if let Some(rtcp) = report.rtcp.as_mut().filter(|_| missed > 0) {
+            rtcp.forget_comparison();
+        }
     }
     reports
 }

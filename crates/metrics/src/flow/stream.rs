@@ -16,6 +16,7 @@ use super::impairment::Impairment;
 use super::missed::CaptureLosses;
 use super::numbers::{ArrivalKind, Numbers};
 use super::pacing::{Pacing, PacketTiming};
+use super::rtcp::StreamRtcp;
 use super::series::{ImpairmentSeries, IntervalCodec};
 use super::uncertainty::ImpairmentUncertainty;
 use super::video::{Video, VideoPacket};
@@ -59,6 +60,8 @@ pub(super) struct Stream {
     pub(super) video: Option<Box<Video>>,
     pub(super) codecs: CodecParts,
     pub(super) digits: Digits,
+    /// Reports on it; none without RTCP.
+    pub(super) rtcp: Option<Box<StreamRtcp>>,
     payload: Payload,
     numbers: Numbers,
     pacing: Pacing,
@@ -89,6 +92,7 @@ impl Stream {
             video: is_video.then(Box::default),
             codecs: CodecParts::default(),
             digits: Digits::default(),
+            rtcp: None,
             payload,
             numbers: Numbers::default(),
             pacing: Pacing::default(),
@@ -117,6 +121,9 @@ impl Stream {
             clock_rate,
             arrival: header.time,
         });
+        if let Some(rtcp) = &mut self.rtcp {
+            rtcp.record(step);
+        }
         let seen = self.numbers.record(step);
         if seen != ArrivalKind::Duplicate {
             self.count_codec(header, context.config);
@@ -145,6 +152,12 @@ impl Stream {
         let interval = self.series.at(header.time);
         interval.jitter = interval.jitter.max(jitter);
         self.watch(header, seen, skipped, skew);
+    }
+
+    /// The reports on it, which begin with this call.
+    pub(super) fn rtcp(&mut self) -> &mut StreamRtcp {
+        let highest = self.rtp.sequence.highest().unwrap_or(0);
+        self.rtcp.get_or_insert_with(|| Box::new(StreamRtcp::new(self.ssrc, highest)))
     }
 
     /// Counts a packet; returns how many are missing before it.

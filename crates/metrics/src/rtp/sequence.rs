@@ -102,6 +102,12 @@ impl Sequence {
         self.expected_before + self.run.map_or(0, |run| run.highest - run.base + 1)
     }
 
+    /// Highest extended number since the last restart; none without packets.
+    #[must_use]
+    pub fn highest(&self) -> Option<u64> {
+        self.run.map(|run| run.highest)
+    }
+
     /// Packets expected minus packets received (appendix A.3): negative if there are more duplicates than losses. Not
     /// clamped to the 24 bits of RTCP.
     #[must_use]

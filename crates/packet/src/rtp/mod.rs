@@ -26,7 +26,7 @@ const EXTENSION_HEADER: usize = 4;
 
 /// The second byte of RTCP packets: the packet types that RFC 5761 section 4 reserves for them. In RTP they would be
 /// payload types 64 to 95 with the marker set, which are not allowed together with RTCP.
-const RTCP_TYPES: RangeInclusive<u8> = 192..=223;
+pub(crate) const RTCP_TYPES: RangeInclusive<u8> = 192..=223;
 
 /// An RTP packet inside a datagram; borrows the datagram's bytes.
 ///

@@ -60,6 +60,7 @@ fn flow(source: &str, destination: &str, protocol: u8) -> FlowReport {
         iperf3: None,
         wirestamp: None,
         transport_stream: None,
+        rtcp: None,
     }
 }
 

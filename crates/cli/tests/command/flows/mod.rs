@@ -4,4 +4,5 @@ mod files;
 mod interfaces;
 mod iperf3;
 mod plain_ip;
+mod rtcp;
 mod tunnels;

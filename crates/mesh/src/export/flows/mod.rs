@@ -198,6 +198,7 @@ fn empty() -> FlowReport {
         iperf3: None,
         wirestamp: None,
         transport_stream: None,
+        rtcp: None,
     }
 }
 

@@ -3,6 +3,7 @@
 mod iperf3;
 mod missed;
 mod other_traffic;
+mod rtcp;
 mod rtp;
 mod tcp;
 mod wirestamp;

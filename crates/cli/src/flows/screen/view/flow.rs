@@ -9,6 +9,7 @@ use strum::VariantArray;
 use wirestamp_metrics::Summary;
 use wirestamp_metrics::flow::{FlowReport, Iperf3Report, RtpReport, TcpReport, WirestampReport};
 
+use super::super::super::rtcp;
 use super::super::REFRESH_INTERVAL;
 use super::super::data::Data;
 use super::super::graph::Graph;
@@ -51,6 +52,9 @@ pub(super) fn lines(report: &FlowReport, data: &Data, theme: Theme) -> Vec<Line<
     page.figure("rate", report.throughput_bps.map_or(NONE.into(), rate));
     if let Some(rtp) = &report.rtp {
         page.voice(report, rtp);
+    }
+    for (name, text) in report.rtcp.iter().flat_map(rtcp::lines) {
+        page.figure(name, text);
     }
     if let Some(tcp) = &report.tcp {
         page.round_trips(tcp);
