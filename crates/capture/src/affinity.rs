@@ -25,6 +25,7 @@ pub struct Cores {
 
 /// Cores on which the threads of a lane run, for the output. An empty list means all cores of the process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThreadCores {
     /// Cores of the thread that acquires.
     pub acquire: Vec<usize>,

@@ -8,18 +8,23 @@ use crate::affinity::ThreadCores;
 use crate::bpf_program::{Place, StampedBy};
 use crate::capabilities;
 use crate::config::Config;
+#[cfg(feature = "schema")]
+use crate::method::{Method, StampSource};
 use crate::pairs::{IN_THE_SOFTIRQ_BY_FUNCTION, Pair};
 
 /// Properties of an open capture, reported in the output and stored in the file.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Facts {
     /// Interface name.
     pub interface: String,
     /// How its frames begin: with an Ethernet header, or with the IP packet.
     pub link: LinkType,
     /// Reception method.
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = Method::names())))]
     pub method: &'static str,
     /// Timestamp source.
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = StampSource::names())))]
     pub stamp: &'static str,
     /// Where on a packet's path the stamp is taken.
     pub taken: &'static str,

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 /// The queues between the pipeline's threads lose nothing: a thread that finds no room leaves packets in the
 /// kernel's ring or queue until that is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Ledger {
     /// Packets that the interface dropped, for any receiver: no room in its driver or in the kernel's backlog, or,

@@ -1,9 +1,9 @@
 //! Reception methods and timestamp sources.
 
-use strum::{Display, IntoStaticStr};
+use strum::{Display, IntoStaticStr, VariantNames};
 
 /// Reception method: how packets get from the interface to this process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Method {
     /// A packet socket's ring, shared with the kernel (`Documentation/networking/packet_mmap.rst`).
@@ -30,7 +30,7 @@ pub enum Method {
 }
 
 /// Timestamp source: which clock stamps a packet, and where it is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum StampSource {
     /// The kernel's real-time clock, read where the packet enters the network stack.
@@ -58,6 +58,12 @@ pub enum StampSource {
 }
 
 impl Method {
+    /// The names of all methods.
+    #[must_use]
+    pub const fn names() -> &'static [&'static str] {
+        Self::VARIANTS
+    }
+
     /// The name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -83,6 +89,12 @@ impl Method {
 }
 
 impl StampSource {
+    /// The names of all timestamp sources.
+    #[must_use]
+    pub const fn names() -> &'static [&'static str] {
+        Self::VARIANTS
+    }
+
     /// The name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {

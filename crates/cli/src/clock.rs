@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
+use schemars::JsonSchema;
 use serde::Serialize;
 use wirestamp_clock::vdso::{ExactConversion, KernelClock, PROOF_READS};
 use wirestamp_clock::{
@@ -29,24 +30,32 @@ pub(crate) struct Arguments {
     source: Option<String>,
 }
 
-#[derive(Serialize)]
-struct Document {
+/// This machine's clocks.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Clocks")]
+pub(crate) struct Document {
     #[serde(flatten)]
     survey: Survey,
+    /// Bound of the error of `frequency_hz`, in parts per million.
     rate_error_ppm: f64,
+    /// Error bound of a stamp against system time, in nanoseconds.
     error_ns: i64,
+    /// Frequency of the source in use against `CLOCK_MONOTONIC_RAW`, in hertz.
     frequency_hz: f64,
+    /// Smallest usual step of the source in use, in nanoseconds, rounded up.
     granularity_ns: i64,
+    /// Steps of the system clock and disruptions of the source during the calibration.
     steps: u32,
-    /// Why migrations are not reported by the hypervisor; none if they are.
+    /// Why migrations are not reported by the hypervisor. Null if they are.
     vm_clock: Option<String>,
     /// How stamps are converted: by the `kernel`'s own lines, or by lines between `anchors`.
+    #[schemars(extend("enum" = ["kernel", "anchors"]))]
     conversion: &'static str,
-    /// The kernel's own conversion of the counter, if it is readable and agrees with the kernel's clocks.
+    /// The kernel's own conversion of the counter. Null if it is not readable, or differs from the kernel's clocks.
     exact_conversion: Option<Exact>,
-    /// Why it cannot be read, or is wrong.
+    /// Why it cannot be read, or is wrong. Null if it is correct.
     no_exact_conversion: Option<String>,
-    /// Error bound of the system clock against UTC; none if it is not synchronised.
+    /// Error bound of the system clock against UTC, in nanoseconds. Null if it is not synchronised.
     utc_error_ns: Option<i64>,
     /// Sync statuses that `utc_error_ns` combines.
     #[serde(rename = "keepers")]
@@ -54,13 +63,15 @@ struct Document {
 }
 
 /// The kernel's own conversion of the counter, after comparison with the kernel's clocks at begin and end.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ExactConversion")]
 struct Exact {
     /// Source of the page's layout: `type information` of the kernel, or a `table` of known versions.
+    #[schemars(extend("enum" = ["type information", "table"]))]
     layout: &'static str,
     /// Readings of the kernel's clocks that agree with it.
     proof_reads: usize,
-    /// How often the kernel updates it.
+    /// How often the kernel updates it, per second.
     updates_per_second: f64,
 }
 

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use schemars::JsonSchema;
 use serde::Serialize;
 use wirestamp_lab::{PREFIX, PathLab, SINK_V4, SINK_V6, SOURCE_INTERFACE, TAP_A, TAP_B};
 
@@ -46,22 +47,32 @@ enum Action {
     },
 }
 
-#[derive(Serialize)]
-struct TestBed {
+/// A test bed.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct TestBed {
+    /// Where to send.
     source: Point,
+    /// Tap A: the receiving interface of the router.
     tap_a: Point,
+    /// Tap B: the receiving interface of the sink.
     tap_b: Point,
+    /// IPv4 and IPv6 address of the sink.
     sink_addresses: [std::net::IpAddr; 2],
 }
 
-#[derive(Serialize)]
+/// An interface of the test bed.
+#[derive(Serialize, JsonSchema)]
 struct Point {
+    /// Its network namespace.
     namespace: String,
+    /// Its name.
     interface: &'static str,
 }
 
-#[derive(Serialize)]
-struct Removed {
+/// The removed test bed.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Removed {
+    /// Network namespaces that were removed.
     removed: Vec<String>,
 }
 

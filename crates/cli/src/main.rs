@@ -25,8 +25,10 @@ mod metrics;
 mod output;
 mod parse;
 mod progress;
+mod quality;
 mod reflect;
 mod restamp;
+mod schema;
 mod send;
 mod stamp;
 #[cfg_attr(not(feature = "studies"), path = "no_studies.rs")]
@@ -83,6 +85,8 @@ enum Command {
     Study(study::Arguments),
     #[command(flatten)]
     Mesh(mesh::Command),
+    /// Print the JSON schema of the document that a command prints with --json
+    Schema(schema::Arguments),
     /// Add Wirestamp's interfaces to Wireshark and tshark, to capture with precise timestamps there
     Extcap(extcap::Arguments),
 }
@@ -106,6 +110,7 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => demo::run(arguments, output),
         Command::Study(arguments) => study::run(arguments, output),
         Command::Mesh(command) => mesh::run(command, output),
+        Command::Schema(arguments) => schema::run(&arguments, output),
         Command::Extcap(arguments) => extcap::run(&arguments, output),
     };
     status(result)

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use schemars::JsonSchema;
 use serde::Serialize;
 use wirestamp_active::PORT;
 use wirestamp_active::reflector::{ReflectorCounts, Server};
@@ -79,8 +80,10 @@ fn own_addresses() -> Vec<SocketAddr> {
     if had.is_empty() { vec![own[0]] } else { had }
 }
 
-#[derive(Serialize)]
-struct Document {
+/// Counts of a reflector of STAMP test packets (RFC 8762).
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Document {
+    /// Addresses and ports at which it received.
     listening: Vec<SocketAddr>,
     #[serde(flatten)]
     counts: ReflectorCounts,

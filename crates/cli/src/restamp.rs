@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use indicatif::ProgressBar;
+use schemars::JsonSchema;
 use serde::Serialize;
 use wirestamp_capture::Stop;
 use wirestamp_capture::file::{Conversion, Restamp, Restamped, read_anchors};
@@ -91,14 +92,16 @@ fn restamp(
 }
 
 /// Changes by the new conversion.
-#[derive(Default, Serialize)]
+#[derive(Default, Serialize, JsonSchema)]
 struct Changes {
-    /// New time minus old time.
+    /// New time minus old time, in nanoseconds.
     moved_ns: Distribution,
     /// Absolute difference of new and old time.
     #[serde(skip)]
     distance: Distribution,
+    /// Error bounds before, in nanoseconds.
     error_before_ns: Distribution,
+    /// Error bounds of the new times, in nanoseconds.
     error_after_ns: Distribution,
     /// Packets that moved by more than the sum of both errors.
     beyond_errors: u64,
@@ -116,15 +119,18 @@ impl Changes {
     }
 }
 
-/// The document of `restamp --json`.
-#[derive(Serialize)]
-struct Summary {
+/// Packets of a capture file that were stamped again from its anchors.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Summary {
     #[serde(flatten)]
     counts: Restamped,
     #[serde(flatten)]
     changes: Changes,
+    /// Clock of the anchors.
     clock: String,
+    /// Anchors used.
     anchors: usize,
+    /// The file written.
     file: PathBuf,
 }
 

@@ -29,6 +29,7 @@ const BASELINE: Duration = Duration::from_millis(5);
 
 /// A source of raw stamps. Serialises with these names.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CounterSource {
     /// `tsc`, `cntvct`, `hpet` or `os`.
     pub name: &'static str,
@@ -51,6 +52,7 @@ pub struct CounterSource {
 
 /// All sources, and the one that [`Counter::select`] chooses.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Survey {
     /// Name of the source in use.
     pub selected: &'static str,

@@ -22,6 +22,7 @@ pub struct CountDistribution {
 
 /// Summary of a [`CountDistribution`]; all values but the count in the recorded unit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CountSummary {
     /// Number of values.
     pub count: u64,

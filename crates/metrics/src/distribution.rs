@@ -26,6 +26,7 @@ pub struct Distribution {
 
 /// Summary of a distribution; all values but the count in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
     /// Number of values.
     pub count: u64,
@@ -149,25 +150,62 @@ impl Distribution {
     }
 }
 
+/// Distribution of times of either sign, in nanoseconds. All keys but `count` are null without values.
+#[derive(Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Distribution"))]
+struct Form {
+    /// Number of values.
+    count: u64,
+    /// Min value.
+    min: Option<i64>,
+    /// Arithmetic mean.
+    mean: Option<f64>,
+    /// Standard deviation of the sample (with n - 1); 0 for a single value.
+    stddev: Option<f64>,
+    /// Median.
+    p50: Option<i64>,
+    /// 90th percentile.
+    p90: Option<i64>,
+    /// 99th percentile.
+    p99: Option<i64>,
+    /// 99.9th percentile.
+    p999: Option<i64>,
+    /// Max value.
+    max: Option<i64>,
+}
+
+impl From<Summary> for Form {
+    fn from(summary: Summary) -> Self {
+        let Summary { count, min, mean, stddev, p50, p90, p99, p999, max } = summary;
+        Self {
+            count,
+            min: Some(min),
+            mean: Some(mean),
+            stddev: Some(stddev),
+            p50: Some(p50),
+            p90: Some(p90),
+            p99: Some(p99),
+            p999: Some(p999),
+            max: Some(max),
+        }
+    }
+}
+
 impl Serialize for Distribution {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        /// Keys of [`Summary`] without values.
-        #[derive(Default, Serialize)]
-        struct Empty {
-            count: u64,
-            min: (),
-            mean: (),
-            stddev: (),
-            p50: (),
-            p90: (),
-            p99: (),
-            p999: (),
-            max: (),
-        }
-        match self.summary() {
-            Some(summary) => summary.serialize(serializer),
-            None => Empty::default().serialize(serializer),
-        }
+        self.summary().map(Form::from).unwrap_or_default().serialize(serializer)
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Distribution {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        Form::schema_name()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        Form::json_schema(generator)
     }
 }
 

@@ -44,3 +44,18 @@ impl Serialize for InterArrival {
         self.distribution.serialize(serializer)
     }
 }
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for InterArrival {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        Distribution::schema_name()
+    }
+
+    fn schema_id() -> std::borrow::Cow<'static, str> {
+        Distribution::schema_id()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        Distribution::json_schema(generator)
+    }
+}

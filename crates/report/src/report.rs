@@ -63,6 +63,7 @@ pub struct Stream {
 
 /// Comparison of a measured value with one that is known or measured independently.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Check {
     /// Compared quantity, for example "lost packets".
     pub what: String,

@@ -7,6 +7,7 @@ use wirestamp_metrics::{Distribution, InterArrival};
 
 /// Totals of a recording.
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Figures {
     /// Packets captured, and in the file if there is one.
     pub packets: u64,
@@ -16,7 +17,7 @@ pub struct Figures {
     pub interarrival_ns: InterArrival,
     /// Delay of the raw stamp after the kernel's; empty where the kernel's stamp is used.
     pub acquisition_lag_ns: Distribution,
-    /// Max error of a stamp against system time; `None` without packets.
+    /// Max error of a stamp against system time, in nanoseconds; `None` without packets.
     pub error_ns: Option<i64>,
     /// Steps of the system clock during the recording.
     pub clock_steps: u32,
@@ -30,6 +31,7 @@ pub struct Figures {
 
 /// Anchors kept for a later conversion of stamps.
 #[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AnchorCount {
     /// Anchors in the file.
     pub written: u64,

@@ -20,6 +20,7 @@ pub struct PairSession<R> {
 
 /// Result of the capture at one tap.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TapReport {
     /// Settings of the capture.
     pub facts: Facts,

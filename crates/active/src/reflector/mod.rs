@@ -18,6 +18,7 @@ pub use self::session::SessionId;
 
 /// Counts of a reflector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReflectorCounts {
     /// Packets returned.
     pub reflected: u64,

@@ -42,6 +42,7 @@ impl RingStatistics {
 
 /// Counts of one CPU's events. Serialises with these names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuLedger {
     /// The CPU.
     pub cpu: u32,
@@ -78,6 +79,7 @@ impl CpuLedger {
 
 /// Counts of all events of a recorder. Serialises with these names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EventLedger {
     /// Events that occurred while the recorder ran, counted by the kernel: `delivered` and `lost`.
     pub recorded: u64,

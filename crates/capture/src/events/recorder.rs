@@ -48,6 +48,7 @@ impl RecorderConfig {
 
 /// Properties of a running recorder. Serialises with these names.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RecorderFacts {
     /// The clock that stamps the events.
     pub clock: &'static str,

@@ -112,6 +112,7 @@ const OUT: [Hook; 6] = {
 
 /// A point at which packets are observed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ObservedPoint {
     /// The point.
     pub point: Point,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Packet counts of a measurement. Each packet that passed the filter has exactly one outcome
 /// ([`LayersLedger::balances`]). Its path in the host is in its journey.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct LayersLedger {
     /// Packets that reached the first point and passed the filter. Counted by the BPF program, as the next two.

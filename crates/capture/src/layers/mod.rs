@@ -71,6 +71,8 @@ pub struct Config {
 
 /// Properties of an open measurement.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "LayersFacts"))]
 pub struct Facts {
     /// Interface name.
     pub interface: String,

@@ -5,6 +5,7 @@ use strum::IntoStaticStr;
 
 /// A point on a packet's path. [`Direction::points`] lists the points of a direction, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, IntoStaticStr)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Point {
@@ -37,6 +38,7 @@ impl Point {
 
 /// Whether an interface receives or sends the followed packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
     /// The interface receives them.

@@ -6,11 +6,13 @@ use super::place::{Place, as_text};
 
 /// A setting of the machine that affects a capture's stamps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Setting {
     /// Name.
     pub name: String,
     /// Location.
     #[serde(serialize_with = "as_text")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub place: Place,
     /// Current value; none if the setting does not exist.
     pub now: Option<String>,

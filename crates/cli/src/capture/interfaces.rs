@@ -3,18 +3,21 @@
 use std::process::ExitCode;
 
 use anyhow::Context;
+use schemars::JsonSchema;
 use serde::Serialize;
 use wirestamp_capture::interface_states;
 
 use crate::output::Output;
 
 /// An interface of the current network namespace.
-#[derive(Serialize)]
-struct Row {
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Interface")]
+pub(crate) struct Row {
+    /// Its name.
     interface: String,
     /// Whether packets can be captured on it now.
     usable: bool,
-    /// Why they cannot.
+    /// Why they cannot. Null if they can.
     reason: Option<String>,
 }
 

@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use wirestamp_capture::capabilities::{Capabilities, CardStamps, Obstacle, verdict};
-use wirestamp_capture::{PAIRS, Pair};
+use wirestamp_capture::{Method, PAIRS, Pair, StampSource};
 
 use crate::output::Output;
 use crate::target::Target;
@@ -13,16 +14,16 @@ use crate::target::Target;
 pub(super) fn list(target: Option<&Target>, output: Output) -> anyhow::Result<ExitCode> {
     match target {
         None => {
-            let documents: Vec<_> = PAIRS.iter().map(document).collect();
-            output.result(&documents, |_| {
+            let rows: Vec<_> = PAIRS.iter().map(row).collect();
+            output.result(&rows, |_| {
                 "method     stamp\n".to_owned() + &PAIRS.iter().map(line).collect::<String>()
             })?;
         }
         Some(target) => {
             let of = target.query(|| Capabilities::of(&target.interface))?;
             let verdicts: Vec<_> = PAIRS.iter().map(|pair| (pair, verdict(pair, &of))).collect();
-            let documents: Vec<_> = verdicts.iter().map(verdict_document).collect();
-            output.result(&documents, |_| {
+            let rows: Vec<_> = verdicts.iter().map(verdict_row).collect();
+            output.result(&rows, |_| {
                 let lines: String = verdicts.iter().map(verdict_line).collect();
                 format!(
                     "{}: {}\nmethod     stamp    supported\n{lines}",
@@ -38,23 +39,51 @@ pub(super) fn list(target: Option<&Target>, output: Output) -> anyhow::Result<Ex
 /// A pair, and where the interface takes its stamps, or why it is not supported.
 type PairVerdict = (&'static Pair, Result<&'static str, Obstacle>);
 
-fn document(pair: &Pair) -> Value {
-    json!({
-        "method": pair.method.name(),
-        "stamp": pair.stamp.name(),
-        "taken": pair.taken,
-        "limits": pair.limits,
-    })
+/// A reception method with a timestamp source.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Pair")]
+pub(crate) struct Row {
+    /// Limits on the captured packets or bytes; empty if everything up to the snap length is captured.
+    limits: &'static str,
+    /// Reception method.
+    #[schemars(extend("enum" = Method::names()))]
+    method: &'static str,
+    /// The interface's support. Absent without an interface.
+    #[serde(flatten)]
+    support: Option<Support>,
+    /// Timestamp source.
+    #[schemars(extend("enum" = StampSource::names()))]
+    stamp: &'static str,
+    /// Where on a packet's path the stamp is taken.
+    taken: &'static str,
 }
 
-fn verdict_document((pair, verdict): &PairVerdict) -> Value {
-    let mut document = document(pair);
-    document["possible"] = verdict.is_ok().into();
-    document["reason"] = verdict.as_ref().err().map(Obstacle::to_string).into();
-    if let Ok(taken) = verdict {
-        document["taken"] = (*taken).into();
+/// The interface's support of a pair.
+#[derive(Serialize, JsonSchema)]
+struct Support {
+    /// Whether the interface supports it.
+    possible: bool,
+    /// Why it does not. Null if it does.
+    reason: Option<String>,
+}
+
+fn row(pair: &Pair) -> Row {
+    Row {
+        limits: pair.limits,
+        method: pair.method.name(),
+        support: None,
+        stamp: pair.stamp.name(),
+        taken: pair.taken,
     }
-    document
+}
+
+fn verdict_row((pair, verdict): &PairVerdict) -> Row {
+    let reason = verdict.as_ref().err().map(Obstacle::to_string);
+    Row {
+        support: Some(Support { possible: reason.is_none(), reason }),
+        taken: verdict.as_ref().map_or(pair.taken, |taken| *taken),
+        ..row(pair)
+    }
 }
 
 fn line(pair: &Pair) -> String {

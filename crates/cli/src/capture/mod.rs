@@ -33,6 +33,11 @@ use crate::target::Target;
 use crate::usage::usage;
 use tune::Tune;
 
+pub(crate) use interfaces::Row as InterfaceRow;
+pub(crate) use list::Row as PairRow;
+pub(crate) use present::Summary;
+pub(crate) use tune::SettingRow;
+
 /// The largest snap length, that of tcpdump.
 const MAX_SNAP_LENGTH: u32 = 262_144;
 

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use wirestamp_capture::tune::Report;
 use wirestamp_capture::{Facts, Ledger};
@@ -13,29 +14,37 @@ use super::tune;
 use crate::output::{mean, things, time};
 use crate::tap;
 
-/// The document of `capture --json`.
-#[derive(Serialize)]
-pub(super) struct Summary {
+/// Summary of a capture.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Summary {
     #[serde(flatten)]
     facts: Facts,
     #[serde(flatten)]
     figures: Figures,
+    /// Packets dropped, by place.
     dropped: Dropped,
+    /// Outcome of each packet.
     ledger: Ledger,
+    /// Whether each packet seen has exactly one outcome in the ledger.
     balanced: bool,
+    /// The file as requested. Null without one.
     file: Option<PathBuf>,
-    /// Changed machine settings, with `--tune=apply`.
+    /// Changed machine settings. Only with `--tune=apply`.
     #[serde(skip_serializing_if = "Option::is_none")]
     tuned: Option<Report>,
-    /// Recorded kernel events, with `--events`.
+    /// Recorded kernel events. Only with `--events`.
     #[serde(skip_serializing_if = "Option::is_none")]
     events: Option<EventSummary>,
 }
 
-#[derive(Serialize)]
+/// Packets dropped, by place.
+#[derive(Serialize, JsonSchema)]
 struct Dropped {
+    /// By the interface: `interface_dropped` of the ledger.
     interface: u64,
+    /// By the kernel, because the ring or queue was full: `kernel_dropped` of the ledger.
     kernel: u64,
+    /// Because writing or correlating failed: `consumer_dropped` of the ledger.
     consumer: u64,
 }
 

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use schemars::JsonSchema;
 use serde::Serialize;
 use wirestamp_capture::Config;
 use wirestamp_capture::tune::{self, Change, Report, Setting, Tuned};
@@ -21,11 +22,13 @@ pub(crate) enum Tune {
     Restore,
 }
 
-/// A setting in the JSON list.
-#[derive(Serialize)]
-struct SettingRow<'a> {
+/// A setting of the machine that affects a capture's stamps.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Setting")]
+pub(crate) struct SettingRow<'a> {
     #[serde(flatten)]
     setting: &'a Setting,
+    /// Whether `--tune=apply` would change it.
     changes: bool,
 }
 

@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-use serde_json::{Value, json};
 use wirestamp_packet::MatchRule;
 
 use super::arguments::Arguments;
+use super::document::{ChainDocument, Document, SubpathDocument};
 use super::matching;
 use super::point::Point;
 use super::result::DelayResult;
@@ -48,7 +48,8 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         let remarks = it.result.remarks.iter();
         remarks.for_each(|remark| output.remark(format!("{}: {remark}", it.name())));
     }
-    output.result(&chain.document()?, |_| chain.text())?;
+    let document = serde_json::to_value(Document::Chain(chain.document()?))?;
+    output.result(&document, |_| chain.text())?;
     let is_known = chain.all().all(|it| it.result.unknown_loss.is_none());
     Ok(if is_known { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -85,14 +86,8 @@ impl Subpath<'_> {
         format!("{} > {}", self.from, self.to)
     }
 
-    fn document(&self) -> anyhow::Result<Value> {
-        let mut document = json!({"from": self.from, "to": self.to});
-        if let (Value::Object(all), Value::Object(result)) =
-            (&mut document, self.result.document()?)
-        {
-            all.extend(result);
-        }
-        Ok(document)
+    fn document(&self) -> anyhow::Result<SubpathDocument<'_>> {
+        Ok(SubpathDocument { from: self.from, to: self.to, result: self.result.document()? })
     }
 
     /// Packets lost while the second point captured.
@@ -141,10 +136,10 @@ impl<'a> Chain<'a> {
         self.subpaths.iter().chain([&self.complete])
     }
 
-    fn document(&self) -> anyhow::Result<Value> {
+    fn document(&self) -> anyhow::Result<ChainDocument<'_>> {
         let subpaths: anyhow::Result<Vec<_>> =
             self.subpaths.iter().map(Subpath::document).collect();
-        Ok(json!({"subpaths": subpaths?, "complete_path": self.complete.document()?}))
+        Ok(ChainDocument { subpaths: subpaths?, complete_path: self.complete.document()? })
     }
 
     fn text(&self) -> String {

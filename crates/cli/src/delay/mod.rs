@@ -5,6 +5,7 @@ mod caveats;
 mod chain;
 mod clocks;
 mod direction;
+mod document;
 mod files;
 mod layers;
 mod live;
@@ -25,6 +26,7 @@ use std::process::ExitCode;
 use wirestamp_metrics as metrics;
 
 pub(crate) use self::arguments::Arguments;
+pub(crate) use self::document::Document;
 use self::point::Point;
 use self::unknown_loss::UnknownLoss;
 use crate::files::check_outputs;
@@ -72,7 +74,8 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let report = arguments.report.as_deref();
     let written = report.map_or(Ok(()), |path| page::write(path, &result, arguments));
     // Print the results even if the report could not be written.
-    output.result(&result.document()?, |_| result.text(output.verbose))?;
+    let document = serde_json::to_value(Document::Pair(Box::new(result.document()?)))?;
+    output.result(&document, |_| result.text(output.verbose))?;
     written?;
     if let Some(error) = result.rows_error {
         return Err(error.into());

@@ -1,12 +1,12 @@
-//! The result of `delay`, and its JSON document.
+//! The result of `delay`.
 
-use serde_json::{Value, json};
 use wirestamp_metrics::emodel::{Codec, Rating};
 use wirestamp_metrics::{FlowTable, Quality, Sampling, SequenceMetrics};
 use wirestamp_packet::{FlowKey, MatchRule, Segmentation};
 use wirestamp_session::{PointState, TapReport};
 
 use super::clocks::{ClockError, Clocks};
+use super::document::{ClockMembers, FlowDocument, KnownQuality, PairDocument, RatedMembers};
 use super::round_trip::{RoundTrip, RoundTrips};
 use super::rtp::{RatedCodec, RtpStreams};
 use super::unknown_loss::UnknownLoss;
@@ -44,40 +44,33 @@ pub(super) struct DelayResult {
 }
 
 impl DelayResult {
-    pub(super) fn document(&self) -> anyhow::Result<Value> {
-        let mut document = self.quality(None, &self.flows.total())?;
+    /// The members of the JSON document.
+    pub(super) fn document(&self) -> anyhow::Result<PairDocument<'_>> {
         let buffer = self.flows.jitter_buffer();
-        let flows: anyhow::Result<Vec<_>> = self
-            .flows
-            .flows()
-            .into_iter()
-            .map(|(flow, quality)| self.flow(&flow, quality))
-            .collect();
-        let rest = json!({
-            "match_rule": self.rule().name(),
-            "lost_reason": self.unknown_loss.map(|reason| reason.to_string()),
-            "clock_error_reason": self.clocks.reason(),
-            "sample_share": self.sampling.as_ref().map_or(1.0, |it| it.share),
-            "not_sampled": self.points.each_ref().map(|point_state| point_state.not_chosen),
-            "unidentified": self.unidentified(),
-            "lost_beyond_capture": self.lost_outside_capture,
-            "capture_dropped": self.capture_dropped,
-            "capture_dropped_undated": self.undated,
-            "segments_divided": self.divided().map(|of| of.divided),
-            "segments_divided_into": self.divided().map(|of| of.parts),
-            "segments_divided_by_assumption": self.divided().map(|of| of.assumed),
-            "taps": self.taps,
-            "assumed_jitter_buffer": buffer.to_string(),
-            "assumed_jitter_buffer_ms": buffer.fixed().map(|length| length.as_nanos() / 1_000_000),
-            "flows": flows?,
-            "other_flows": self.quality(None, &self.flows.others)?,
-        });
-        if let Some(layers) = &self.layers {
-            merge(&mut document, json!({"layers": layers}));
-        }
-        merge(&mut document, self.clocks());
-        merge(&mut document, rest);
-        Ok(document)
+        let flows = self.flows.flows().into_iter();
+        let flows: anyhow::Result<Vec<_>> =
+            flows.map(|(flow, quality)| self.flow(&flow, quality)).collect();
+        Ok(PairDocument {
+            quality: self.quality(None, &self.flows.total())?,
+            clocks: self.clocks(),
+            match_rule: self.rule(),
+            lost_reason: self.unknown_loss.map(|reason| reason.to_string()),
+            sample_share: self.sampling.as_ref().map_or(1.0, |it| it.share),
+            not_sampled: self.points.each_ref().map(|point_state| point_state.not_chosen),
+            unidentified: self.unidentified(),
+            lost_beyond_capture: self.lost_outside_capture,
+            capture_dropped: self.capture_dropped,
+            capture_dropped_undated: self.undated,
+            segments_divided: self.divided().map(|of| of.divided),
+            segments_divided_into: self.divided().map(|of| of.parts),
+            segments_divided_by_assumption: self.divided().map(|of| of.assumed),
+            taps: &self.taps,
+            assumed_jitter_buffer: buffer.to_string(),
+            assumed_jitter_buffer_ms: buffer.fixed().map(|length| length.as_nanos() / 1_000_000),
+            flows: flows?,
+            other_flows: self.quality(None, &self.flows.others)?,
+            layers: self.layers.as_ref(),
+        })
     }
 
     /// The rule by which packets were recognised.
@@ -105,58 +98,57 @@ impl DelayResult {
         self.points.iter().map(|point_state| point_state.unidentified).sum()
     }
 
-    /// The JSON members about the clocks.
-    fn clocks(&self) -> Value {
+    fn clocks(&self) -> ClockMembers<'_> {
         let Clocks { skew, correction, .. } = &self.clocks;
-        json!({
-            "owd_reason": self.clocks.relative(),
-            "offset_removed_ns": correction.offset.as_nanos(),
-            "skew_ppm": skew.ok().map(|skew| skew.ppm),
-            "skew_error_ppm": skew.ok().map(|skew| skew.error_ppm),
-            "skew_reason": skew.err(),
-            "skew_removed_ppm": correction.skew.map_or(0.0, |skew| skew.ppm),
+        ClockMembers {
+            clock_error_reason: self.clocks.reason(),
+            owd_reason: self.clocks.relative(),
+            offset_removed_ns: correction.offset.as_nanos(),
+            skew_ppm: skew.ok().map(|skew| skew.ppm),
+            skew_error_ppm: skew.ok().map(|skew| skew.error_ppm),
+            skew_reason: skew.err(),
+            skew_removed_ppm: correction.skew.map_or(0.0, |skew| skew.ppm),
+        }
+    }
+
+    fn flow(&self, flow: &FlowKey, quality: &Quality) -> anyhow::Result<FlowDocument<'_>> {
+        Ok(FlowDocument {
+            src: flow.source.ip(),
+            dst: flow.destination.ip(),
+            sport: flow.source.port(),
+            dport: flow.destination.port(),
+            protocol: flow.protocol,
+            quality: self.quality(Some(flow), quality)?,
+            rated: self.rated(flow, quality),
+            round_trip: self.round_trips.of(flow).map(RoundTrip::members),
         })
     }
 
-    fn flow(&self, flow: &FlowKey, quality: &Quality) -> anyhow::Result<Value> {
-        let mut row = json!({
-            "src": flow.source.ip(),
-            "dst": flow.destination.ip(),
-            "sport": flow.source.port(),
-            "dport": flow.destination.port(),
-            "protocol": flow.protocol,
-        });
-        merge(&mut row, self.quality(Some(flow), quality)?);
-        merge(&mut row, self.rated(flow, quality));
-        merge(&mut row, self.round_trips.of(flow).map_or_else(|| json!({}), RoundTrip::document));
-        Ok(row)
-    }
-
-    /// The JSON members about a flow's RTP streams and rating.
-    fn rated(&self, flow: &FlowKey, quality: &Quality) -> Value {
+    /// A flow's RTP streams and rating; none for other flows.
+    fn rated(&self, flow: &FlowKey, quality: &Quality) -> Option<RatedMembers<'_>> {
         let (streams, voice) = (self.media.streams(flow), self.voice(flow));
         if streams.is_empty() && voice.is_none() {
-            return json!({});
+            return None;
         }
         let rating = voice.as_ref().and_then(|voice| self.call(flow, voice, quality));
         let over_time = rating
             .zip(voice.as_ref())
             .and_then(|(_, voice)| quality.as_call_over_time(&voice.codecs));
         let mos = |interval: &Option<Rating>| interval.map(|rating| rating.mos());
-        json!({
-            "rtp_streams": streams,
-            "codec": voice.as_ref().and_then(|voice| Some(voice.codecs.iter().next()?.0.name())),
-            "rated_codecs": voice.as_ref().filter(|_| self.codec.is_none()).map(|voice| &voice.codecs),
-            "codec_reason": voice.map(|voice| voice.reason),
-            "r_factor": rating.map(|rating| rating.r_factor()),
-            "late": quality.sequence_metrics().map(SequenceMetrics::late),
-            "mos": rating.map(|rating| rating.mos()),
-            "mos_unknown": self.unknown_rating(flow, quality),
-            "r_scale": rating.map(|rating| rating.scale.name()),
-            "extrapolated": rating.map(|rating| rating.is_extrapolated),
-            "mos_interval_ms": over_time.as_ref().map(|it| it.interval.as_nanos() / 1_000_000),
-            "mos_over_time":
-                over_time.map(|it| it.intervals.iter().map(mos).collect::<Vec<_>>()),
+        let codecs = voice.as_ref().map(|voice| &voice.codecs);
+        Some(RatedMembers {
+            rtp_streams: streams,
+            codec: codecs.and_then(|codecs| Some(codecs.iter().next()?.0.name())),
+            rated_codecs: codecs.filter(|_| self.codec.is_none()).cloned(),
+            codec_reason: voice.map(|voice| voice.reason),
+            r_factor: rating.map(|rating| rating.r_factor()),
+            late: quality.sequence_metrics().map(SequenceMetrics::late),
+            mos: rating.map(|rating| rating.mos()),
+            mos_unknown: self.unknown_rating(flow, quality),
+            r_scale: rating.map(|rating| rating.scale),
+            extrapolated: rating.map(|rating| rating.is_extrapolated),
+            mos_interval_ms: over_time.as_ref().map(|it| it.interval.as_nanos() / 1_000_000),
+            mos_over_time: over_time.map(|it| it.intervals.iter().map(mos).collect()),
         })
     }
 
@@ -193,26 +185,23 @@ impl DelayResult {
         }
     }
 
-    /// The JSON of a quality, with the clock error of this measurement.
-    fn quality(&self, flow: Option<&FlowKey>, quality: &Quality) -> anyhow::Result<Value> {
-        let mut value = serde_json::to_value(quality)?;
-        if !matches!(self.clocks.error, ClockError::PerDelay) {
-            let error = self.clocks.max_error(quality);
-            merge(&mut value, json!({"clock_error_ns": error, "clock_error_mean_ns": null}));
+    /// A quality with the clock error of this measurement, and null for what is unknown.
+    fn quality(&self, flow: Option<&FlowKey>, quality: &Quality) -> anyhow::Result<KnownQuality> {
+        let mut unknown = Vec::new();
+        let has_one_error = !matches!(self.clocks.error, ClockError::PerDelay);
+        if has_one_error {
+            unknown.push("clock_error_mean_ns");
         }
         if self.clocks.aligned {
-            merge(&mut value, json!({"owd_ns": null}));
+            unknown.push("owd_ns");
         }
         if self.is_loss_unknown(flow, quality) {
-            merge(&mut value, json!({"lost": null, "loss_pattern": null}));
+            unknown.extend(["lost", "loss_pattern"]);
         }
-        Ok(value)
-    }
-}
-
-/// Adds the members of `more` to `object`; replaces those of the same name.
-fn merge(object: &mut Value, more: Value) {
-    if let (Value::Object(object), Value::Object(more)) = (object, more) {
-        object.extend(more);
+        let mut known = KnownQuality::of(quality, &unknown)?;
+        if has_one_error {
+            known.set_clock_error(self.clocks.max_error(quality));
+        }
+        Ok(known)
     }
 }

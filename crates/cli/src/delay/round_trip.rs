@@ -4,7 +4,8 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use wirestamp_metrics::Summary;
 use wirestamp_metrics::flow::TcpReport;
 use wirestamp_packet::FlowKey;
@@ -23,6 +24,22 @@ pub(super) struct RoundTrips(HashMap<FlowKey, RoundTrip>);
 /// Round-trip times of a flow: from A, and from B, to the receiver and back.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RoundTrip([Option<TcpReport>; 2]);
+
+/// Round-trip times of a TCP flow, of which both directions were captured. Absent for other flows.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub(crate) struct RoundTripMembers {
+    /// Time from A to the receiver and back, in nanoseconds. Null if it was not observed at A. Absent for flows without
+    /// round-trip times, as are the next four keys.
+    rtt_a_ns: Option<Summary>,
+    /// Time from B to the receiver and back, in nanoseconds. Null if it was not observed at B.
+    rtt_b_ns: Option<Summary>,
+    /// The part between A and B, both directions together: the absolute difference of the means, in nanoseconds.
+    rtt_between_mean_ns: Option<f64>,
+    /// Round-trip time of the SYN from A, in nanoseconds. Null if it was not observed.
+    handshake_a_ns: Option<i64>,
+    /// Round-trip time of the SYN from B, in nanoseconds. Null if it was not observed.
+    handshake_b_ns: Option<i64>,
+}
 
 impl RoundTrips {
     /// The round-trip times measured at A and B.
@@ -61,15 +78,11 @@ impl RoundTrip {
     }
 
     /// The JSON members of a flow.
-    pub(super) fn document(&self) -> Value {
-        let ([a, b], [handshake_a, handshake_b]) = (self.trips(), self.handshakes());
-        json!({
-            "rtt_a_ns": a,
-            "rtt_b_ns": b,
-            "rtt_between_mean_ns": self.between(),
-            "handshake_a_ns": handshake_a,
-            "handshake_b_ns": handshake_b,
-        })
+    pub(super) fn members(&self) -> RoundTripMembers {
+        let ([rtt_a_ns, rtt_b_ns], [handshake_a_ns, handshake_b_ns]) =
+            (self.trips(), self.handshakes());
+        let rtt_between_mean_ns = self.between();
+        RoundTripMembers { rtt_a_ns, rtt_b_ns, rtt_between_mean_ns, handshake_a_ns, handshake_b_ns }
     }
 
     pub(super) fn row(&self, flow: &FlowKey) -> Vec<String> {
@@ -115,7 +128,7 @@ mod tests {
         let (near, far) = (tcp_report(&[10, 12]), tcp_report(&[14, 18]));
         for trip in [RoundTrip([near, far]), RoundTrip([far, near])] {
             assert_eq!(trip.between(), Some(5e6));
-            assert_eq!(trip.document()["rtt_between_mean_ns"], 5e6);
+            assert_eq!(trip.members().rtt_between_mean_ns, Some(5e6));
         }
         let text = RoundTrip([far, near]).sentence();
         assert!(text.contains("from A 16.0 ms (min 14.0 ms), from B 11.0 ms"), "{text}");
@@ -124,7 +137,7 @@ mod tests {
     #[test]
     fn one_point_alone_is_reported() {
         let trip = RoundTrip([None, tcp_report(&[7])]);
-        assert_eq!((trip.between(), &trip.document()["rtt_a_ns"]), (None, &Value::Null));
+        assert_eq!((trip.between(), trip.members().rtt_a_ns), (None, None));
         assert!(trip.sentence().ends_with("from B 7.00 ms (min 7.00 ms)."));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use wirestamp_metrics::emodel::{Codec, Codecs};
 use wirestamp_metrics::flow::RtpReport;
@@ -14,11 +15,14 @@ use wirestamp_session::PointState;
 pub(super) struct RtpStreams(HashMap<FlowKey, Vec<Stream>>);
 
 /// An RTP stream.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Stream {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "RtpStream")]
+pub(crate) struct Stream {
+    /// Synchronisation source (SSRC).
     ssrc: u32,
+    /// Payload type.
     payload_type: u8,
-    /// Encoding name of RFC 3551 or of a session description (SDP).
+    /// Encoding name of RFC 3551 or of a session description (SDP). Null if it is unknown.
     encoding: Option<String>,
     #[serde(skip)]
     codecs: Option<Codecs>,

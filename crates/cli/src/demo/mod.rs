@@ -25,7 +25,8 @@ use crate::progress::{per_mille, progress_bar};
 use crate::table::{QUALITY_HEADER, checks, quality_row, table};
 use crate::tap;
 use measure::measure;
-use result::{DemoResult, Options, Progress};
+pub(crate) use result::DemoResult;
+use result::{Options, Progress};
 
 #[derive(Args)]
 pub(crate) struct Arguments {

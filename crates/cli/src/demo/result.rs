@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use wirestamp_clock::ClockStatus;
 use wirestamp_metrics::Quality;
@@ -30,9 +31,9 @@ pub(super) enum Progress {
     Sending(f64),
 }
 
-/// Result of the demo. Serialises as the document of `wirestamp demo --json`.
-#[derive(Debug, Serialize)]
-pub(super) struct DemoResult {
+/// Result of the demo: traffic across a bottleneck, measured and compared with known values.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct DemoResult {
     /// Whether the run was interrupted.
     pub(super) interrupted: bool,
     /// Clock of the stamps.
@@ -58,8 +59,8 @@ pub(super) struct DemoResult {
 }
 
 /// Result of one stream.
-#[derive(Debug, Serialize)]
-pub(super) struct StreamResult {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct StreamResult {
     /// Name of the stream.
     pub(super) name: &'static str,
     /// Description of its pattern.

@@ -11,6 +11,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, Subcommand};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::files::are_one;
@@ -53,11 +54,14 @@ struct Place {
     dir: Option<PathBuf>,
 }
 
-/// The result of either action.
-#[derive(Serialize)]
-struct Done {
+/// The link through which Wireshark finds this program.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Done {
+    /// The link.
     link: PathBuf,
+    /// This program.
     binary: PathBuf,
+    /// Whether the link was created or removed now.
     changed: bool,
 }
 

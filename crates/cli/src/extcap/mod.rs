@@ -17,7 +17,7 @@ use wirestamp_capture::Filter;
 use wirestamp_packet::LinkType;
 
 use crate::usage::usage;
-pub(crate) use install::{Arguments, run};
+pub(crate) use install::{Arguments, Done, run};
 use request::{Request, RequestKind};
 
 /// Answers a request of Wireshark; none for other arguments. `arguments` are those of the process.

@@ -1,43 +1,50 @@
 //! The JSON document of `flows`.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use wirestamp_metrics::flow::{CallReport, EvictedFlows, FlowReport};
 use wirestamp_session::TapReport;
 use wirestamp_session::flows::Flows;
 
-/// The document that `--json` prints.
-#[derive(Serialize)]
-pub(super) struct Document {
-    /// The file, or none.
+/// Quality of the flows of a capture file or interface. Times are in nanoseconds unless the key has another unit. Unknown
+/// values are null.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Document {
+    /// The file. Absent for interfaces.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) file: Option<String>,
+    /// Packets of all flows.
     pub(super) packets: u64,
+    /// Bytes on the wire of these packets, with link headers.
     pub(super) bytes: u64,
+    /// Time from the first to the last packet, in nanoseconds.
     pub(super) duration_ns: i64,
     /// Frames without a flow.
     pub(super) not_ip: u64,
     /// Packets with an earlier stamp than the packet before.
     pub(super) out_of_order: u64,
-    /// Packets lost by the capture, which are never network losses; none if the file does not say it.
+    /// Packets lost by the capture, which are never network losses. Null if the file does not contain the
+    /// number.
     pub(super) capture_dropped: Option<u64>,
     /// The part of `capture_dropped` with known times. Excluded from the network losses of flows with
     /// sequence numbers.
     pub(super) capture_dropped_dated: u64,
-    /// Max error of a stamp, if known.
+    /// Max error of a stamp, in nanoseconds. Null if it is unknown.
     pub(super) clock_error_ns: Option<i64>,
-    /// One-way delay assumed for rating voice.
+    /// One-way delay assumed for rating voice, in milliseconds.
     pub(super) assumed_delay_ms: i64,
-    /// None if it is adaptive.
+    /// De-jitter buffer assumed for rating voice, in milliseconds. Null if it is adaptive.
     pub(super) assumed_jitter_buffer_ms: Option<i64>,
-    /// The buffer in words.
+    /// The same buffer in words.
     pub(super) assumed_jitter_buffer: String,
+    /// Totals of the flows that were evicted for new ones (`--max-flows`). They are not in `flows`.
     #[serde(rename = "given_up")]
     pub(super) evicted: EvictedFlows,
-    /// Worst first.
+    /// The flows, worst first: an object for each RTP stream, and one for the other packets of each flow.
     pub(super) flows: Vec<FlowReport>,
     /// SIP calls, oldest first.
     pub(super) calls: Vec<CallReport>,
-    /// Calls that were evicted for new ones (--max-flows).
+    /// Calls that were evicted for new ones (`--max-flows`).
     pub(super) evicted_calls: u64,
     /// Reports by RTCP that were joined with no RTP stream.
     pub(super) rtcp_unmatched_reports: u64,
@@ -49,8 +56,9 @@ pub(super) struct Document {
 }
 
 /// The report of a live capture.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(super) struct Tap {
+    /// The capture. Absent for files.
     pub(super) tap: TapReport,
 }
 

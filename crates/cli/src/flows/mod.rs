@@ -13,7 +13,7 @@ mod transport_streams;
 use std::process::ExitCode;
 
 pub(crate) use arguments::Arguments;
-use document::Document;
+pub(crate) use document::Document;
 use wirestamp_results::Table;
 
 use crate::files::check_outputs;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use wirestamp_capture::layers::{Direction, End, Facts, LayersLedger, Point};
 use wirestamp_report::Circumstances;
@@ -11,31 +12,39 @@ use super::statistics::{LayerStatistics, PacketOutcome, Segment};
 use crate::output::{count, plural, time};
 use crate::table::table;
 
-/// The document of `layers --json`.
-#[derive(Serialize)]
+/// Time of packets in the layers of this host.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Layers")]
 pub(crate) struct Document {
     #[serde(flatten)]
     facts: Facts,
+    /// Packets that passed the first point and the filter.
     packets: u64,
     /// Between each point and the next, then from the first to the last.
     layers: Vec<Segment>,
+    /// Ends of the packets' paths through the host, most frequent first.
     ends: Vec<OutcomeCount>,
+    /// Whether the network card is a point.
     card: Card,
+    /// Outcome of each packet of the measurement.
     ledger: LayersLedger,
+    /// Whether each packet has exactly one outcome in the ledger.
     balanced: bool,
 }
 
 /// The number of packets with one outcome.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct OutcomeCount {
     #[serde(flatten)]
     outcome: PacketOutcome,
+    /// Packets with this end.
     packets: u64,
 }
 
 /// Whether the network card is a point.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Card {
+    /// Whether it is a point.
     available: bool,
     /// Why it is not available.
     reason: &'static str,

@@ -2,20 +2,24 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use wirestamp_capture::layers::{End, Facts, Journey, Point, Reasons};
 use wirestamp_clock::Span;
 use wirestamp_metrics::Distribution;
 
 /// The time between two points.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct Segment {
+    /// The point where it begins.
     pub(super) from: Point,
+    /// The point where it ends.
     pub(super) to: Point,
     /// Packets that passed both.
     pub(super) count: u64,
-    /// Share of the total time spent here by packets that reached the last point; 0 to 1.
+    /// Share of the total time spent here by packets that reached the last point, 0 to 1. Null if no packet did.
     pub(super) share: Option<f64>,
+    /// Time of the packets between the two points, in nanoseconds.
     #[serde(rename = "owd_ns")]
     pub(super) delay: Distribution,
     /// Sum of these times over packets that reached the last point, in nanoseconds.
@@ -24,12 +28,13 @@ pub(super) struct Segment {
 }
 
 /// How a packet's journey ended.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub(super) struct PacketOutcome {
+    /// The end of its path.
     pub(super) end: End,
-    /// The last point that it passed.
+    /// The last point that it passed. Null if it passed none.
     pub(super) point: Option<Point>,
-    /// The kernel's drop reason.
+    /// The kernel's drop reason. Null for packets that were not dropped.
     pub(super) reason: Option<String>,
 }
 

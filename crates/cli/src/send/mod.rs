@@ -26,10 +26,11 @@ use crate::target::Target;
 use job::Job;
 use live::LiveJob;
 use log::Log;
-use present::{Document, ReplaySummary, Traffic, text};
+use present::{ReplaySummary, Traffic, text};
 use stamps::TransmitStamps;
 
 pub(crate) use arguments::Arguments;
+pub(crate) use present::Document;
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
     let job = arguments.job()?;

@@ -3,59 +3,83 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use wirestamp_metrics::Distribution;
 
 use super::stamps::TransmitStamps;
 use crate::output::{mean, things, time};
 
-#[derive(Serialize)]
-pub(super) struct Document {
+/// Result of sending paced traffic.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Document {
     #[serde(flatten)]
     pub(super) traffic: Traffic,
+    /// Transmit method; `live` for live frames.
     pub(super) method: &'static str,
-    /// XDP mode of the kernel.
+    /// XDP mode of the kernel. Null for other methods.
     pub(super) mode: Option<&'static str>,
+    /// Packets sent.
     pub(super) sent: u64,
+    /// Bytes of the frames of these packets, without check sequences.
     pub(super) bytes: u64,
+    /// Packets that the kernel refused.
     pub(super) failed: u64,
+    /// The first error of the kernel. Null without errors.
     pub(super) first_error: Option<String>,
     /// Packets, or bursts of live frames, delayed by scheduling latency.
     pub(super) late: u64,
+    /// Actual time minus intended time of sending, in nanoseconds.
     pub(super) pacing_error_ns: Distribution,
+    /// Transmit stamps. Null without `--tx-stamps`.
     pub(super) tx_stamps: Option<TransmitStamps>,
-    /// Error bound of intended and actual times against UTC.
+    /// Error bound of intended and actual times against UTC, in nanoseconds.
     pub(super) clock_error_ns: i64,
 }
 
-/// Summary of the sender.
-#[derive(Serialize)]
+/// Kind of the traffic.
+#[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
-pub(super) enum Traffic {
+pub(crate) enum Traffic {
+    /// A traffic pattern.
     Pattern {
+        /// The pattern.
         pattern: String,
+        /// Destination address and port.
         destination: SocketAddr,
     },
+    /// A replayed file.
     Replay {
+        /// The file, and frames that were not sent, or not unchanged.
         replay: ReplaySummary,
     },
+    /// Live frames.
     Live {
+        /// Destination address and port.
         destination: SocketAddr,
+        /// Frames of a burst.
         burst: u32,
         /// Frames dropped by the interface, of all senders.
         dropped: u64,
+        /// Time of sending, in nanoseconds.
         elapsed_ns: i64,
+        /// Mean rate, in frames per second.
         packets_per_second: f64,
     },
 }
 
 /// Frames of a replayed file that were not sent, or not unchanged.
-#[derive(Serialize)]
-pub(super) struct ReplaySummary {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ReplaySummary {
+    /// The file.
     pub(super) file: PathBuf,
+    /// Frames not sent: longer than the interface's MTU.
     pub(super) too_long: u64,
+    /// Frames not sent: not Ethernet.
     pub(super) not_ethernet: u64,
+    /// Frames sent truncated: the file contains only the beginning.
     pub(super) cut_short: u64,
+    /// Frames with an earlier time than the packet before.
     pub(super) time_went_back: u64,
 }
 

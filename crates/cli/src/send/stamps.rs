@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use wirestamp_metrics::Distribution;
 use wirestamp_traffic::{PerStampKind, SentPacket, StampKind, UnavailableStamps};
@@ -9,21 +10,24 @@ use wirestamp_traffic::{PerStampKind, SentPacket, StampKind, UnavailableStamps};
 use crate::output::{count, time};
 
 /// Statistics for each available kind of stamp.
-#[derive(Serialize)]
-pub(super) struct TransmitStamps {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct TransmitStamps {
     #[serde(flatten)]
     kinds: PerStampKind<Option<KindStatistics>>,
-    /// Reasons for the unavailable kinds.
+    /// Why a kind is not available, by its name.
     unavailable: BTreeMap<&'static str, String>,
 }
 
 /// Statistics of one kind of stamp.
-#[derive(Default, Serialize)]
+#[derive(Default, Serialize, JsonSchema)]
 struct KindStatistics {
+    /// Stamps.
     count: u64,
     /// Packets without a stamp: lost by the kernel or its stamp queue.
     missing: u64,
+    /// Stamp minus the intended time of sending, in nanoseconds.
     since_intended_ns: Distribution,
+    /// Stamp minus the time before the send call, in nanoseconds.
     since_actual_ns: Distribution,
 }
 

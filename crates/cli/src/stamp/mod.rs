@@ -16,6 +16,7 @@ use crate::target::enter_namespace;
 use present::{Document, text};
 
 pub(crate) use arguments::Arguments;
+pub(crate) use present::Members;
 
 pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCode> {
     let name = arguments.namespace.clone();

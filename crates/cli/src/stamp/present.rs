@@ -2,12 +2,15 @@
 
 use std::net::SocketAddr;
 
-use serde_json::{Value, json};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+use serde_json::Value;
 use wirestamp_active::ClockState;
 use wirestamp_active::sender::{PacketSchedule, TestReport};
-use wirestamp_metrics::{Quality, Summary, TwoWayCounts};
+use wirestamp_metrics::{Distribution, Quality, Summary, TwoWayCounts};
 
 use crate::output::{count, mean, percent, plural, time};
+use crate::quality;
 use crate::table::table;
 
 /// The result: its text comes from the report, its JSON is prepared.
@@ -17,10 +20,81 @@ pub(super) struct Document {
     json: Value,
 }
 
-impl serde::Serialize for Document {
+impl Serialize for Document {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.json.serialize(serializer)
     }
+}
+
+/// Result of a two-way test with test packets to a reflector (STAMP, RFC 8762). `there` is the direction to the reflector,
+/// `back` the direction to this host. Unknown values are null.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Stamp")]
+pub(crate) struct Members<'a> {
+    /// Address and port of the reflector.
+    to: SocketAddr,
+    /// Bytes of UDP payload of a test packet.
+    payload_bytes: usize,
+    /// Interval between two packets, or its mean, in nanoseconds.
+    interval_ns: u64,
+    /// Whether the intervals are those of a Poisson process (RFC 2330 section 11.1.1), instead of equal.
+    poisson: bool,
+    /// Packets sent.
+    sent: u64,
+    /// Packets with an answer within the timeout.
+    answered: u64,
+    /// Packets without an answer within the timeout.
+    lost: u64,
+    /// Lost packets that did not reach the reflector. Null if the reflector does not count its answers.
+    lost_there: Option<u64>,
+    /// Lost packets whose answer was lost. Null if the reflector does not count its answers.
+    lost_back: Option<u64>,
+    /// Lost packets of undetermined direction.
+    lost_undecided: u64,
+    /// Answers after the timeout.
+    late: u64,
+    /// Answers to packets that were not sent.
+    foreign: u64,
+    /// Datagrams without the correct authentication code.
+    forged: u64,
+    /// Datagrams that are not answers.
+    not_stamp: u64,
+    /// Answers of another session, or from another address.
+    strange: u64,
+    /// Closing packets, sent after the end and in no other count. Their answers report the outcome of the last packets.
+    closing: u64,
+    /// Packets that the kernel refused.
+    failed: u64,
+    /// The first error of the kernel. Null without errors.
+    first_error: Option<&'a str>,
+    /// Round-trip time without the response time of the reflector, in nanoseconds.
+    round_trip_ns: &'a Distribution,
+    /// Response time of the reflector: from receiving a packet to sending the answer, in nanoseconds.
+    response_ns: &'a Distribution,
+    /// Packets to the reflector.
+    there: Direction,
+    /// Packets back from the reflector.
+    back: Direction,
+    /// Why one-way delays are unknown. Null if they are known.
+    owd_reason: Option<&'a str>,
+    /// Negative delays there beyond both clock errors: a clock has a larger error than it reports.
+    impossible_there: u64,
+    /// Negative delays back beyond both clock errors.
+    impossible_back: u64,
+    /// Whether both ends are configured to have the same clock (`--same-clock`).
+    same_clock: bool,
+    /// Clock of this host.
+    clock: Clock,
+    /// Clock of the reflector: the worst state in its answers. Null without answers.
+    reflector_clock: Option<Clock>,
+    /// Whether the reflector counts its answers, so that a loss has a direction.
+    reflector_counts: bool,
+    /// Packets with the kernel's send time. The others have the program's, which is earlier.
+    sent_by_kernel: u64,
+    /// Answers with the kernel's send time.
+    returned_by_kernel: u64,
+    /// Traffic class (DSCP) of the packets at the reflector. Null if it was not requested or not reported.
+    dscp_there: Option<u8>,
 }
 
 impl Document {
@@ -33,41 +107,42 @@ impl Document {
         let (mean, is_poisson) = (schedule.mean(), matches!(schedule, PacketSchedule::Poisson(_)));
         let located = |count: u64| report.both.is_counted.then_some(count);
         let reason = report.unknown_delay();
-        let direction = |quality: &Quality| direction(quality, reason.as_deref());
-        let json = json!({
-            "to": to,
-            "payload_bytes": report.length,
-            "interval_ns": u64::try_from(mean.as_nanos()).unwrap_or(u64::MAX),
-            "poisson": is_poisson,
-            "sent": counts.sent,
-            "answered": counts.answered,
-            "lost": counts.lost,
-            "lost_there": located(counts.lost_there),
-            "lost_back": located(counts.lost_back),
-            "lost_undecided": counts.undecided,
-            "late": counts.late,
-            "foreign": counts.foreign,
-            "forged": report.forged,
-            "not_stamp": report.not_stamp,
-            "strange": report.strange,
-            "closing": report.closing,
-            "failed": report.failed,
-            "first_error": report.first_error,
-            "round_trip_ns": report.both.round_trip,
-            "response_ns": report.both.response,
-            "there": direction(&report.both.there)?,
-            "back": direction(&report.both.back)?,
-            "owd_reason": reason,
-            "impossible_there": counts.impossible_there,
-            "impossible_back": counts.impossible_back,
-            "same_clock": report.same_clock,
-            "clock": clock(Some(report.own)),
-            "reflector_clock": clock(report.peer.clock),
-            "reflector_counts": report.both.is_counted,
-            "sent_by_kernel": report.stamped_by_kernel,
-            "returned_by_kernel": report.returned_by_kernel,
-            "dscp_there": report.peer.class.map(|class| class.received),
-        });
+        let direction = |quality: &Quality| Direction::of(quality, reason.is_some());
+        let members = Members {
+            to,
+            payload_bytes: report.length,
+            interval_ns: u64::try_from(mean.as_nanos()).unwrap_or(u64::MAX),
+            poisson: is_poisson,
+            sent: counts.sent,
+            answered: counts.answered,
+            lost: counts.lost,
+            lost_there: located(counts.lost_there),
+            lost_back: located(counts.lost_back),
+            lost_undecided: counts.undecided,
+            late: counts.late,
+            foreign: counts.foreign,
+            forged: report.forged,
+            not_stamp: report.not_stamp,
+            strange: report.strange,
+            closing: report.closing,
+            failed: report.failed,
+            first_error: report.first_error.as_deref(),
+            round_trip_ns: &report.both.round_trip,
+            response_ns: &report.both.response,
+            there: direction(&report.both.there)?,
+            back: direction(&report.both.back)?,
+            owd_reason: reason.as_deref(),
+            impossible_there: counts.impossible_there,
+            impossible_back: counts.impossible_back,
+            same_clock: report.same_clock,
+            clock: report.own.into(),
+            reflector_clock: report.peer.clock.map(Clock::from),
+            reflector_counts: report.both.is_counted,
+            sent_by_kernel: report.stamped_by_kernel,
+            returned_by_kernel: report.returned_by_kernel,
+            dscp_there: report.peer.class.map(|class| class.received),
+        };
+        let json = serde_json::to_value(members)?;
         Ok(Self { to, report, json })
     }
 
@@ -76,24 +151,43 @@ impl Document {
     }
 }
 
-/// The JSON of a direction; one-way delays are null for the reason `unknown`.
-fn direction(quality: &Quality, unknown: Option<&str>) -> anyhow::Result<Value> {
-    let mut value = serde_json::to_value(quality)?;
-    if unknown.is_some()
-        && let Some(fields) = value.as_object_mut()
-    {
-        for field in ["owd_ns", "clock_error_ns", "clock_error_mean_ns"] {
-            fields.insert(field.into(), Value::Null);
-        }
+/// Members of a direction that are null if one-way delays are unknown.
+const OF_DELAY: [&str; 3] = ["owd_ns", "clock_error_ns", "clock_error_mean_ns"];
+
+/// Quality of one direction.
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Direction(Value);
+
+impl Direction {
+    fn of(quality: &Quality, is_delay_unknown: bool) -> serde_json::Result<Self> {
+        quality::without(quality, if is_delay_unknown { &OF_DELAY } else { &[] }).map(Self)
     }
-    Ok(value)
 }
 
-fn clock(state: Option<ClockState>) -> Value {
-    state.map_or(
-        Value::Null,
-        |state| json!({"synchronised": state.synchronised, "error_ns": state.error.as_nanos()}),
-    )
+impl JsonSchema for Direction {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Direction".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        quality::schema(generator, &OF_DELAY)
+    }
+}
+
+/// State of a clock.
+#[derive(Serialize, JsonSchema)]
+struct Clock {
+    /// Whether it is synchronised to UTC.
+    synchronised: bool,
+    /// Bound of its distance from UTC as it reports it, in nanoseconds.
+    error_ns: i64,
+}
+
+impl From<ClockState> for Clock {
+    fn from(state: ClockState) -> Self {
+        Self { synchronised: state.synchronised, error_ns: state.error.as_nanos() }
+    }
 }
 
 const HEADER: [&str; 8] =

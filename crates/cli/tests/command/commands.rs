@@ -4,6 +4,7 @@ use std::fs;
 use std::process::Stdio;
 
 use crate::common::{Leftovers, is_root, json, run, stderr, tool, wirestamp};
+use crate::schema;
 use serde_json::Value;
 
 const DISTRIBUTION: [&str; 9] =
@@ -104,7 +105,7 @@ fn send_capture_and_delay_agree_across_a_test_bed() {
     assert!(sent["pacing_error_ns"]["min"].as_i64() >= Some(0), "sent before its time");
 
     let captured = capture.wait_with_output().unwrap();
-    let captured: Value = serde_json::from_slice(&captured.stdout).unwrap();
+    let captured = schema::document("capture", &captured.stdout);
     assert_keys(&captured, &["interface", "method", "stamp", "dropped", "interarrival_ns"]);
     assert_eq!((&captured["packets"], &captured["bytes"]), (&50.into(), &15_000.into()));
     let mean = captured["interarrival_ns"]["mean"].as_f64().unwrap();
@@ -112,7 +113,7 @@ fn send_capture_and_delay_agree_across_a_test_bed() {
 
     tool("kill", &["-INT", &delay.id().to_string()]);
     let found = delay.wait_with_output().unwrap();
-    let found: Value = serde_json::from_slice(&found.stdout).unwrap();
+    let found = schema::document("delay", &found.stdout);
     assert_keys(&found, &["sent", "received", "matched", "lost", "duplicated", "reordered"]);
     assert_keys(&found["owd_ns"], &DISTRIBUTION);
     assert_eq!((&found["matched"], &found["lost"]), (&50.into(), &0.into()));

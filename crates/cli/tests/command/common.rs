@@ -6,6 +6,8 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
+use crate::schema;
+
 /// Whether the test can run; prints a note if not.
 pub(crate) fn is_root() -> bool {
     let root = fs::read_to_string("/proc/self/status")
@@ -28,12 +30,16 @@ pub(crate) fn run(arguments: &[&str]) -> Output {
     wirestamp(arguments).output().unwrap()
 }
 
-/// Runs the binary, which must succeed, and parses its JSON.
+/// Runs the binary, which must succeed, and parses its JSON. Checks it against its schema, if there is one.
 pub(crate) fn json(arguments: &[&str]) -> Value {
     let output = run(arguments);
     let message = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{arguments:?}: {}{message}", stderr(&output));
-    serde_json::from_str(&message).unwrap()
+    let document = serde_json::from_str(&message).unwrap();
+    if let Some(schema) = schema::of_command(arguments) {
+        schema::check(&schema, &document);
+    }
+    document
 }
 
 /// Runs another program, which must succeed, and returns its output.

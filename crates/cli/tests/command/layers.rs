@@ -6,6 +6,7 @@ use std::net::UdpSocket;
 use std::process::{Child, Command, Output, Stdio};
 
 use crate::common::{Leftovers, is_root, json, run, stderr, tool};
+use crate::schema;
 use serde_json::Value;
 use wirestamp_lab::{Impairments, Netns, PathLab, SINK_V4, SOURCE_INTERFACE, TAP_B};
 
@@ -77,7 +78,7 @@ fn summary_csv_and_report_agree() {
     let files = ["--csv", csv.to_str().unwrap(), "--report", page.to_str().unwrap()];
     let child = started(&lab, &[&files[..], &["--json", "-c", "100", "udp port 5004"]].concat());
     exchange(&lab, 100);
-    let document: Value = serde_json::from_slice(&finished(child).stdout).unwrap();
+    let document = schema::document("layers", &finished(child).stdout);
 
     assert_eq!((&document["packets"], &document["balanced"]), (&100.into(), &true.into()));
     let layers = document["layers"].as_array().unwrap();
@@ -108,7 +109,7 @@ fn sent_packets_have_their_own_layers() {
     let arguments = [&what[..8], &files, &what[8..]].concat();
     let child = started_in(lab.source(), &arguments, "measuring packets that out sends");
     exchange(&lab, 50);
-    let document: Value = serde_json::from_slice(&finished(child).stdout).unwrap();
+    let document = schema::document("layers", &finished(child).stdout);
     assert_eq!((&document["packets"], &document["direction"]), (&50.into(), &"out".into()));
     let layers = ["socket to queue", "queue to driver", "driver to sent", "socket to sent"];
     assert_eq!(ends(&document), layers);
@@ -138,7 +139,7 @@ fn delay_reports_layers_behind_point_b() {
         tool("kill", &["-INT", &child.id().to_string()]);
         let found = String::from_utf8(finished(child).stdout).unwrap();
         if json {
-            let found: Value = serde_json::from_str(&found).unwrap();
+            let found = schema::document("delay", found.as_bytes());
             assert_eq!((&found["matched"], &found["layers"]["packets"]), (&50.into(), &50.into()));
             assert_eq!(ends(&found["layers"]), RECEIVED);
             assert_eq!(found["layers"]["layers"][3]["count"], 50);

@@ -17,6 +17,7 @@ mod layers;
 mod mesh;
 mod real_rtp;
 mod restamp;
+mod schema;
 mod send;
 mod stamp;
 #[cfg(feature = "studies")]

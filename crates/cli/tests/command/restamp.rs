@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::{Leftovers, is_root, json, run, stderr, tool, wirestamp};
+use crate::schema;
 use serde_json::Value;
 use wirestamp_capture::file::{Provenance, Reader, Writer};
 use wirestamp_capture::{CapturedPacket, Facts, Ledger, Sink as _};
@@ -28,7 +29,7 @@ fn capture(folder: &Path, source: &str) -> Value {
     let bed = ["lab", "run", "--rate", "1000"];
     let output = run(&[&bed[..], &["sh", "-c", SCRIPT, binary, path, source]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
-    serde_json::from_slice(&fs::read(folder.join("summary")).unwrap()).unwrap()
+    schema::document("capture", &fs::read(folder.join("summary")).unwrap())
 }
 
 /// Each packet's time and our comment, read by tshark.

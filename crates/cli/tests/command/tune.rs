@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::common::{Leftovers, is_root, json, run, stderr, tool};
+use crate::schema;
 use serde_json::Value;
 use wirestamp_lab::Netns;
 
@@ -61,7 +62,8 @@ impl Pair {
     fn json(&self, arguments: &[&str]) -> Value {
         let output = self.capture(arguments).output().unwrap();
         assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
-        serde_json::from_slice(&output.stdout).unwrap()
+        let name = schema::of_command(&[&["capture"], arguments].concat());
+        schema::document(&name.unwrap(), &output.stdout)
     }
 
     /// Starts a capture that tunes, and waits until it captures.

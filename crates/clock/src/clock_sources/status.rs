@@ -8,6 +8,7 @@ use crate::Span;
 
 /// A source of information about the error of the system clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ClockSource {
     /// The kernel. It reports values of the program that steers its clock.
@@ -41,6 +42,7 @@ impl fmt::Display for ClockSource {
 
 /// Synchronisation of the system clock as one clock source reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SyncStatus {
     /// Source of this report.
     #[serde(rename = "by")]
@@ -50,11 +52,15 @@ pub struct SyncStatus {
     pub reference: Option<String>,
     /// Stratum (RFC 5905 section 7.3), if reported: 1 for a clock with its own reference clock.
     pub stratum: Option<u16>,
-    /// Offset of the system clock from the source's time; positive if the system clock is ahead.
+    /// Offset of the system clock from the source's time; positive if the system clock is ahead. In documents, in
+    /// nanoseconds.
     #[serde(rename = "ahead_ns", serialize_with = "serialize_nanos")]
+    #[cfg_attr(feature = "schema", schemars(with = "i64"))]
     pub offset: Span,
-    /// Bound of the system clock's distance from UTC; none if the clock is not synchronised to UTC.
+    /// Bound of the system clock's distance from UTC; none if the clock is not synchronised to UTC. In documents, in
+    /// nanoseconds.
     #[serde(rename = "error_ns", serialize_with = "serialize_optional_nanos")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<i64>"))]
     pub error: Option<Span>,
 }
 

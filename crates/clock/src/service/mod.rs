@@ -40,16 +40,17 @@ pub struct ClockService {
 
 /// State of the counter's calibration. Serialises with these names.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClockStatus {
     /// Name of the counter in use.
     pub selected: &'static str,
-    /// Frequency against `CLOCK_MONOTONIC_RAW`.
+    /// Frequency against `CLOCK_MONOTONIC_RAW`, in hertz.
     pub frequency_hz: f64,
     /// Bound of the frequency's error, in parts per million.
     pub rate_error_ppm: f64,
-    /// Error bound against system time of a stamp that is taken and converted now.
+    /// Error bound against system time of a stamp that is taken and converted now, in nanoseconds.
     pub error_ns: i64,
-    /// Smallest usual step of the counter, as [`crate::CounterSource::granularity_ns`], rounded up.
+    /// Smallest usual step of the counter, as [`crate::CounterSource::granularity_ns`], in nanoseconds, rounded up.
     pub granularity_ns: i64,
     /// Steps of the system clock and disruptions of the counter since the start.
     pub steps: u32,

@@ -14,6 +14,7 @@ use crate::numeric::count_to_f64;
 /// The codecs of a call with the packets of each, most packets first. A sender may change the codec, or its mode. At
 /// least one, all rated on one scale. Serialised as a list of `{"codec": "g729a", "packets": 500}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "Vec<Part>", into = "Vec<Part>")]
 pub struct Codecs(Vec<(Codec, u64)>);
 
@@ -67,8 +68,12 @@ impl Codecs {
 
 /// The form of a codec in documents.
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "CodecPackets"))]
 struct Part {
+    /// Name of the codec, as of `delay --codec`.
     codec: String,
+    /// Packets of the codec.
     packets: u64,
 }
 

@@ -15,6 +15,7 @@ use crate::numeric::nanos_to_f64;
 
 /// Quality of an RTP stream. Unknown values are null.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RtpReport {
     /// The synchronisation source.
     pub ssrc: u32,

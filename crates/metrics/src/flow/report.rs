@@ -24,6 +24,7 @@ use crate::numeric::count_to_f64;
 
 /// Totals of flows that were evicted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EvictedFlows {
     /// Flows evicted because they were idle for longest when a new flow needed room. A flow that returns counts as
     /// new.
@@ -49,14 +50,15 @@ pub struct EvictedFlows {
 /// The serialised keys are part of the command line's contract. Times are in nanoseconds unless the key has another
 /// unit. Unknown values are null.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlowReport {
-    /// Its source.
+    /// Source address.
     pub src: IpAddr,
-    /// Its destination.
+    /// Destination address.
     pub dst: IpAddr,
     /// Source port; 0 for protocols without ports.
     pub sport: u16,
-    /// Destination port.
+    /// Destination port; 0 for protocols without ports.
     pub dport: u16,
     /// IP protocol number (IANA).
     pub protocol: u8,
@@ -81,7 +83,7 @@ pub struct FlowReport {
     pub interarrival_ns: Option<Summary>,
     /// Packet trains: runs of packets without a gap longer than [`FlowConfig::train_gap`].
     pub trains: u64,
-    /// Max time between two packets.
+    /// Max time between two packets, in nanoseconds.
     pub max_gap_ns: Option<i64>,
     /// Packets of any flow that the capture lost between the first and the last packet of this one. Up to this number of
     /// its packets may be missing in all figures. None if it is unknown when the capture lost packets.
@@ -123,6 +125,7 @@ pub struct UdpTest {
 
 /// TCP figures of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpReport {
     /// Segments, as the network carries them: a segment that is longer counts as several ([`wirestamp_packet::Segmentation`]).
     #[serde(default)]
@@ -132,7 +135,7 @@ pub struct TcpReport {
     /// Round-trip time from the observation point to the receiver: from a segment to the acknowledgment that covers
     /// it. The reports of both directions add up to the whole round trip. None if only one direction was captured.
     pub rtt_ns: Option<Summary>,
-    /// Round-trip time of the SYN.
+    /// Round-trip time of the SYN, in nanoseconds.
     pub handshake_ns: Option<i64>,
 }
 

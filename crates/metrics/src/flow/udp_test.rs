@@ -27,6 +27,7 @@ const MAX_SEQUENCE: u64 = 1 << 48;
 
 /// The quality of a UDP test of iperf3, counted as its server does.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Iperf3Report {
     /// Datagrams sent up to the highest count received, `packets` of iperf3; since the start of the capture, if that
     /// was after the start of the test.
@@ -48,6 +49,7 @@ pub struct Iperf3Report {
 
 /// The quality of a test of `wirestamp send`.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WirestampReport {
     /// Packets sent up to the highest number received, from the first captured one on.
     pub sent: u64,

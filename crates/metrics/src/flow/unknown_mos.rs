@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Why the MOS of a stream is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum UnknownMos {
     /// The payload type is dynamic (RFC 3551 section 3), and its session description was not captured.

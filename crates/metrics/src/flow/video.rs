@@ -49,18 +49,19 @@ struct Interval {
 
 /// Media delivery index of a stream (RFC 4445), over intervals of one second.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VideoReport {
     /// Media rate by the stream's timestamps, in bits per second.
     pub media_rate_bps: f64,
     /// Delay factor of the newest complete interval, in milliseconds; none in the first, and none where the capture
     /// lost packets, because their arrival is unknown.
     pub delay_factor_ms: Option<f64>,
-    /// Max delay factor.
+    /// Max delay factor, in milliseconds.
     pub max_delay_factor_ms: Option<f64>,
     /// Media loss rate of the newest complete interval, in media packets per second: MPEG packets for transport
     /// streams, otherwise RTP packets. Excludes capture losses.
     pub loss_rate: f64,
-    /// Max media loss rate.
+    /// Max media loss rate, in media packets per second.
     pub max_loss_rate: f64,
 }
 

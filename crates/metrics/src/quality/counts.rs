@@ -10,6 +10,7 @@ use crate::numeric::{count_to_f64, nanos_to_f64};
 /// Once the correlator has finished, `sent = matched + lost + undetermined_sent` and `received = matched + duplicated
 /// + unexpected + undetermined_received`. Before that, undecided packets are in no count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Counts {
     /// Observations at A.
     pub sent: u64,

@@ -21,6 +21,7 @@ const PAYLOAD_HEADER: usize = 19;
 
 /// The rule by which packets of two points are recognised as the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum MatchRule {
     /// Addresses, ports and content ([`Packet::identity`]): for paths that leave packets as they are.

@@ -19,6 +19,7 @@ use crate::ParseError;
 
 /// Protocol of the first byte of a captured frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum LinkType {
     /// An Ethernet header.

@@ -40,12 +40,13 @@ impl StampKind {
 
 /// One value per kind of stamp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PerStampKind<T> {
-    /// For [`StampKind::Sched`].
+    /// Before the interface's queueing discipline ([`StampKind::Sched`]).
     pub sched: T,
-    /// For [`StampKind::Software`].
+    /// In the driver ([`StampKind::Software`]).
     pub software: T,
-    /// For [`StampKind::Hardware`].
+    /// In the hardware ([`StampKind::Hardware`]).
     pub hardware: T,
 }
 

@@ -40,6 +40,7 @@ pub struct Conversion {
 
 /// Packet counts of a conversion, by outcome. Serialised with these names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Restamped {
     /// Packets in the file.
     pub packets: u64,

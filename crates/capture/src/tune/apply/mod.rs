@@ -26,6 +26,8 @@ pub struct Tuned {
 
 /// Changed and refused settings.
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Tuning"))]
 pub struct Report {
     /// Settings that were changed.
     pub changed: Vec<Change>,
@@ -35,9 +37,11 @@ pub struct Report {
 
 /// A setting that was changed.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change {
     /// Location of the setting.
     #[serde(serialize_with = "as_text")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub place: Place,
     /// Original value.
     pub before: String,
@@ -49,9 +53,11 @@ pub struct Change {
 
 /// A setting that the kernel refused to change.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Refusal {
     /// Location of the setting.
     #[serde(serialize_with = "as_text")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub place: Place,
     /// Intended value.
     pub wanted: String,

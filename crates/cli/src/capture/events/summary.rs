@@ -3,19 +3,22 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use wirestamp_capture::events::{EventLedger, RecorderFacts};
 
 use crate::output::things;
 
-/// `events` in the document of `capture --json`.
-#[derive(Serialize)]
+/// Recorded kernel events.
+#[derive(Serialize, JsonSchema)]
 pub(in crate::capture) struct EventSummary {
+    /// The file of the events.
     file: PathBuf,
     #[serde(flatten)]
     facts: RecorderFacts,
     #[serde(flatten)]
     ledger: EventLedger,
+    /// Whether each event has exactly one outcome: the kernel's counts and the reader's agree on each CPU.
     balanced: bool,
 }
 

@@ -5,6 +5,7 @@ use std::fs;
 
 use super::{Names, compare_all, compare_keys, families};
 use crate::common::{is_root, run, stderr};
+use crate::schema;
 
 #[test]
 fn documents_columns_and_metrics_keep_their_names() {
@@ -29,7 +30,11 @@ fn documents_columns_and_metrics_keep_their_names() {
         let text = || fs::read_to_string(&path).unwrap();
         match path.extension().and_then(|it| it.to_str()) {
             Some("json") => {
-                documents.insert(name, serde_json::from_str(&text()).unwrap());
+                let document = serde_json::from_str(&text()).unwrap();
+                if let Some(schema) = schema_of(&name) {
+                    schema::check(schema, &document);
+                }
+                documents.insert(name, document);
             }
             Some("csv") => {
                 let text = text();
@@ -45,4 +50,14 @@ fn documents_columns_and_metrics_keep_their_names() {
     compare_keys("json-keys.txt", &documents);
     compare_all("csv-columns.txt", &columns);
     compare_all("metrics.txt", &metrics);
+}
+
+/// The schema of a document of `documents.sh`. None for commands without a schema.
+fn schema_of(name: &str) -> Option<&str> {
+    match name {
+        "study-list" => None,
+        "capture-tune" => Some(name),
+        "capture-list" | "capture-list-interface" => Some("capture-list"),
+        _ => name.split('-').next(),
+    }
 }

@@ -8,6 +8,7 @@ mod flags;
 #[cfg(feature = "mesh")]
 mod mesh;
 mod protobuf;
+mod schemas;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -26,12 +27,17 @@ fn snapshot(name: &str) -> Names {
     fs::read_to_string(path(name)).unwrap_or_default().lines().map(ToOwned::to_owned).collect()
 }
 
+/// Whether new names are added to the snapshot, instead of failing.
+fn adds_new_names() -> bool {
+    std::env::var("WIRESTAMP_CONTRACT").is_ok_and(|it| it == "add")
+}
+
 /// Compares the names that exist now with the snapshot `file`. `missing` are those of the snapshot that do not.
 fn compare(file: &str, found: &Names, missing: &Names) {
     let known = snapshot(file);
     let new: Vec<_> = found.difference(&known).collect();
     assert!(missing.is_empty(), "{file}: removed or renamed: {missing:#?}");
-    if std::env::var("WIRESTAMP_CONTRACT").is_ok_and(|it| it == "add") {
+    if adds_new_names() {
         let all: Vec<_> = known.union(found).map(String::as_str).collect();
         fs::write(path(file), all.join("\n") + "\n").unwrap();
     } else {

@@ -4,6 +4,7 @@ use std::fs;
 
 use crate::common::{run, stderr, tool};
 use crate::delay::{Classic, DAY, SECOND, delay, delayed, files, sent};
+use crate::schema;
 use serde_json::Value;
 
 #[test]
@@ -105,7 +106,7 @@ fn badly_unordered_records_are_reported() {
     let (_folder, files_of_swapped) = files(a(), Classic::packets(swapped));
     let output = run(&["delay", &files_of_swapped[0], &files_of_swapped[1], "--json"]);
     assert!(stderr(&output).is_empty(), "{}", stderr(&output));
-    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found = schema::document("delay", &output.stdout);
     assert_eq!((&found["matched"], &found["lost"]), (&200.into(), &0.into()));
     // The second half before the first: 2 s.
     let halves = (100..200).chain(0..100).map(|n| (sent(n) + delay(n), n));

@@ -3,6 +3,7 @@
 use std::fs;
 
 use crate::common::{Leftovers, is_root, run, stderr};
+use crate::schema;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -54,9 +55,11 @@ fn in_lab(script: &str) -> TempDir {
 
 fn found(folder: &TempDir) -> Value {
     let found = fs::read_to_string(folder.path().join("found")).unwrap();
-    serde_json::from_str(&found).unwrap_or_else(|_| {
+    let found = serde_json::from_str(&found).unwrap_or_else(|_| {
         panic!("{found}{}", fs::read_to_string(folder.path().join("message")).unwrap_or_default())
-    })
+    });
+    schema::check("delay", &found);
+    found
 }
 
 fn check_pipe_against_interface() {

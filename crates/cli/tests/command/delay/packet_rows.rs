@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::common::{run, stderr};
 use crate::delay::{Classic, delay, files, sent};
+use crate::schema;
 
 /// The rows of a CSV file, by the names of their columns.
 fn rows(text: &str) -> Vec<BTreeMap<&str, &str>> {
@@ -49,6 +50,6 @@ fn file_that_cannot_be_written_is_an_error_beside_the_results() {
     let output = run(&["delay", &files[0], &files[1], "--json", "--csv", "/dev/full"]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stderr(&output).contains("/dev/full"), "{}", stderr(&output));
-    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found = schema::document("delay", &output.stdout);
     assert_eq!(found["matched"], 40_000);
 }

@@ -5,6 +5,7 @@ use std::fs;
 
 use crate::common::{is_root, run, stderr};
 use crate::delay::{Classic, delay, delayed, files, sent};
+use crate::schema;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -124,7 +125,7 @@ fn interfaces_are_sampled_too() {
     let path = folder.path().to_str().unwrap();
     let output = run(&["lab", "run", "sh", "-euc", script, env!("CARGO_BIN_EXE_wirestamp"), path]);
     assert!(output.status.success(), "{}", stderr(&output));
-    let found: Value = serde_json::from_slice(&fs::read(found).unwrap()).unwrap();
+    let found = schema::document("delay", &fs::read(found).unwrap());
     let sent = found["sent"].as_u64().unwrap();
     assert!((400..600).contains(&sent), "{found:#}");
     assert_eq!(found["taps"][0]["packets"], 2000);

@@ -1,10 +1,9 @@
 //! TCP whose segments are not divided yet at the sender (TSO), and merged at the receiver (GRO): loss and delay are those
 //! of the packets on the network.
 
-use serde_json::Value;
-
 use crate::common::{run, stderr};
 use crate::delay::{A, B, BEGIN, Classic, delayed, files};
+use crate::schema;
 
 const MILLI: i64 = 1_000_000;
 const TCP: u8 = 6;
@@ -160,7 +159,7 @@ fn flows_count_retransmitted_segments_not_losses() {
     assert_eq!((lost, packets.len() + 1), (34, 425));
     assert!(text.contains("34 (8.00 %) retransmitted"), "{text}");
     let found = run(&["flows", &files[0], "--json"]).stdout;
-    let found: Value = serde_json::from_slice(&found).unwrap();
+    let found = schema::document("flows", &found);
     let flow = &found["flows"][0];
     // The handshake adds a segment.
     assert_eq!(

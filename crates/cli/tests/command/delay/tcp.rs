@@ -4,6 +4,7 @@ use std::fs;
 
 use crate::common::{is_root, run, stderr, tool};
 use crate::delay::{BEGIN, Classic, delayed, files};
+use crate::schema;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -165,7 +166,7 @@ fn interfaces_with_both_directions_have_round_trips() {
     let output = run(&["lab", "run", "sh", "-euc", script, env!("CARGO_BIN_EXE_wirestamp"), path]);
     assert!(output.status.success(), "{}", stderr(&output));
     let found = fs::read_to_string(folder.path().join("found")).unwrap();
-    let found: Value = serde_json::from_str(&found).unwrap();
+    let found = schema::document("delay", found.as_bytes());
     let flows = found["flows"].as_array().unwrap();
     let data = flows
         .iter()

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::common::{run, stderr};
 use crate::delay::{A, B, Classic, delay, files, sent};
+use crate::schema;
 
 const PACKETS: u32 = 50;
 const GRE: u8 = 47;
@@ -44,7 +45,7 @@ fn assert_unknown(a: Classic, b: Classic, reason: &str) {
     let output =
         run(&[&["delay", &files[0], &files[1], "--json", "--report", report][..], &rule].concat());
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found = schema::document("delay", &output.stdout);
     assert_eq!((&found["lost"], &found["matched"]), (&Value::Null, &0.into()), "{found:#}");
     let said = found["lost_reason"].as_str().unwrap();
     assert!(said.contains(reason), "{said}");
@@ -114,7 +115,7 @@ fn total_loss_is_loss_where_b_has_little_else() {
     let (_folder, files) = files(at_a(), b);
     let output = run(&["delay", &files[0], &files[1], "--json"]);
     assert!(output.status.success(), "{}", stderr(&output));
-    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found = schema::document("delay", &output.stdout);
     assert_eq!((&found["lost"], &found["lost_reason"]), (&PACKETS.into(), &Value::Null));
 }
 
@@ -138,7 +139,7 @@ fn short_segments_that_were_merged_are_not_loss() {
     let (_folder, files) = files(a, b);
     let output = run(&["delay", &files[0], &files[1], "--json"]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found = schema::document("delay", &output.stdout);
     let reason = found["lost_reason"].as_str().unwrap();
     assert!(reason.contains("GRO") && reason.contains("ethtool -K"), "{reason}");
     let lost = |protocol: u64| {

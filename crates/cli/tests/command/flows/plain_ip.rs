@@ -3,11 +3,10 @@
 
 use std::path::Path;
 
-use serde_json::Value;
-
 use crate::common::{Leftovers, is_root, run, stderr};
 use crate::flows::files::{ours, printed};
 use crate::real_rtp::tshark;
+use crate::schema;
 
 /// Receives a call at the interface tun0, some packets of which are missing or late, and sends an answer to each. `$0` is
 /// the binary, `$1` the folder.
@@ -84,9 +83,9 @@ fn calls_without_ethernet_headers_agree_with_tshark() {
         assert_eq!(ours[&(5006, 7)]["lost"], 5, "{name}");
     }
     let read = |name: &str| std::fs::read_to_string(path.join(name)).unwrap();
-    let capture: Value = serde_json::from_str(&read("capture.json")).unwrap();
+    let capture = schema::document("capture", read("capture.json").as_bytes());
     assert_eq!((&capture["link"], &capture["ledger"]["delivered"]), (&"ip".into(), &195.into()));
-    let live: Value = serde_json::from_str(&read("live.json")).unwrap();
+    let live = schema::document("flows", read("live.json").as_bytes());
     assert_eq!(live["not_ip"], 0, "{live:#}");
     assert!(read("refused").contains("no Ethernet header"), "{}", read("refused"));
     assert_delay(path);
@@ -98,7 +97,7 @@ fn assert_delay(folder: &Path) {
     let [a, b] =
         ["any.pcap", "tun.pcapng"].map(|name| folder.join(name).to_str().unwrap().to_owned());
     let output = run(&["delay", &a, &b, "--json"]);
-    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found = schema::document("delay", &output.stdout);
     let counts = ["sent", "matched", "lost", "unexpected"].map(|key| found[key].as_u64());
     assert_eq!(counts, [195, 195, 0, 0].map(Some), "{found:#}");
 }

@@ -14,6 +14,7 @@ use serde_json::Value;
 use wirestamp_lab::Netns;
 
 use crate::common::{stderr, tool};
+use crate::schema;
 
 /// The shared key of both ends. It is not hexadecimal, because some programs also accept hexadecimal keys, and has
 /// no line break, which some programs would include in the key.
@@ -50,7 +51,9 @@ impl Reflector {
     /// Interrupts `wirestamp reflect`, and returns its result.
     pub(crate) fn end(mut self) -> Value {
         tool("kill", &["-INT", &self.0.id().to_string()]);
-        self.result()
+        let document = self.result();
+        schema::check("reflect", &document);
+        document
     }
 
     /// Closes the program's standard input, which ends it, and returns its result.
@@ -94,7 +97,7 @@ pub(crate) fn stamp(namespace: &Netns, arguments: &[&str]) -> Output {
 pub(crate) fn stamped(namespace: &Netns, arguments: &[&str]) -> Value {
     let output = stamp(namespace, arguments);
     assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
-    serde_json::from_slice(&output.stdout).unwrap()
+    schema::document("stamp", &output.stdout)
 }
 
 /// Writes a file that others may not read; returns its name.

@@ -1,6 +1,7 @@
 //! `wirestamp stamp` with `wirestamp reflect`.
 
 use crate::common::{is_root, stderr};
+use crate::schema;
 use crate::stamp::lossy_path::{LOST_BACK, LOST_THERE, lossy_path};
 use crate::stamp::{Reflector, SECRET, counts, key_file, loopback, stamp, stamped};
 use serde_json::Value;
@@ -66,7 +67,7 @@ fn only_packets_with_the_key_are_answered() {
     for key in [&["--key-file", &wrong][..], &["--size", "200"]] {
         let output = stamp(&namespace, &[&test[..], key].concat());
         assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let document = schema::document("stamp", &output.stdout);
         assert_eq!(counts(&document, ["sent", "answered", "lost_undecided"]), [20, 0, 20]);
     }
     let document = reflector.end();
@@ -87,7 +88,7 @@ fn answers_without_the_key_are_rejected() {
     let test = ["::1", "-c", "10", "-i", "1ms", "--timeout", "100ms", "--key-file", &key];
     let output = stamp(&namespace, &test);
     assert_eq!(output.status.code(), Some(1));
-    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let document = schema::document("stamp", &output.stdout);
     assert_eq!(counts(&document, ["answered", "forged"]), [0, 10], "{document}");
     assert_eq!(counts(&reflector.end(), ["reflected"]), [10]);
 }
@@ -123,7 +124,7 @@ fn missing_reflector_fails_with_a_next_step() {
     let output = stamp(&namespace, &["127.0.0.1", "-c", "5", "-i", "1ms", "--timeout", "50ms"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("start `wirestamp reflect` at 127.0.0.1:862"), "{output:?}");
-    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let document = schema::document("stamp", &output.stdout);
     assert_eq!(counts(&document, ["sent", "answered", "lost", "failed"]), [5, 0, 5, 0]);
 }
 

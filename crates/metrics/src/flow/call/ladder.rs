@@ -41,6 +41,7 @@ struct Identity {
 
 /// A message of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallMessage {
     /// Time of capture, in nanoseconds since 1970 UTC.
     pub time_ns: i64,

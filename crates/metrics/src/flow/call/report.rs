@@ -12,6 +12,7 @@ use crate::numeric::nanos_to_f64;
 
 /// A call, by its messages of SIP, with its RTP streams. Unknown values are null.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallReport {
     /// The Call-ID.
     pub call_id: String,
@@ -56,6 +57,7 @@ pub struct CallReport {
 
 /// Progress of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CallState {
     /// Invited, without a sign of ringing.
@@ -74,6 +76,7 @@ pub enum CallState {
 
 /// An RTP stream of a call; its flow has all figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallStream {
     /// Sending host.
     pub src: SocketAddr,

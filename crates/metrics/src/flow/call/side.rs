@@ -4,6 +4,7 @@ use serde::Serialize;
 
 /// A side of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CallSide {
     /// Sender of the first INVITE.

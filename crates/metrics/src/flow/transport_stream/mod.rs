@@ -36,6 +36,7 @@ const MAP_TABLE: u8 = 2;
 
 /// Counts of TR 101 290. Packets that the capture lost, or that arrive reordered, count as errors of continuity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TransportStreamReport {
     /// Packets of 188 bytes.
     pub packets: u64,

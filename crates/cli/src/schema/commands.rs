@@ -1,0 +1,53 @@
+//! The commands whose documents have a schema.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use wirestamp_capture::tune;
+
+use crate::{
+    capture, clock, delay, demo, extcap, flows, lab, layers, reflect, restamp, send, stamp,
+};
+
+/// A command that prints a document.
+pub(super) struct DocumentedCommand {
+    /// Name of the schema.
+    pub(super) name: &'static str,
+    /// Arguments of the program.
+    arguments: &'static str,
+    /// Generates the schema.
+    pub(super) schema: fn(SchemaGenerator) -> Schema,
+}
+
+impl DocumentedCommand {
+    /// The command that prints a `T`.
+    const fn printing<T: JsonSchema>(name: &'static str, arguments: &'static str) -> Self {
+        Self { name, arguments, schema: SchemaGenerator::into_root_schema_for::<T> }
+    }
+
+    /// The command line.
+    pub(super) fn line(&self) -> String {
+        format!("wirestamp {} --json", self.arguments)
+    }
+}
+
+/// All commands that print a document, by name.
+pub(super) const COMMANDS: [DocumentedCommand; 19] = [
+    DocumentedCommand::printing::<capture::Summary>("capture", "capture"),
+    DocumentedCommand::printing::<Vec<capture::InterfaceRow>>("capture-interfaces", "capture -D"),
+    DocumentedCommand::printing::<Vec<capture::PairRow>>("capture-list", "capture --list"),
+    DocumentedCommand::printing::<Vec<capture::SettingRow<'_>>>("capture-tune", "capture --tune"),
+    DocumentedCommand::printing::<tune::Report>("capture-tune-restore", "capture --tune=restore"),
+    DocumentedCommand::printing::<clock::Document>("clock", "clock"),
+    DocumentedCommand::printing::<delay::Document<'_>>("delay", "delay"),
+    DocumentedCommand::printing::<demo::DemoResult>("demo", "demo"),
+    DocumentedCommand::printing::<extcap::Done>("extcap-install", "extcap install"),
+    DocumentedCommand::printing::<extcap::Done>("extcap-remove", "extcap remove"),
+    DocumentedCommand::printing::<flows::Document>("flows", "flows"),
+    DocumentedCommand::printing::<lab::Removed>("lab-down", "lab down"),
+    DocumentedCommand::printing::<lab::TestBed>("lab-up", "lab up"),
+    DocumentedCommand::printing::<layers::Document>("layers", "layers"),
+    DocumentedCommand::printing::<reflect::Document>("reflect", "reflect"),
+    DocumentedCommand::printing::<restamp::Summary>("restamp", "restamp"),
+    DocumentedCommand::printing::<super::List>("schema", "schema"),
+    DocumentedCommand::printing::<send::Document>("send", "send"),
+    DocumentedCommand::printing::<stamp::Members<'_>>("stamp", "stamp"),
+];
