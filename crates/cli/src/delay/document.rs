@@ -21,7 +21,7 @@ use crate::{layers, quality};
 #[serde(untagged)]
 pub(crate) enum Document<'a> {
     /// Two points, A and B.
-    Pair(Box<PairDocument<'a>>),
+    Pair(PairDocument<'a>),
     /// More than two points.
     Chain(ChainDocument<'a>),
 }

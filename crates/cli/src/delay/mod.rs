@@ -74,7 +74,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let report = arguments.report.as_deref();
     let written = report.map_or(Ok(()), |path| page::write(path, &result, arguments));
     // Print the results even if the report could not be written.
-    let document = serde_json::to_value(Document::Pair(Box::new(result.document()?)))?;
+    let document = serde_json::to_value(Document::Pair(result.document()?))?;
     output.result(&document, |_| result.text(output.verbose))?;
     written?;
     if let Some(error) = result.rows_error {

@@ -62,7 +62,9 @@ fn names() -> Vec<String> {
 fn keys(schema: &str) -> Names {
     let schema: Value = serde_json::from_str(schema).unwrap_or_default();
     let mut keys = Names::new();
-    walk(&schema, &schema, "", &mut |path, _| drop(keys.insert(path.to_owned())));
+    walk(&schema, &schema, "", &mut |path, _| {
+        keys.insert(path.to_owned());
+    });
     keys
 }
 
