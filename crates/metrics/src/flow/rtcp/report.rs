@@ -8,6 +8,7 @@ use super::unknown::UnknownRtcpValue;
 /// What the ends of an RTP stream report by RTCP (RFC 3550 section 6, RFC 3611), beside what was captured here. Unknown
 /// values are null.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RtcpReport {
     /// Sender reports (SR) of the stream's sender.
     pub sender_reports: u64,
@@ -32,11 +33,11 @@ pub struct RtcpReport {
     pub max_cumulative_lost: Option<i32>,
     /// Highest sequence number that the receiver received, and in the upper 16 bits how often it wrapped there.
     pub extended_highest_sequence: Option<u32>,
-    /// Interarrival jitter at the receiver, in the last report.
+    /// Interarrival jitter at the receiver, in the last report, in nanoseconds.
     pub jitter_ns: Option<i64>,
-    /// Min of it in any report.
+    /// Min of it in any report, in nanoseconds.
     pub min_jitter_ns: Option<i64>,
-    /// Max of it in any report.
+    /// Max of it in any report, in nanoseconds.
     pub max_jitter_ns: Option<i64>,
     /// Why the jitter is null.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,22 +65,24 @@ pub struct RtcpReport {
 
 /// Round trips between this point and one end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RoundTripReport {
     /// Number of round trips.
     pub count: u64,
-    /// The last one.
+    /// The last one, in nanoseconds.
     pub last_ns: i64,
-    /// The shortest one.
+    /// The shortest one, in nanoseconds.
     pub min_ns: i64,
-    /// The longest one.
+    /// The longest one, in nanoseconds.
     pub max_ns: i64,
-    /// Resolution of the wait that the end reports (1/65536 s). Not included: errors of the stamps here, of the times that
+    /// Resolution of the wait that the end reports, 1/65536 s in nanoseconds. Not included: errors of the stamps here, of the times that
     /// the end's program measures, and of the rate of its clock.
     pub error_ns: i64,
 }
 
 /// Losses between the first and the last comparable report, counted as RFC 3550 appendix A.3 does: duplicates hide losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LossComparison {
     /// Packets sent, by sequence numbers.
     pub expected: u64,
@@ -93,6 +96,7 @@ pub struct LossComparison {
 
 /// VoIP metrics of a receiver (RFC 3611 section 4.7). Values that it marks as unavailable are null.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VoipReport {
     /// Number of reports; the values are those of the last one.
     pub reports: u64,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Why a value of [`RtcpReport`](super::RtcpReport) is null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum UnknownRtcpValue {
     /// No report that the value is computed from was captured.
