@@ -32,8 +32,8 @@ pub trait PacketObserver {
     /// A packet has left the sender, or has reached the reflector.
     fn packet(&mut self, _: &TestPacket) {}
 
-    /// The kernel dropped datagrams at the reflector's socket, whose buffer was full: test packets among them are not lost
-    /// by the network.
+    /// The kernel dropped datagrams at the reflector's socket, mostly because its buffer was full: test packets among them are
+    /// not lost by the network. Datagrams with a wrong checksum are counted, too.
     fn missed(&mut self, _: &CaptureLoss) {}
 
     /// All packets before this time have been reported.

@@ -115,7 +115,10 @@ fn text(document: &Document) -> String {
     add(forged, "rejected: wrong authentication code");
     add(answers, "rejected: answers of reflectors");
     add(failed, "not answered: the kernel rejected the answer");
-    add(dropped, "not received: the buffer of the socket was full");
+    add(
+        dropped,
+        "dropped by the kernel: the buffer of the socket was full, or the checksum was wrong",
+    );
     add(stamped_late, "stamped by this program instead of the kernel");
     text
 }

@@ -36,7 +36,8 @@ pub struct ReflectorCounts {
     pub forgotten: u64,
     /// Packets received without a kernel stamp; the program's time is used.
     pub stamped_late: u64,
-    /// Datagrams that the kernel dropped because the socket's buffer was full. Test packets among them were not answered.
+    /// Datagrams that the kernel dropped at the socket, because its buffer was full or their checksum was wrong. Test packets
+    /// among them were not answered.
     pub dropped: u64,
 }
 

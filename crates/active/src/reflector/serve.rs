@@ -112,7 +112,8 @@ impl Bound {
         let packets = u64::from(dropped.wrapping_sub(self.dropped));
         let from = self.checked;
         (self.dropped, self.checked) = (dropped, now);
-        let missed = |until| CaptureLoss { from: from.min(until), until, packets };
+        // A stamp is from before the packet reached the socket.
+        let missed = |until| CaptureLoss { from: (from - BACKLOG).min(until), until, packets };
         Ok((packets > 0).then(|| missed(clock.now())))
     }
 

@@ -27,27 +27,31 @@ pub(super) struct FlowTotals {
 }
 
 impl FlowTotals {
-    /// Of the flows of a monitor, whose reports are `reports`.
-    pub(super) fn of(monitor: &FlowMonitor, reports: &[FlowReport]) -> Self {
-        let evicted = monitor.evicted;
-        let mut totals = Self {
+    /// Of a monitor, of its RTP streams only those that were evicted.
+    pub(super) fn without_flows(monitor: &FlowMonitor) -> Self {
+        Self {
             packets: monitor.packets(),
             bytes: monitor.bytes(),
-            expected: evicted.rtp_expected,
-            lost: evicted.rtp_lost,
-            late: evicted.rtp_late,
+            expected: monitor.evicted.rtp_expected,
+            lost: monitor.evicted.rtp_lost,
+            late: monitor.evicted.rtp_late,
             ..Self::default()
-        };
+        }
+    }
+
+    /// The same with the RTP streams of the flows in memory.
+    pub(super) fn with(mut self, reports: &[FlowReport]) -> Self {
         for report in reports {
             let Some(rtp) = &report.rtp else { continue };
-            totals.expected += rtp.expected;
-            totals.lost += report.lost.unwrap_or(0);
-            totals.late += rtp.late.unwrap_or(0);
-            if rtp.media_delivery.is_none() {
-                totals.streams[class(rtp)] += 1;
+            self.expected += rtp.expected;
+            self.lost += report.lost.unwrap_or(0);
+            self.late += rtp.late.unwrap_or(0);
+            // A video has neither a MOS nor a reason.
+            if rtp.mos.is_some() || rtp.mos_unknown.is_some() {
+                self.streams[class(rtp)] += 1;
             }
         }
-        totals
+        self
     }
 
     /// The same with counters that are not below those of before: a packet that was lost may still arrive, and Prometheus

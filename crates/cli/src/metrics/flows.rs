@@ -54,12 +54,11 @@ struct FlowSnapshot {
 
 impl FlowSnapshot {
     fn after(before: &FlowTotals, flows: &SharedFlows) -> Self {
-        let mut worst = flows.reports();
+        // Before the reports: flows that are evicted meanwhile must not be in both.
+        let without_flows = FlowTotals::without_flows(&flows.lock().monitor);
+        let (mut worst, evicted) = (flows.reports(), flows.lock().monitor.evicted.flows);
         let kept = worst.len();
-        let (totals, evicted) = {
-            let flows = flows.lock();
-            (FlowTotals::of(&flows.monitor, &worst).after(before), flows.monitor.evicted.flows)
-        };
+        let totals = without_flows.with(&worst).after(before);
         worst.sort_unstable_by(FlowReport::worst_first);
         worst.truncate(MAX_FLOWS);
         Self { kept, evicted, totals, worst }

@@ -99,7 +99,6 @@ impl RtpReport {
         let encoding = stream.medium.encoding.as_ref();
         let (sequence, tshark) = (stream.rtp.sequence, stream.rtp.wireshark);
         let timed = |value: f64| encoding.and_then(Encoding::jitter_rate).map(|_| value / 1e6);
-        let is_timed = stream.video.is_none() && timed(0.0).is_some();
         let skew = stream.rtp.skew;
         let rater = CodecRater::new(stream, config);
         let rating = rater.rating(&stream.total);
@@ -114,7 +113,7 @@ impl RtpReport {
             cumulative_lost: sequence.lost(),
             capture_lost: stream.capture_lost,
             lost_uncertainty: stream.uncertainty.lost.max(),
-            late: is_timed.then_some(stream.total.late),
+            late: stream.late(),
             stray: sequence.stray,
             restarts: sequence.restarts,
             loss_periods: stream.total.periods,

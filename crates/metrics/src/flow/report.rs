@@ -340,7 +340,7 @@ pub(super) fn add_evicted(flow: &Flow, sum: &mut EvictedFlows) {
                 sum.lost += stream.total.lost;
                 sum.rtp_expected += stream.total.expected;
                 sum.rtp_lost += stream.total.lost;
-                sum.rtp_late += stream.total.late;
+                sum.rtp_late += stream.late().unwrap_or(0);
             }
         }
         Content::Other => {}

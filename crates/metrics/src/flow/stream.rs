@@ -154,6 +154,13 @@ impl Stream {
         self.watch(header, seen, skipped, skew);
     }
 
+    /// Packets later than the assumed de-jitter buffer waits; none for video, whose packets of one frame have one timestamp,
+    /// and where the clock rate is unknown.
+    pub(super) fn late(&self) -> Option<u64> {
+        let rate = self.medium.encoding.as_ref().and_then(Encoding::jitter_rate);
+        (self.video.is_none() && rate.is_some()).then_some(self.total.late)
+    }
+
     /// The reports on it, which begin with this call.
     pub(super) fn rtcp(&mut self) -> &mut StreamRtcp {
         let highest = self.rtp.sequence.highest().unwrap_or(0);

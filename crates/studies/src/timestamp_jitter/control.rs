@@ -31,7 +31,8 @@ pub(super) struct Control {
     pub(super) jitter_ns: Option<f64>,
     /// Interruptions of the waiting thread in a second: times between two readings above [`INTERRUPTION_NS`].
     pub(super) interruptions_per_second: f64,
-    /// Sum of the squares of their durations in a second of waiting, in square nanoseconds.
+    /// Sum of the squares of their durations in a second, in square nanoseconds. Interruptions of the work itself are not
+    /// counted.
     pub(super) squares_per_second: f64,
     /// Interrupts that the kernel served on this core, in a second; none if it does not say.
     pub(super) interrupts_per_second: Option<f64>,

@@ -16,6 +16,8 @@ pub(super) struct Arrivals {
     highest: u64,
     /// Packets, also duplicates and those that came late.
     received: u64,
+    /// Of those, packets with a number that was received already.
+    duplicates: u64,
     /// Packets of each number, at the number's remainder.
     counts: [u8; SLOTS],
 }
@@ -34,7 +36,13 @@ pub(super) enum Position {
 impl Arrivals {
     /// Counts that begin after this number.
     pub(super) const fn after(highest: u64) -> Self {
-        Self { first: highest.saturating_add(1), highest, received: 0, counts: [0; SLOTS] }
+        Self {
+            first: highest.saturating_add(1),
+            highest,
+            received: 0,
+            duplicates: 0,
+            counts: [0; SLOTS],
+        }
     }
 
     /// Records the next packet.
@@ -56,9 +64,11 @@ impl Arrivals {
         }
         self.highest = self.highest.max(number);
         self.received += 1;
-        // Packets before the first number are below all numbers that are asked for.
-        if number >= self.first {
-            self.set(number, self.count(number).saturating_add(1));
+        // Packets before the first number, and those long ago, are below all numbers that are asked for.
+        if number >= self.first && self.highest - number < WINDOW {
+            let count = self.count(number);
+            self.duplicates += u64::from(count > 0);
+            self.set(number, count.saturating_add(1));
         }
     }
 
@@ -72,6 +82,11 @@ impl Arrivals {
         if let Some(slot) = self.counts.get_mut(place) {
             *slot = count;
         }
+    }
+
+    /// Packets so far whose number was received before.
+    pub(super) const fn duplicates(&self) -> u64 {
+        self.duplicates
     }
 
     /// Place of a number of a report, of which only the lower 16 bits are comparable: the receiver may have begun earlier.
@@ -112,6 +127,7 @@ mod tests {
         }
         arrivals.record(Step::Behind(70_004));
         arrivals.record(Step::Behind(69_990));
+        assert_eq!(arrivals.duplicates(), 1);
         let until = |number| arrivals.received_until(number);
         assert_eq!([70_000, 70_001, 70_002, 70_003, 70_004, 70_005].map(until), [1, 2, 4, 4, 5, 6]);
     }

@@ -10,7 +10,8 @@ use crate::rtp::Step;
 /// Limits of the 24 bits of the receiver's loss: beyond them it does not change (RFC 3550 appendix A.3).
 const CLAMPED: [i32; 2] = [-0x80_0000, 0x7f_ffff];
 /// Max packets by which the receiver's loss may shrink from one report to the next, because packets arrived late. If it
-/// shrinks by more, the receiver began to count again.
+/// shrinks by more, or grows by more than the packets in between, it is unknown whether the receiver began to count again: a
+/// sum of the other intervals would be wrong, because they contain the losses that were recovered here.
 const MAX_RECOVERED: i64 = 3;
 
 /// Sums over the intervals between two reports of one receiver. Packets are counted up to the same sequence number at both
@@ -23,6 +24,8 @@ pub(super) struct Comparison {
     expected: u64,
     lost_here: i64,
     lost_at_receiver: i64,
+    /// Why the sums are not the truth, if they are not.
+    unusable: Option<UnknownRtcpValue>,
 }
 
 /// Counts up to the highest sequence number of a report.
@@ -33,6 +36,7 @@ struct Boundary {
     number: u64,
     extended: u32,
     received_here: u64,
+    duplicates_here: u64,
     lost_at_receiver: i32,
 }
 
@@ -47,7 +51,14 @@ impl Comparison {
     /// A comparison of the packets after this number.
     pub(super) const fn after(highest: u64) -> Self {
         let arrivals = Arrivals::after(highest);
-        Self { arrivals, last: None, expected: 0, lost_here: 0, lost_at_receiver: 0 }
+        Self {
+            arrivals,
+            last: None,
+            expected: 0,
+            lost_here: 0,
+            lost_at_receiver: 0,
+            unusable: None,
+        }
     }
 
     /// Records the next packet.
@@ -70,16 +81,21 @@ impl Comparison {
             number,
             extended: block.extended_highest_sequence,
             received_here: self.arrivals.received_until(number),
+            duplicates_here: self.arrivals.duplicates(),
             lost_at_receiver: block.cumulative_lost,
         };
         if let Some(last) = self.last.filter(|last| last.reporter == reporter) {
             if now.number < last.number {
                 return false; // overtaken by a later report
             }
-            if let Some(interval) = Interval::between(&last, &now) {
-                self.expected += interval.expected;
-                self.lost_here += interval.lost_here;
-                self.lost_at_receiver += interval.lost_at_receiver;
+            match Interval::between(&last, &now) {
+                Ok(Some(interval)) => {
+                    self.expected += interval.expected;
+                    self.lost_here += interval.lost_here;
+                    self.lost_at_receiver += interval.lost_at_receiver;
+                }
+                Ok(None) => {}
+                Err(why) => self.unusable = Some(why),
             }
         }
         self.last = Some(now);
@@ -89,6 +105,9 @@ impl Comparison {
     /// The result so far.
     pub(super) fn result(&self) -> Result<LossComparison, UnknownRtcpValue> {
         let Self { expected, lost_here, lost_at_receiver, .. } = *self;
+        if let Some(why) = self.unusable {
+            return Err(why);
+        }
         if expected == 0 {
             return Err(UnknownRtcpValue::TooFewReports);
         }
@@ -99,25 +118,33 @@ impl Comparison {
 }
 
 impl Interval {
-    /// `None` if both reports are not about the same run of numbers, or if the receiver's counts began again.
-    fn between(last: &Boundary, now: &Boundary) -> Option<Self> {
-        let expected = now.number.checked_sub(last.number)?;
+    /// `None` if the reports are about different runs of numbers.
+    ///
+    /// # Errors
+    /// The counts of one point cannot be compared with those of the other.
+    fn between(last: &Boundary, now: &Boundary) -> Result<Option<Self>, UnknownRtcpValue> {
+        let counted =
+            |now: u64, last: u64| now.checked_sub(last).and_then(|it| i64::try_from(it).ok());
+        let Some(packets) = counted(now.number, last.number) else { return Ok(None) };
+        let expected = now.number - last.number;
         if u64::from(now.extended.wrapping_sub(last.extended)) != expected {
-            return None;
+            return Ok(None);
         }
         let losses = [last, now].map(|it| it.lost_at_receiver);
-        if losses.iter().any(|lost| CLAMPED.contains(lost)) {
-            return None;
-        }
         let [before, after] = losses.map(i64::from);
         let lost_at_receiver = after - before;
-        let packets = i64::try_from(expected).ok()?;
-        if lost_at_receiver < -MAX_RECOVERED || lost_at_receiver > packets + MAX_RECOVERED {
-            return None;
+        let plausible = -MAX_RECOVERED..=packets + MAX_RECOVERED;
+        if !plausible.contains(&lost_at_receiver) || losses.iter().any(|it| CLAMPED.contains(it)) {
+            return Err(UnknownRtcpValue::InconsistentCounts);
         }
-        let received_here = now.received_here.checked_sub(last.received_here)?;
-        let lost_here = packets - i64::try_from(received_here).ok()?;
-        Some(Self { expected, lost_here, lost_at_receiver })
+        // It is unknown whether the receiver had and counted them, too.
+        if now.duplicates_here != last.duplicates_here {
+            return Err(UnknownRtcpValue::DuplicatesCaptured);
+        }
+        let Some(received_here) = counted(now.received_here, last.received_here) else {
+            return Ok(None);
+        };
+        Ok(Some(Self { expected, lost_here: packets - received_here, lost_at_receiver }))
     }
 }
 
@@ -169,19 +196,44 @@ mod tests {
     #[test]
     fn impossible_differences_are_unknown() {
         assert_eq!(compared((200, 0), (300, 1)), Err(UnknownRtcpValue::Negative));
-        for second in [
-            // Other wraps, another run of numbers, counts that began again, more losses than packets, the limit.
-            (1 << 16 | 300, 7),
-            (40_000, 7),
-            (300, -4),
-            (300, 104),
-            (300, 0x7f_ffff),
-            // Before the first one.
-            (199, 7),
-        ] {
+        // Other wraps, another run of numbers, before the first report.
+        for second in [(1 << 16 | 300, 7), (40_000, 7), (199, 7)] {
             let found = compared((200, 0), second);
             assert_eq!(found, Err(UnknownRtcpValue::TooFewReports), "{second:?}");
         }
+        // Counts that began again, or many late packets; more losses than packets; the limit.
+        for lost in [-4, 104, 0x7f_ffff] {
+            let found = compared((200, 0), (300, lost));
+            assert_eq!(found, Err(UnknownRtcpValue::InconsistentCounts), "{lost}");
+        }
+    }
+
+    #[test]
+    fn packets_that_arrive_late_at_the_receiver_are_no_losses_beyond() {
+        let alternating = |late: i32| {
+            let mut comparison = Comparison::after(FIRST - 1);
+            for round in 0..10u32 {
+                let first = u64::from(round) * 100;
+                packets(&mut comparison, first..first + 100, &[]);
+                let highest = 65_536 + 100 + (round + 1) * 100 - 1;
+                report(&mut comparison, highest, if round % 2 == 0 { late } else { 0 });
+            }
+            comparison.result()
+        };
+        assert_eq!(alternating(3).map(|it| it.lost_beyond), Err(UnknownRtcpValue::Negative));
+        assert_eq!(alternating(0).map(|it| it.lost_beyond), Ok(0));
+        assert_eq!(alternating(50), Err(UnknownRtcpValue::InconsistentCounts));
+    }
+
+    #[test]
+    fn duplicates_that_were_captured_leave_the_loss_beyond_unknown() {
+        let mut comparison = Comparison::after(FIRST - 1);
+        packets(&mut comparison, 0..120, &[]);
+        report(&mut comparison, 200, 0);
+        packets(&mut comparison, 120..220, &[]);
+        comparison.record(Step::Behind(FIRST + 219));
+        report(&mut comparison, 300, 0);
+        assert_eq!(comparison.result(), Err(UnknownRtcpValue::DuplicatesCaptured));
     }
 
     #[test]

@@ -69,10 +69,11 @@ impl PassedReports {
         let wait = u64::from(wait) * 1_000_000_000 / WAIT_UNITS;
         let wait = Span::from_nanos(i64::try_from(wait).unwrap_or(i64::MAX));
         let round_trip = time - report.time - wait;
-        if round_trip < Span::ZERO {
+        // The end rounds its wait.
+        if round_trip < Span::ZERO - RESOLUTION {
             return Err(UnknownRtcpValue::Negative);
         }
-        Ok(round_trip)
+        Ok(round_trip.max(Span::ZERO))
     }
 
     fn find(&mut self, source: u32, ntp_middle: u32) -> Option<&mut PassedReport> {
@@ -141,7 +142,8 @@ mod tests {
         passed.note(1, 78, at(2_000));
         let mut trip = |source, middle, wait| passed.round_trip(source, middle, wait, at(5_000));
         assert_eq!(trip(1, 77, 0), Ok(Span::from_nanos(4_000)));
-        assert_eq!(trip(1, 77, 1), Err(UnknownRtcpValue::Negative));
+        assert_eq!(trip(1, 77, 1), Ok(Span::ZERO));
+        assert_eq!(trip(1, 77, 2), Err(UnknownRtcpValue::Negative));
         assert_eq!(trip(1, 0, 0), Err(UnknownRtcpValue::NothingAnswered));
         assert_eq!(trip(2, 77, 0), Err(UnknownRtcpValue::AnsweredNotCaptured));
         assert_eq!(trip(1, 78, 0), Err(UnknownRtcpValue::AnsweredRepeated));

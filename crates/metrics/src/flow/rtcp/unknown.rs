@@ -25,6 +25,11 @@ pub enum UnknownRtcpValue {
     TooFewReports,
     /// The capture lost packets while the stream lasted.
     CaptureLost,
+    /// The loss that the receiver counts shrank, or grew by more than the packets between two reports: many packets arrived
+    /// late there, or it began to count again.
+    InconsistentCounts,
+    /// Packets were captured several times, and it is unknown whether the receiver counts them several times, too.
+    DuplicatesCaptured,
 }
 
 impl UnknownRtcpValue {
@@ -40,6 +45,8 @@ impl UnknownRtcpValue {
             Self::Negative => "negative",
             Self::TooFewReports => "too-few-reports",
             Self::CaptureLost => "capture-lost",
+            Self::InconsistentCounts => "inconsistent-counts",
+            Self::DuplicatesCaptured => "duplicates-captured",
         }
     }
 }
@@ -55,6 +62,8 @@ impl fmt::Display for UnknownRtcpValue {
             Self::Negative => "the result is negative",
             Self::TooFewReports => "fewer than two reports on captured packets",
             Self::CaptureLost => "the capture lost packets",
+            Self::InconsistentCounts => "the receiver's counts of two reports do not fit together",
+            Self::DuplicatesCaptured => "packets were captured several times",
         })
     }
 }
