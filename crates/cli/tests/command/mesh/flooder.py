@@ -5,8 +5,8 @@ Usage: flooder.py connections HOST:PORT SECONDS
        flooder.py tests HOST:PORT SECONDS SESSION
 
 `connections` opens connections that send nothing, from 127.0.0.9. `tokens` enrols with tokens that were never issued and
-the certificate signing request of a file, by gRPC over HTTP/2 (RFC 9113). `tests` sends packets of STAMP of this session, open ones and authenticated ones whose code
-is that of another key (RFC 8762 section 4.2).
+the certificate signing request of a file, by gRPC over HTTP/2 (RFC 9113). `tests` sends packets of STAMP of this session,
+open ones and authenticated ones whose code is that of another key (RFC 8762 section 4.2).
 """
 
 import collections

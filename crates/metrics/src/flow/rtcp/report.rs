@@ -75,8 +75,8 @@ pub struct RoundTripReport {
     pub min_ns: i64,
     /// The longest one, in nanoseconds.
     pub max_ns: i64,
-    /// Resolution of the wait that the end reports, 1/65536 s in nanoseconds. Not included: errors of the stamps here, of the times that
-    /// the end's program measures, and of the rate of its clock.
+    /// Resolution of the wait that the end reports, 1/65536 s in nanoseconds. Not included: errors of the stamps here, of the
+    /// times that the end's program measures, and of the rate of its clock.
     pub error_ns: i64,
 }
 
