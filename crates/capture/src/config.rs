@@ -2,7 +2,7 @@
 
 use crate::affinity::Cores;
 use crate::method::{Method, StampSource};
-use crate::pipeline::{Limit, Wait};
+use crate::pipeline::{Limit, SharedCount, Wait};
 
 /// Default snap length in bytes, as in tcpdump.
 pub(crate) const LARGEST_PACKET: u32 = 262_144;
@@ -29,6 +29,9 @@ pub struct Config {
     pub filter: Option<String>,
     /// Whether outgoing packets are captured too, if the method supports it.
     pub outgoing: bool,
+    /// Whether the interface is in promiscuous mode, if the method has one: then packets for other hosts are captured
+    /// too. All interfaces at once (`any`), and the methods that pass packets on, never enable it.
+    pub promiscuous: bool,
     /// Bytes of memory for the ring between kernel and process, or for queue and buffers where there is no ring.
     pub ring_bytes: usize,
     /// Cores of each lane; a lane is an acquiring and a converting thread. With several lanes, the kernel
@@ -39,6 +42,9 @@ pub struct Config {
     pub wait: Wait,
     /// When the capture ends automatically.
     pub limit: Limit,
+    /// A count of packets that this capture shares with others: with its last packet, the capture that delivers it requests
+    /// its stop, which should be that of all. Later packets are [`Ledger::surplus`](crate::Ledger::surplus).
+    pub shared_count: Option<SharedCount>,
     /// Whether the capture continues while the interface is down, until it is up again. Otherwise that is an error, as is
     /// its removal in any case.
     pub wait_for_interface: bool,
@@ -56,6 +62,7 @@ impl Config {
             snaplen: LARGEST_PACKET,
             filter: None,
             outgoing: true,
+            promiscuous: true,
             ring_bytes: match (method, stamp) {
                 (Method::Ring, StampSource::Raw) => PER_FRAME_RING_BYTES,
                 _ => RING_BYTES,
@@ -63,6 +70,7 @@ impl Config {
             lanes: Cores::choose(1),
             wait: Wait::Block { realtime: false },
             limit: Limit::default(),
+            shared_count: None,
             wait_for_interface: false,
         }
     }

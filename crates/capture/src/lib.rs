@@ -61,6 +61,6 @@ pub use ledger::Ledger;
 pub use live_ledger::LiveLedger;
 pub use method::{Method, StampSource};
 pub use pairs::{PAIRS, Pair, pair};
-pub use pipeline::{CapturedPacket, Limit, MERGE_TIMEOUT, Sink, Wait};
+pub use pipeline::{CapturedPacket, Limit, MERGE_TIMEOUT, SharedCount, Sink, Wait};
 pub use stop::Stop;
 pub use wirestamp_packet::CaptureLoss;

@@ -31,6 +31,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) bytes: usize,
     /// Whether outgoing packets are captured too.
     pub(crate) outgoing: bool,
+    /// Whether the interface is in promiscuous mode.
+    pub(crate) promiscuous: bool,
     /// The group of sockets that share the packets, if there are several.
     pub(crate) fanout: Option<&'a Fanout>,
     /// Whether a thread polls for packets without pause.
@@ -121,7 +123,7 @@ impl PacketSocket {
     pub(crate) fn bind(&self, interface: &Interface, setup: &Setup) -> Result<(), Error> {
         let failed = |e| Error::system("capture", &interface.name, CAPABILITIES, e);
         packet_socket::bind(self, interface.index).map_err(failed)?;
-        if !interface.is_any() {
+        if setup.promiscuous && !interface.is_any() {
             packet_socket::receive_promiscuously(self, interface.index).map_err(failed)?;
         }
         if let Some(fanout) = setup.fanout {

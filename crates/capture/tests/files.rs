@@ -4,9 +4,10 @@ mod captured;
 
 use std::fs::{self, File};
 use std::io::{Cursor, Read as _};
+use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 
-use captured::{FIRST_NS, Read, give, read, stamp, writer};
+use captured::{FIRST_NS, Read, facts, give, read, stamp, writer};
 use pcap_parser::traits::PcapReaderIterator;
 use pcap_parser::{
     Block, InterfaceStatisticsBlock, LegacyPcapReader, OptionCode, PcapBlockOwned, PcapError,
@@ -14,8 +15,8 @@ use pcap_parser::{
 };
 use proptest::prelude::*;
 use tempfile::TempDir;
-use wirestamp_capture::file::{Destination, Format};
-use wirestamp_capture::{Error, Ledger};
+use wirestamp_capture::file::{Destination, Format, Provenance, Reader, Writer};
+use wirestamp_capture::{CaptureLoss, CapturedPacket, Error, Facts, Ledger, Sink as _};
 
 const FORMATS: [Format; 3] = [Format::Pcapng, Format::Pcap, Format::PcapMicros];
 
@@ -69,6 +70,71 @@ fn times_and_errors_survive_the_file() {
     assert_eq!((provenance.error_ns, provenance.granularity_ns), (67, Some(10)));
     assert_eq!(interface.name.as_deref(), Some("tap-a"));
     assert_eq!((interface.ledger, interface.capture_lost()), (Some(LEDGER), Some(5)));
+}
+
+#[test]
+fn flushed_packets_are_in_the_file_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    for format in FORMATS {
+        let to = destination(&folder, format, false);
+        let mut writer = writer(&to).unwrap().flush_packets(true);
+        for number in 1..4 {
+            give(&mut writer, stamp(number, 20), &[7; 60]).unwrap();
+            let written = i64::try_from(read(&to.path).packets.len()).unwrap();
+            assert_eq!(written, number, "{format}");
+        }
+    }
+}
+
+#[test]
+fn flushed_packet_that_cannot_be_written_is_lost_once() {
+    let (reader, pipe) = std::io::pipe().unwrap();
+    let path = PathBuf::from(format!("/proc/self/fd/{}", pipe.as_raw_fd()));
+    let mut writer = writer(&Destination::new(&path)).unwrap().flush_packets(true);
+    give(&mut writer, stamp(1, 20), &[7; 60]).unwrap();
+    drop(reader);
+    give(&mut writer, stamp(2, 20), &[7; 60]).unwrap();
+    assert_eq!(writer.lost(), 1);
+    assert!(give(&mut writer, stamp(3, 20), &[7; 60]).unwrap_err().is_broken_pipe());
+    writer.end().unwrap();
+    assert_eq!(writer.lost(), 1, "the third packet was not accepted");
+}
+
+#[test]
+fn packets_of_several_interfaces_keep_their_interface() {
+    let folder = tempfile::tempdir().unwrap();
+    let interfaces = ["tap-a", "tap-b"].map(|name| {
+        let facts = Facts { interface: name.into(), ..facts() };
+        let provenance = Provenance::of(&facts, 20);
+        (facts, provenance)
+    });
+    let to = destination(&folder, Format::Pcapng, false);
+    let mut writer = Writer::for_interfaces(&to, interfaces.to_vec()).unwrap();
+    let packet = |number| {
+        let (stamp, bytes) = (stamp(number, 20), &[7; 60][..]);
+        CapturedPacket { stamp, kernel: None, bytes, length: 60 }
+    };
+    for (number, interface) in (1..).zip([0, 1, 1, 0, 1]) {
+        writer.packet_of(interface, &packet(number)).unwrap();
+    }
+    let [from, until] = [2, 3].map(|number| stamp(number, 20).utc);
+    writer.missed_of(1, &CaptureLoss { from, until, packets: 3 }).unwrap();
+    assert!(writer.packet_of(2, &packet(6)).is_err(), "there is no such interface");
+    let [a, b] = [2, 3].map(|delivered| Ledger { delivered, ..LEDGER });
+    writer.finish_all(&[a, b]).unwrap();
+    let mut reader = Reader::open(&to.path).unwrap();
+    let mut numbers = Vec::new();
+    while let Some(packet) = reader.next_packet().unwrap() {
+        numbers.push(packet.interface);
+    }
+    assert_eq!(numbers, [0, 1, 1, 0, 1]);
+    assert_eq!(reader.take_missed(), [CaptureLoss { from, until, packets: 3 }]);
+    let found = reader.interfaces().iter().map(|it| (it.name.as_deref(), it.packets, it.ledger));
+    assert!(found.eq([(Some("tap-a"), 2, Some(a)), (Some("tap-b"), 3, Some(b))]));
+
+    let classic = destination(&folder, Format::Pcap, false);
+    let refused = Writer::for_interfaces(&classic, interfaces.to_vec()).err().unwrap();
+    assert!(refused.to_string().contains("pcap files have one interface"), "{refused}");
 }
 
 #[test]

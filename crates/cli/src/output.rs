@@ -17,7 +17,7 @@ pub(crate) struct Output {
     #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = "Output")]
     pub(crate) quiet: bool,
     /// Print more remarks
-    #[arg(short, long, global = true, help_heading = "Output")]
+    #[arg(short, long, global = true, overrides_with = "verbose", help_heading = "Output")]
     pub(crate) verbose: bool,
 }
 

@@ -1,5 +1,6 @@
 //! `IF` or `IF@NAMESPACE`: an interface, in the current or in a named network namespace.
 
+use std::fmt;
 use std::str::FromStr;
 
 use anyhow::{Context, anyhow};
@@ -25,6 +26,15 @@ impl FromStr for Target {
             return Err("expected IF or IF@NAMESPACE".into());
         }
         Ok(Self { interface: interface.into(), namespace: namespace.map(str::to_owned) })
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{}@{namespace}", self.interface),
+            None => f.write_str(&self.interface),
+        }
     }
 }
 
@@ -73,6 +83,7 @@ mod tests {
         let there: Target = "tap-b@wirestamp-sink".parse().unwrap();
         assert_eq!(there.interface, "tap-b");
         assert_eq!(there.namespace.as_deref(), Some("wirestamp-sink"));
+        assert_eq!(there.to_string(), "tap-b@wirestamp-sink");
         assert!("@x".parse::<Target>().is_err());
         assert!("eth0@".parse::<Target>().is_err());
     }

@@ -1,5 +1,6 @@
 //! Recording of a capture: an optional file, and totals.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use wirestamp_capture::file::{AnchorLog, Writer};
@@ -54,6 +55,12 @@ impl<'a> Recording<'a> {
     #[must_use]
     pub fn show_in(self, live: Option<Arc<LiveFigures>>) -> Self {
         Self { live, ..self }
+    }
+
+    /// The files so far, the newest last ([`Writer::paths`]).
+    #[must_use]
+    pub fn files(&self) -> &[PathBuf] {
+        self.writer.as_ref().map_or(&[], Writer::paths)
     }
 
     /// Ends the file, if there is one, with the capture's ledger. The figures are complete even if the file is not. The
@@ -143,7 +150,7 @@ impl Sink for Recording<'_> {
 #[cfg(test)]
 mod tests {
     use std::os::fd::AsRawFd;
-    use std::path::{Path, PathBuf};
+    use std::path::Path;
     use std::{env, fs, io, process};
 
     use wirestamp_capture::Facts;

@@ -14,6 +14,7 @@
 //! - [`process`]: signals, and child processes that are set up between fork and exec.
 //! - [`scheduling`]: cores, policies and priorities of threads.
 //! - [`socket`]: socket options, and messages with control messages.
+//! - [`user`]: users of this machine, and the change of this process to one of them.
 //!
 //! `rustix` makes the calls that it supports. This crate depends on no other crate of the workspace.
 
@@ -31,3 +32,4 @@ pub mod plain;
 pub mod process;
 pub mod scheduling;
 pub mod socket;
+pub mod user;

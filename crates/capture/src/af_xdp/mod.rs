@@ -48,7 +48,7 @@ pub(crate) struct AfXdp {
     events: OwnedFd,
     /// Whether the acquisition thread runs the driver's queues when it finds no frame (busy polling).
     busy_polls: bool,
-    _promiscuous: Promiscuous,
+    _promiscuous: Option<Promiscuous>,
 }
 
 /// Properties of the opened receiver.
@@ -75,7 +75,8 @@ impl AfXdp {
         let reported = interface.receive_queues().map_err(failed("count the queues"))?;
         let count = reported.unwrap_or(1);
         let layout = QueueLayout::new(longest_frame(interface)?, setup.bytes, count);
-        let promiscuous = Promiscuous::enter(interface).map_err(failed("see all packets"))?;
+        let promiscuous = setup.promiscuous.then(|| Promiscuous::enter(interface));
+        let promiscuous = promiscuous.transpose().map_err(failed("see all packets"))?;
         let (mut queues, mut fill_rings) = (Vec::new(), Vec::new());
         for number in 0..count {
             let (queue, fill) = Queue::open(interface, number, layout)?;

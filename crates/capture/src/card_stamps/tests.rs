@@ -146,6 +146,7 @@ fn captured<R: Receiver>(
         snaplen: 1514,
         bytes: 1 << 20,
         outgoing: true,
+        promiscuous: true,
         fanout: None,
         spins: false,
         card_stamps: true,
@@ -155,6 +156,7 @@ fn captured<R: Receiver>(
     let (stop, mut kept, before) = (Stop::new().unwrap(), KeptStamps::default(), now());
     (0..3).for_each(|_| send());
     let context = PipelineContext {
+        shared_count: None,
         clock: &clock,
         domain: Domain::Nic,
         fallback: Some(instead),

@@ -21,8 +21,17 @@ pub(super) const PENDING_BYTES: usize = BUFFER_BYTES + 262_144 + 1024;
 /// The first record of a sequence.
 pub(super) struct Record {
     pub(super) length: usize,
-    /// The packet's length on the wire, if it is a packet.
-    pub(super) packet: Option<u32>,
+    /// The packet in it, if it has one.
+    pub(super) packet: Option<RecordedPacket>,
+}
+
+/// A packet in a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RecordedPacket {
+    /// Number of its interface in the file.
+    pub(super) interface: u32,
+    /// Length on the wire.
+    pub(super) length: u32,
 }
 
 /// Packets that were collected and could not be written.
@@ -81,7 +90,8 @@ pub(super) struct Buffer<T = PreallocatedFile> {
     written: u64,
     /// Bytes of records passed on, before compression.
     collected: u64,
-    lost: LostPackets,
+    /// For each interface, as far as it has lost packets.
+    lost: Vec<LostPackets>,
     /// Whether the target ends with an incomplete record, after which nothing may be written.
     is_broken: bool,
 }
@@ -113,7 +123,7 @@ impl<T: WriteTarget> Buffer<T> {
         zstd: Option<ZstdFrames>,
     ) -> Self {
         let pending = Vec::with_capacity(PENDING_BYTES);
-        let (written, collected, lost, is_broken) = (0, 0, LostPackets::default(), false);
+        let (written, collected, lost, is_broken) = (0, 0, Vec::new(), false);
         Self {
             target,
             can_truncate,
@@ -147,9 +157,9 @@ impl<T: WriteTarget> Buffer<T> {
         self.collected + self.pending.len() as u64
     }
 
-    /// Packets that were collected and could not be written.
-    pub(super) fn lost(&self) -> LostPackets {
-        self.lost
+    /// Packets of an interface that were collected and could not be written.
+    pub(super) fn lost(&self, interface: usize) -> LostPackets {
+        self.lost.get(interface).copied().unwrap_or_default()
     }
 
     /// Writes the pending records. Records that cannot be written completely are lost.
@@ -201,10 +211,16 @@ impl<T: WriteTarget> Buffer<T> {
 
     /// Truncates the target after its last whole record, which ends at `whole` in the pending bytes.
     fn truncate_after(&mut self, whole: usize, done: usize) {
-        for length in
+        for packet in
             records(&self.pending[whole..], self.parse_record).filter_map(|(_, packet)| packet)
         {
-            self.lost.add(LostPackets { packets: 1, bytes: length.into() });
+            let interface = packet.interface as usize;
+            if self.lost.len() <= interface {
+                self.lost.resize(interface + 1, LostPackets::default());
+            }
+            if let Some(lost) = self.lost.get_mut(interface) {
+                lost.add(LostPackets { packets: 1, bytes: packet.length.into() });
+            }
         }
         let end = self.written + whole as u64;
         let cut = self.can_truncate && self.target.truncate(end).is_ok();
@@ -212,11 +228,11 @@ impl<T: WriteTarget> Buffer<T> {
     }
 }
 
-/// The records of a sequence: the end of each, and the length of its packet if it is one.
+/// The records of a sequence: the end of each, and its packet if it has one.
 fn records(
     sequence: &[u8],
     parse_record: RecordParser,
-) -> impl Iterator<Item = (usize, Option<u32>)> {
+) -> impl Iterator<Item = (usize, Option<RecordedPacket>)> {
     let mut end = 0;
     std::iter::from_fn(move || {
         let Record { length, packet } = parse_record(sequence.get(end..)?)?;
@@ -288,7 +304,7 @@ mod tests {
     fn truncated_record_is_removed_and_counted() {
         for parse_record in FORMATS {
             let mut buffer = fill(parse_record, true);
-            assert_eq!((buffer.target.0.len(), buffer.lost().packets), (44, 1));
+            assert_eq!((buffer.target.0.len(), buffer.lost(0).packets), (44, 1));
             buffer.target.1 = 100;
             write(&mut buffer, &[16]).unwrap();
             assert_eq!(buffer.target.0.len(), 60);
@@ -299,11 +315,11 @@ mod tests {
     fn nothing_follows_a_partial_record() {
         for parse_record in FORMATS {
             let mut buffer = fill(parse_record, false);
-            assert_eq!((buffer.target.0.len(), buffer.lost().packets), (50, 1));
+            assert_eq!((buffer.target.0.len(), buffer.lost(0).packets), (50, 1));
             buffer.target.1 = 100;
             for lost in [2, 3] {
                 assert!(write(&mut buffer, &[16]).is_err());
-                assert_eq!((buffer.target.0.len(), buffer.lost().packets), (50, lost));
+                assert_eq!((buffer.target.0.len(), buffer.lost(0).packets), (50, lost));
             }
         }
     }
@@ -318,7 +334,7 @@ mod tests {
         buffer.target.1 = whole + 5;
         assert!(write(&mut buffer, &[600, 600]).is_err());
         assert_eq!(
-            (buffer.target.0.len(), buffer.lost().packets, buffer.length()),
+            (buffer.target.0.len(), buffer.lost(0).packets, buffer.length()),
             (whole, 2, 2400)
         );
         assert_eq!(zstd::decode_all(&*buffer.target.0).unwrap().len(), 1200);

@@ -65,56 +65,61 @@ pub(super) enum Encoder {
 }
 
 impl Encoder {
-    /// Appends the header before the first packet.
-    pub(super) fn begin(
+    /// Appends the header before the first packet. Classic formats have room for one interface.
+    pub(super) fn begin<'a>(
         format: Format,
         into: &mut Vec<u8>,
-        facts: &Facts,
-        provenance: &Provenance,
+        mut interfaces: impl Iterator<Item = (&'a Facts, &'a Provenance)>,
     ) -> io::Result<Self> {
         let precision = match format {
-            Format::Pcapng => return Section::begin(into, facts, provenance).map(Self::Pcapng),
+            Format::Pcapng => return Section::begin(into, interfaces).map(Self::Pcapng),
             Format::Pcap => Precision::Nano,
             Format::PcapMicros => Precision::Micro,
+        };
+        let (Some((facts, _)), None) = (interfaces.next(), interfaces.next()) else {
+            return Err(io::Error::other(format!("{format} files have one interface; use pcapng")));
         };
         pcap::begin(into, precision, facts.snaplen, facts.link);
         Ok(Self::Pcap(precision))
     }
 
-    /// Appends a packet. Allocates nothing while there is room.
+    /// Appends a packet of an interface. Allocates nothing while there is room.
     pub(super) fn packet(
         &self,
         into: &mut Vec<u8>,
+        interface: u32,
         packet: &CapturedPacket<'_>,
         comment: Option<&PacketComment<'_>>,
     ) {
         match self {
-            Self::Pcapng(_) => pcapng::packet(into, packet, comment),
+            Self::Pcapng(_) => pcapng::packet(into, interface, packet, comment),
             Self::Pcap(precision) => pcap::packet(into, *precision, packet),
         }
     }
 
-    /// Appends the number of packets that the capture had lost up to a time, if the format can store it.
+    /// Appends the number of an interface's packets that the capture had lost up to a time, if the format can store it.
     pub(super) fn lost_by(
         &mut self,
         into: &mut Vec<u8>,
+        interface: u32,
         time: Duration,
         lost: u64,
     ) -> io::Result<()> {
         match self {
-            Self::Pcapng(section) => section.lost_by(into, time, lost),
+            Self::Pcapng(section) => section.lost_by(into, interface, time, lost),
             Self::Pcap(_) => Ok(()),
         }
     }
 
-    /// Appends the end after the last packet.
+    /// Appends the statistics of an interface after the last packet.
     pub(super) fn end(
         &mut self,
         into: &mut Vec<u8>,
+        interface: u32,
         statistics: &Statistics<'_>,
     ) -> io::Result<()> {
         match self {
-            Self::Pcapng(section) => section.end(into, statistics),
+            Self::Pcapng(section) => section.end(into, interface, statistics),
             Self::Pcap(_) => Ok(()),
         }
     }

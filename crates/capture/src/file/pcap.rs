@@ -1,6 +1,6 @@
 //! Writes classic pcap: file header and packet records (pcap-savefile(5)).
 
-use super::buffer::Record;
+use super::buffer::{Record, RecordedPacket};
 use super::times::since_epoch;
 use wirestamp_packet::LinkType;
 
@@ -50,5 +50,6 @@ pub(super) fn parse_record(sequence: &[u8]) -> Option<Record> {
         return None;
     };
     let captured = u32::from_ne_bytes(captured) as usize;
-    Some(Record { length: RECORD_HEADER + captured, packet: Some(u32::from_ne_bytes(length)) })
+    let packet = RecordedPacket { interface: 0, length: u32::from_ne_bytes(length) };
+    Some(Record { length: RECORD_HEADER + captured, packet: Some(packet) })
 }

@@ -17,7 +17,7 @@ use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeade
 use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
 use pcap_file::{DataLink, Endianness};
 
-use super::buffer::Record;
+use super::buffer::{Record, RecordedPacket};
 use super::comment::LedgerComment;
 use super::raw::PacketComment;
 use super::times::nanos;
@@ -25,13 +25,14 @@ use super::{Provenance, comment};
 use crate::{CapturedPacket, Facts, Ledger};
 
 const ENHANCED_PACKET: u32 = 6; // block type (section 4.3)
-const ORIGINAL_LENGTH: usize = 24; // where such a block has the packet's length on the wire
+const INTERFACE: usize = 8; // where such a block has the number of the interface
+const ORIGINAL_LENGTH: usize = 24; // where it has the packet's length on the wire
 const COMMENT: u16 = 1; // opt_comment (section 3.5)
 const LIBPCAP: u8 = 0; // if_filter: a filter in libpcap's syntax follows (section 4.2)
 
-/// The library's encoder of a section with one interface.
+/// The library's encoder of a section.
 pub(super) struct Section {
-    /// Encodes into memory, in the interface's unit of time.
+    /// Encodes into memory, in the interfaces' unit of time.
     library: PcapNgWriter<Vec<u8>>,
 }
 
@@ -50,11 +51,10 @@ pub(super) struct Statistics<'a> {
 }
 
 impl Section {
-    /// Appends the header of the section and the description of its interface.
-    pub(super) fn begin(
+    /// Appends the header of the section and the descriptions of its interfaces.
+    pub(super) fn begin<'a>(
         into: &mut Vec<u8>,
-        facts: &Facts,
-        provenance: &Provenance,
+        interfaces: impl Iterator<Item = (&'a Facts, &'a Provenance)>,
     ) -> io::Result<Self> {
         let program = concat!("wirestamp ", env!("CARGO_PKG_VERSION"));
         let header = SectionHeaderBlock {
@@ -64,24 +64,32 @@ impl Section {
         };
         let library = PcapNgWriter::with_section_header(Vec::new(), header);
         let mut section = Self { library: library.map_err(io::Error::other)? };
-        section.append(into, interface(facts, provenance))?;
+        for (facts, provenance) in interfaces {
+            section.append(into, interface(facts, provenance))?;
+        }
         Ok(section)
     }
 
-    /// Appends the statistics of the interface.
-    pub(super) fn end(&mut self, into: &mut Vec<u8>, summary: &Statistics<'_>) -> io::Result<()> {
-        self.append(into, statistics(summary))
+    /// Appends the statistics of an interface.
+    pub(super) fn end(
+        &mut self,
+        into: &mut Vec<u8>,
+        interface: u32,
+        summary: &Statistics<'_>,
+    ) -> io::Result<()> {
+        self.append(into, statistics(interface, summary))
     }
 
-    /// Appends statistics with the number of packets lost up to a time.
+    /// Appends statistics with the number of an interface's packets lost up to a time.
     pub(super) fn lost_by(
         &mut self,
         into: &mut Vec<u8>,
+        interface_id: u32,
         time: Duration,
         lost: u64,
     ) -> io::Result<()> {
         let options = vec![InterfaceStatisticsOption::IsbOsDrop(lost)];
-        self.append(into, InterfaceStatisticsBlock { interface_id: 0, timestamp: time, options })
+        self.append(into, InterfaceStatisticsBlock { interface_id, timestamp: time, options })
     }
 
     fn append<'a>(&mut self, into: &mut Vec<u8>, block: impl PcapNgBlock<'a>) -> io::Result<()> {
@@ -115,7 +123,7 @@ fn interface<'a>(facts: &'a Facts, provenance: &Provenance) -> InterfaceDescript
     }
 }
 
-fn statistics<'a>(summary: &Statistics<'_>) -> InterfaceStatisticsBlock<'a> {
+fn statistics<'a>(interface_id: u32, summary: &Statistics<'_>) -> InterfaceStatisticsBlock<'a> {
     use InterfaceStatisticsOption as Opt;
     let mut options = vec![
         Opt::IsbStartTime(summary.started),
@@ -133,12 +141,13 @@ fn statistics<'a>(summary: &Statistics<'_>) -> InterfaceStatisticsBlock<'a> {
             Opt::Common(CommonOption::Comment(comment::of(&LedgerComment { ledger }).into())),
         ]);
     }
-    InterfaceStatisticsBlock { interface_id: 0, timestamp: summary.ended, options }
+    InterfaceStatisticsBlock { interface_id, timestamp: summary.ended, options }
 }
 
-/// Appends the block of a packet.
+/// Appends the block of a packet of an interface.
 pub(super) fn packet(
     into: &mut Vec<u8>,
+    interface: u32,
     packet: &CapturedPacket<'_>,
     comment: Option<&PacketComment<'_>>,
 ) {
@@ -146,7 +155,7 @@ pub(super) fn packet(
     let ticks = nanos(packet.stamp.utc);
     let [high, low] = halves(ticks);
     let captured = length(packet.bytes.len());
-    let head = [ENHANCED_PACKET, 0, 0, high, low, captured, packet.length.max(captured)];
+    let head = [ENHANCED_PACKET, 0, interface, high, low, captured, packet.length.max(captured)];
     into.extend_from_slice(head.map(u32::to_ne_bytes).as_flattened());
     into.extend_from_slice(packet.bytes);
     pad(into, packet.bytes.len());
@@ -195,7 +204,10 @@ pub(super) fn parse_record(sequence: &[u8]) -> Option<Record> {
     let [a, b, c, d, e, f, g, h] = *sequence.first_chunk()?;
     let length = u32::from_ne_bytes([e, f, g, h]) as usize;
     let is_packet = u32::from_ne_bytes([a, b, c, d]) == ENHANCED_PACKET;
-    let original =
-        || sequence.get(ORIGINAL_LENGTH..)?.first_chunk().copied().map(u32::from_ne_bytes);
-    Some(Record { length, packet: is_packet.then(|| original().unwrap_or(0)) })
+    let word = |place| sequence.get(place..)?.first_chunk().copied().map(u32::from_ne_bytes);
+    let packet = is_packet.then(|| RecordedPacket {
+        interface: word(INTERFACE).unwrap_or(0),
+        length: word(ORIGINAL_LENGTH).unwrap_or(0),
+    });
+    Some(Record { length, packet })
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use wirestamp_clock::{Stamp, Time, Utc};
 
-use super::PipelineContext;
+use super::{PipelineContext, SharedCount};
 use crate::filter::Filter;
 use crate::receiver::{Frame, FrameMemory, use_and_release};
 use crate::{CaptureLoss, Error, Ledger};
@@ -124,6 +124,8 @@ impl<'a> Consumer<'a> {
             ledger.surplus += 1;
         } else if self.done.failure.is_some() {
             ledger.consumer_dropped += 1;
+        } else if self.context.shared_count.is_some_and(|count| !count.take()) {
+            ledger.surplus += 1;
         } else {
             let differs = stamp.raw.domain == self.context.domain;
             let kernel = frame.kernel.filter(|_| differs);
@@ -161,7 +163,8 @@ impl<'a> Consumer<'a> {
     /// batch, because it reads the clock.
     pub(super) fn check_limits(&self) {
         self.context.live.publish(&self.done.ledger);
-        let enough = self.context.limit.packets == Some(self.done.ledger.delivered);
+        let enough = self.context.limit.packets == Some(self.done.ledger.delivered)
+            || self.context.shared_count.is_some_and(SharedCount::is_used_up);
         if self.time_left() == Some(Duration::ZERO) || enough || self.done.failure.is_some() {
             self.context.stop.request();
         }

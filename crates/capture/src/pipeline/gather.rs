@@ -165,6 +165,7 @@ mod tests {
             lanes: &[Cores::default()],
             wait: Wait::Spin,
             limit: Limit::default(),
+            shared_count: None,
             stop: &stop,
             interface: &Interface::open("lo").unwrap(),
             wait_for_interface: false,

@@ -26,7 +26,8 @@ mod lane;
 mod merge;
 mod wakeup;
 
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, Thread};
 use std::time::{Duration, SystemTime};
 
@@ -63,6 +64,28 @@ pub enum Wait {
     },
 }
 
+/// A number of packets that several captures may deliver together.
+#[derive(Clone, Debug)]
+pub struct SharedCount(Arc<AtomicU64>);
+
+impl SharedCount {
+    /// A count of `packets` for all captures with a clone of it.
+    #[must_use]
+    pub fn new(packets: u64) -> Self {
+        Self(Arc::new(AtomicU64::new(packets)))
+    }
+
+    /// Counts one packet, unless all were delivered.
+    fn take(&self) -> bool {
+        let less = |left: u64| left.checked_sub(1);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+    }
+
+    fn is_used_up(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == 0
+    }
+}
+
 /// When a capture ends automatically.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limit {
@@ -84,6 +107,7 @@ pub(crate) struct PipelineContext<'a> {
     pub(crate) lanes: &'a [Cores],
     pub(crate) wait: Wait,
     pub(crate) limit: Limit,
+    pub(crate) shared_count: Option<&'a SharedCount>,
     pub(crate) stop: &'a Stop,
     pub(crate) interface: &'a Interface,
     /// Whether the capture continues while the interface is down.

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use wirestamp_capture::Facts;
 use wirestamp_capture::file::{self, AnchorLog, Format, Provenance, Rotation, Writer};
 use wirestamp_clock::{ClockService, Domain};
@@ -28,6 +28,13 @@ pub(super) struct Destination {
     /// [default: pcap for a name that ends in .pcap or .pcap.zst, and pcapng for others]
     #[arg(long, value_name = "FORMAT", requires = "write")]
     format: Option<Format>,
+    /// Precision of the times in the file: nano, or micro for pcap files, as with --format pcap-us
+    #[arg(long, value_name = "PRECISION", value_enum)]
+    time_stamp_precision: Option<Precision>,
+    /// Write each packet to the file at once, instead of together with the packets that arrived with
+    /// it. Printed lines are always written at once
+    #[arg(short = 'U', long)]
+    packet_buffered: bool,
     /// Compress the file with zstd; data written before a crash stays readable
     #[arg(long, requires = "write")]
     zstd: bool,
@@ -53,20 +60,33 @@ pub(super) struct Destination {
     anchors: Option<PathBuf>,
 }
 
+/// Value of `--time-stamp-precision`.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Precision {
+    /// Microseconds.
+    Micro,
+    /// Nanoseconds.
+    Nano,
+}
+
 impl Destination {
     /// The requested file.
     pub(super) fn path(&self) -> Option<&Path> {
         self.write.as_deref()
     }
 
-    /// The file format: the requested one, or that of the name.
+    /// The file format: the requested one, or that of the name, with the requested precision if it can have that.
     fn format(&self) -> Format {
-        self.format.unwrap_or_else(|| {
+        let format = self.format.unwrap_or_else(|| {
             let name = self.path().and_then(Path::file_name).unwrap_or_default();
             let name = name.as_encoded_bytes();
             let is_classic = name.ends_with(b".pcap") || name.ends_with(b".pcap.zst");
             if is_classic { Format::Pcap } else { Format::default() }
-        })
+        });
+        match (format, self.time_stamp_precision) {
+            (Format::Pcap, Some(Precision::Micro)) => Format::PcapMicros,
+            _ => format,
+        }
     }
 
     /// The requested files, as pairs of option and file.
@@ -89,9 +109,19 @@ impl Destination {
         }
     }
 
+    /// Whether the format has room for one interface only.
+    pub(super) fn is_classic(&self) -> bool {
+        self.path().is_some() && self.format().is_classic()
+    }
+
+    /// Whether anchors are saved.
+    pub(super) fn keeps_anchors(&self) -> bool {
+        self.anchors.is_some()
+    }
+
     /// A remark on information that the format cannot store.
     pub(super) fn remark(&self) -> Option<String> {
-        (self.path().is_some() && self.format().is_classic()).then(|| {
+        self.is_classic().then(|| {
             format!(
                 "{} files cannot store the method, the clock, its error and the losses; use --format \
                  pcapng to keep them",
@@ -100,9 +130,28 @@ impl Destination {
         })
     }
 
+    /// Rejects a precision that the times cannot have.
+    pub(super) fn check_precision(&self) -> anyhow::Result<()> {
+        match (self.time_stamp_precision, self.path().map(|_| self.format())) {
+            (Some(Precision::Micro), format) if format != Some(Format::PcapMicros) => Err(usage(
+                "--time-stamp-precision micro: only pcap files can have microseconds; write one with -w and \
+                 --format pcap-us, or leave the option out for nanoseconds",
+            )),
+            (Some(Precision::Nano), Some(Format::PcapMicros)) => Err(usage(
+                "--time-stamp-precision nano: pcap-us files have microseconds; use --format pcap",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the capture continues in further files.
+    pub(super) fn rotates(&self) -> bool {
+        self.file_size.is_some() || self.rotate_seconds.is_some()
+    }
+
     /// Rejects options that do not fit together, for stamps of `domain`.
     pub(super) fn check(&self, domain: Domain, json: bool) -> anyhow::Result<()> {
-        let rotates = self.file_size.is_some() || self.rotate_seconds.is_some();
+        let rotates = self.rotates();
         let named_zst = self.path().and_then(Path::extension) == Some(OsStr::new("zst"));
         let wrong = [
             (
@@ -120,6 +169,10 @@ impl Destination {
             (
                 self.file_count.is_some() && !rotates,
                 "-W limits the files of -C or -G; add one of them",
+            ),
+            (
+                self.zstd && self.packet_buffered,
+                "-U and --zstd: each packet would be compressed alone, which makes the file larger; leave one out",
             ),
             (
                 named_zst && !self.zstd,
@@ -166,8 +219,26 @@ impl Destination {
         clock: &'a ClockService,
         domain: Domain,
     ) -> anyhow::Result<Recording<'a>> {
-        let Some(path) = &self.write else { return Ok(Recording::new(clock, domain, None)) };
         let provenance = Provenance::now(facts, clock, domain);
+        let writer = self.writer(vec![(facts.clone(), provenance.clone())])?;
+        let Some(anchors) = &self.anchors else {
+            return Ok(Recording::new(clock, domain, writer));
+        };
+        // Aliases (links) can be detected only now that the file exists.
+        self.check_apart()?;
+        let raw = clock.raw_domain(domain);
+        let name = if raw == Domain::Counter { clock.counter().name() } else { &facts.clock };
+        let anchors = AnchorLog::create(anchors, name, &provenance)?;
+        let writer = writer.map(|writer| writer.keep_raw(raw, name));
+        Ok(Recording::new(clock, domain, writer).keep_anchors(anchors))
+    }
+
+    /// Creates the first file for these interfaces, if a file is requested.
+    pub(super) fn writer(
+        &self,
+        interfaces: Vec<(Facts, Provenance)>,
+    ) -> anyhow::Result<Option<Writer>> {
+        let Some(path) = &self.write else { return Ok(None) };
         let destination = file::Destination {
             path: path.clone(),
             format: self.format(),
@@ -178,17 +249,8 @@ impl Destination {
                 files: self.file_count,
             },
         };
-        let writer = Writer::to(&destination, facts, provenance.clone())?;
-        let Some(anchors) = &self.anchors else {
-            return Ok(Recording::new(clock, domain, Some(writer)));
-        };
-        // Aliases (links) can be detected only now that the file exists.
-        self.check_apart()?;
-        let raw = clock.raw_domain(domain);
-        let name = if raw == Domain::Counter { clock.counter().name() } else { &facts.clock };
-        let anchors = AnchorLog::create(anchors, name, &provenance)?;
-        let writer = writer.keep_raw(raw, name);
-        Ok(Recording::new(clock, domain, Some(writer)).keep_anchors(anchors))
+        let writer = Writer::for_interfaces(&destination, interfaces)?;
+        Ok(Some(writer.flush_packets(self.packet_buffered)))
     }
 }
 

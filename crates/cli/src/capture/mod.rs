@@ -1,13 +1,20 @@
 //! `wirestamp capture`.
 
+mod announce;
 mod destination;
 mod events;
+mod filter;
 mod interfaces;
 mod list;
+mod open;
 mod present;
 mod print;
+mod privileges;
+mod read;
+mod several;
 mod tune;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,19 +22,23 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use wirestamp_capture::capabilities::card_clock;
+use wirestamp_capture::file::Reader;
 use wirestamp_capture::tune::Tuned;
-use wirestamp_capture::{
-    Capture, Config, Cores, Error, Facts, Limit, Method, StampSource, Stop, ThreadCores, Wait, pair,
-};
-use wirestamp_clock::ClockService;
+use wirestamp_capture::{Config, Cores, Limit, Method, StampSource, Wait, pair};
 
+use self::announce::announce;
+pub(crate) use self::announce::show_calibration;
 use self::destination::Destination;
 use self::events::{Events, RecordedEvents};
-use self::print::Printing;
+use self::filter::FilterArguments;
+use self::open::{open, warn_of_redirection};
+use self::print::{PrintOptions, Printing};
+use self::privileges::Privileges;
 use crate::clock;
+use crate::files::is_pipe;
 use crate::interrupt::{report_on_signal, stop_on_signal};
 use crate::metrics::{self, Endpoint};
-use crate::output::{Output, time, to_stderr};
+use crate::output::{Output, to_stderr};
 use crate::parse::{at_least_one, seconds};
 use crate::target::Target;
 use crate::usage::usage;
@@ -41,27 +52,34 @@ pub(crate) use tune::SettingRow;
 /// The largest snap length, that of tcpdump.
 const MAX_SNAP_LENGTH: u32 = 262_144;
 
-/// Interval of checks whether the interface is up.
-const INTERFACE_INTERVAL: Duration = Duration::from_millis(200);
-
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     wirestamp capture -i eth0 -w calls.pcapng udp portrange 16384-32767\n  \
     wirestamp capture -i any -w all.pcapng\n  \
-    wirestamp capture -i eth0 --print udp port 5004\n  \
+    wirestamp capture -i eth0 -i eth1 -w both.pcapng\n  \
+    wirestamp capture -i eth0 --print udp port 5004 -c 10\n  \
+    wirestamp capture -r calls.pcapng -e -v udp port 5004\n  \
     wirestamp capture -i eth0 --stamp raw --spin -c 100000\n  \
     wirestamp capture -i eth0 --stamp raw -w calls.pcapng --anchors calls.csv\n  \
     wirestamp capture -i eth0 --stamp hardware -Q in -w calls.pcapng\n  \
     wirestamp capture -i eth0 -w ring.pcapng -C 100 -W 10 --zstd\n  \
-    wirestamp capture -i eth0 -w - | tshark -r -\n  \
+    wirestamp capture -i eth0 -U -w - | tshark -r -\n  \
+    sudo wirestamp capture -i eth0 -w calls.pcapng -Z tcpdump\n  \
     wirestamp capture --list -i eth0\n  \
     wirestamp capture -i eth0 --metrics 127.0.0.1:9464\n  \
     wirestamp capture -i eth0 --events events.csv -w calls.pcapng\n  \
     wirestamp capture -i eth0 --tune=apply -w calls.pcapng")]
 pub(crate) struct Arguments {
-    /// The interface, or interface@namespace; any captures at all interfaces
-    #[arg(short, long, value_name = "IF", required_unless_present_any = ["list", "list_interfaces"])]
-    interface: Option<Target>,
+    /// The interface, or interface@namespace; any captures at all interfaces. Repeat it to capture at several
+    /// interfaces into one pcapng file
+    #[arg(short, long, value_name = "IF", required_unless_present_any = ["list", "list_interfaces", "read"])]
+    interface: Vec<Target>,
+    /// Print the packets of this capture file, with its times, instead of capturing; - is standard
+    /// input, FILE#IF one interface of the file; the filter, -c and the options of printed packets apply
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["interface", "list_interfaces", "list",
+          "method", "stamp", "duration", "direction", "buffer_size", "spin", "realtime", "threads", "cores",
+          "tune", "wait_for_interface", "yes", "write", "events", "metrics"])]
+    read: Option<PathBuf>,
     /// List the interfaces, and whether packets can be captured on each, or why not
     #[arg(short = 'D', long, conflicts_with_all = ["interface", "list"])]
     list_interfaces: bool,
@@ -76,7 +94,7 @@ pub(crate) struct Arguments {
     /// List the pairs of method and stamp; with -i, whether the interface supports each, or why not
     #[arg(long)]
     list: bool,
-    /// End after this many packets
+    /// End after this many packets, of all interfaces together
     #[arg(short, long, value_name = "PACKETS", allow_negative_numbers = true,
           value_parser = at_least_one::<u64>)]
     count: Option<u64>,
@@ -88,13 +106,14 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_name = "BYTES", default_value_t = 262_144, allow_negative_numbers = true,
           value_parser = clap::value_parser!(u32).range(..=262_144))]
     snaplen: u32,
-    /// Accepted as by tcpdump: addresses are never converted to names
-    #[arg(short = 'n', action = clap::ArgAction::Count, hide = true)]
-    numeric: u8,
     /// in: only received packets; inout: also packets sent by this machine
     /// [default: inout, but in for xdp, xdp-pass, tc-pass and trace-pass, which support nothing else]
     #[arg(short = 'Q', long, value_enum)]
     direction: Option<Direction>,
+    /// Do not put the interface into promiscuous mode: packets for other hosts are then captured only
+    /// if it receives them anyway
+    #[arg(short = 'p', long)]
+    no_promiscuous_mode: bool,
     /// Size of the ring between kernel and capture, in KiB
     /// [default: 32768, but 65536 for raw stamps of ring, whose packets each take the memory of a full frame]
     #[arg(short = 'B', long, value_name = "KIB", allow_negative_numbers = true,
@@ -126,16 +145,16 @@ pub(crate) struct Arguments {
     /// Capture with --method xdp and without a filter, although the interface is then cut off from the network stack
     #[arg(long)]
     yes: bool,
-    /// Print a line for each packet: time and its max error, protocol, addresses, lengths
-    #[arg(long)]
-    print: bool,
-    /// A filter in pcap-filter(7) syntax
-    #[arg(value_name = "FILTER", trailing_var_arg = true)]
-    filter: Vec<String>,
+    #[command(flatten)]
+    filter: FilterArguments,
+    #[command(flatten)]
+    print: PrintOptions,
     #[command(flatten)]
     endpoint: Endpoint,
     #[command(flatten)]
     destination: Destination,
+    #[command(flatten)]
+    privileges: Privileges,
     #[command(flatten)]
     events: Events,
 }
@@ -148,22 +167,29 @@ pub(crate) enum Direction {
 }
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
-    arguments.check()?;
-    if arguments.print && output.json {
-        return Err(usage("--print and --json both use standard output; leave one out"));
+    let filter = arguments.filter.expression()?;
+    arguments.check(filter.as_deref(), output)?;
+    if let Some(file) = &arguments.read {
+        let reader = Reader::open(file).context("-r")?;
+        arguments.privileges.drop_now(None, false)?;
+        let printer = arguments.print.printer(output.verbose, !is_pipe(file));
+        return read::print(reader, filter, arguments.count, printer, output);
+    }
+    if arguments.interface.len() > 1 {
+        return several::run(arguments, &arguments.interface, filter.as_deref(), output);
     }
     if arguments.list_interfaces {
         return interfaces::list(output);
     }
     if arguments.list {
-        return list::list(arguments.interface.as_ref(), output);
+        return list::list(arguments.interface.first(), output);
     }
     let destination = &arguments.destination;
-    let target = arguments.interface.clone().context("no interface given")?;
-    let config = arguments.config(&target.interface);
+    let target = arguments.interface.first().context("no interface given")?;
+    let config = arguments.config(&target.interface, filter);
     match arguments.tune {
-        Some(Tune::Show) => return tune::show(&target, &config, output),
-        Some(Tune::Restore) => return tune::restore(&target, output),
+        Some(Tune::Show) => return tune::show(target, &config, output),
+        Some(Tune::Restore) => return tune::restore(target, output),
         Some(Tune::Apply) | None => {}
     }
     let pair = pair(config.method, config.stamp)?;
@@ -173,25 +199,20 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let domain = pair.domain;
     destination.check(domain, output.json)?;
     arguments.events.check(&destination.files())?;
-    let capture = if arguments.wait_for_interface {
-        open_when_up(&target, &config, &clock, &stop, output)?
-    } else {
-        target.query(|| Capture::open(config.clone(), &clock))?
-    };
+    let capture = open(arguments, target, &config, &clock, &stop, output)?;
     let facts = capture.facts().clone();
     let figures = metrics::capture::serve(&arguments.endpoint, &capture, &clock, output)?;
-    if config.method == Method::Xdp {
-        let packets =
-            if config.filter.is_some() { "packets that match the filter" } else { "all packets" };
-        output.remark(format_args!(
-            "method xdp redirects {packets}: the network stack does not receive them while the capture runs"
-        ));
-    }
-    let tuned = tune::apply(arguments.tune, &target, &config, output)?;
+    warn_of_redirection(&config, output);
+    let tuned = tune::apply(arguments.tune, target, &config, output)?;
     let recording = destination.recording(&facts, &clock, domain)?.show_in(figures);
-    let mut recording = Printing::new(recording, facts.link, arguments.print);
+    arguments
+        .privileges
+        .drop_now(recording.files().last().map(PathBuf::as_path), destination.rotates())?;
+    let prints = arguments.print.are_requested();
+    let printer = prints.then(|| arguments.print.printer(output.verbose, false));
+    let mut recording = Printing::new(recording, facts.link, printer);
     destination.remark().iter().for_each(|remark| output.remark(remark));
-    let events = arguments.events.start(&target, &clock)?;
+    let events = arguments.events.start(target, &clock)?;
     let notes = events.as_ref().map_or(&[][..], |events| &events.facts().notes);
     notes.iter().for_each(|note| output.remark(note));
     let live = capture.live_ledger();
@@ -203,7 +224,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let summary = present::Summary::new(facts, figures, ledger, destination.path())
         .tuned(tuned.map(Tuned::restore))
         .events(events);
-    if destination.is_stdout() || arguments.print {
+    if destination.is_stdout() || prints {
         output.remark(summary.text().trim_end());
     } else {
         output.result(&summary, present::Summary::text)?;
@@ -217,70 +238,22 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     })
 }
 
-/// Opens the capture as soon as its interface exists and is up, or fails when the stop is requested before.
-fn open_when_up(
-    target: &Target,
-    config: &Config,
-    clock: &ClockService,
-    stop: &Stop,
-    output: Output,
-) -> anyhow::Result<Capture> {
-    let mut is_reported = false;
-    loop {
-        let opened = target.enter(|| Capture::open(config.clone(), clock))?;
-        match opened {
-            Err(error @ (Error::NoSuchInterface(_) | Error::Unusable { .. }))
-                if !stop.is_requested() =>
-            {
-                if !is_reported {
-                    output.remark(format_args!("waiting: {error}"));
-                    is_reported = true;
-                }
-                stop.wait(INTERFACE_INTERVAL);
-            }
-            opened => return Ok(opened?),
-        }
-    }
-}
-
-/// Prints the capture's method and stamps, and with `--verbose` the clock's calibration.
-fn announce(facts: &Facts, clock: &ClockService, output: Output) {
-    facts.notes.iter().for_each(|note| output.remark(note));
-    output.remark(format_args!(
-        "capturing on {} by {}, stamped with {} {}; Ctrl-C ends it",
-        facts.interface, facts.method, facts.clock, facts.taken
-    ));
-    for lane in &facts.cores {
-        let ThreadCores { acquire, convert, consume } = lane;
-        let [acquire, convert, consume] = [acquire, convert, consume].map(|list| cores_text(list));
-        output
-            .detail(format_args!("cores: acquire {acquire}, convert {convert}, consume {consume}"));
-    }
-    show_calibration(output, clock);
-}
-
-/// A list of cores, such as `1,2`; an empty list means all.
-fn cores_text(cores: &[usize]) -> String {
-    let text: Vec<_> = cores.iter().map(ToString::to_string).collect();
-    if text.is_empty() { "any".to_owned() } else { text.join(",") }
-}
-
-/// Prints the clock's calibration with `--verbose`.
-pub(crate) fn show_calibration(output: Output, clock: &ClockService) {
-    let status = clock.status();
-    output.detail(format_args!(
-        "clock {}: {:.6} MHz ± {:.3} ppm, steps of {}, system time ±{}",
-        status.selected,
-        status.frequency_hz / 1e6,
-        status.rate_error_ppm,
-        time(status.granularity_ns),
-        time(status.error_ns)
-    ));
-}
-
 impl Arguments {
     /// Rejects options that do not fit together.
-    fn check(&self) -> anyhow::Result<()> {
+    fn check(&self, filter: Option<&str>, output: Output) -> anyhow::Result<()> {
+        self.privileges.check()?;
+        self.destination.check_precision()?;
+        if output.json && self.read.is_some() {
+            return Err(usage(
+                "-r prints packets as text; leave --json out, or use `wirestamp flows`",
+            ));
+        }
+        let prints = self.print.are_requested();
+        if output.json && prints {
+            return Err(usage(
+                "--print and --json both use standard output; leave one out (-e, -X and -A imply --print)",
+            ));
+        }
         if self.direction == Some(Direction::Inout) && !self.method.takes_outgoing() {
             return Err(usage(format!(
                 "-Q inout: method {} captures received packets only; use -Q in, or method ring, recvmsg, \
@@ -289,42 +262,77 @@ impl Arguments {
             )));
         }
         let is_asked_for = self.yes || self.list || self.tune.is_some_and(|it| it != Tune::Apply);
-        if self.method == Method::Xdp && self.filter.is_empty() && !is_asked_for {
+        if self.method == Method::Xdp && filter.is_none() && !is_asked_for {
             return Err(usage(
                 "--method xdp takes all packets away from the network stack, those of your own connections too: add \
                  --yes, or a filter, or use xdp-pass",
             ));
         }
-        let is_any = self.interface.as_ref().is_some_and(|target| target.interface == "any");
+        let is_any = self.interface.first().is_some_and(|target| target.interface == "any");
         if is_any && (self.tune.is_some() || self.events.are_requested()) {
             return Err(usage("--tune and --events need one interface, not any"));
         }
-        if self.print && self.destination.is_stdout() {
+        if self.privileges.are_dropped()
+            && let Some(what) = self.needs_privileges_until_its_end()
+        {
+            return Err(usage(format!(
+                "-Z: {what} needs privileges until the end of the capture; leave one of them out"
+            )));
+        }
+        if prints && self.destination.is_stdout() {
             return Err(usage(
-                "--print and -w - both use standard output; write the packets to a file",
+                "--print and -w - both use standard output; write the packets to a file (-e, -X and -A \
+                 imply --print)",
             ));
         }
         let shows = self.list || matches!(self.tune, Some(Tune::Show | Tune::Restore));
-        let Some(first) = self.filter.first().filter(|_| shows) else { return Ok(()) };
+        let Some(filter) = filter.filter(|_| shows) else { return Ok(()) };
+        let first = self.filter.first_word().unwrap_or_default();
         Err(usage(match (self.tune, Tune::from_str(first, false)) {
             (Some(_), Ok(_)) => format!("--tune {first}: write --tune={first}, with ="),
             _ => format!(
-                "nothing is captured, so that the filter '{}' has no effect; leave it out",
-                self.filter.join(" ")
+                "nothing is captured, so that the filter '{filter}' has no effect; leave it out"
             ),
         }))
     }
 
-    pub(crate) fn config(&self, interface: &str) -> Config {
+    /// An option whose effect ends with a privileged call.
+    fn needs_privileges_until_its_end(&self) -> Option<String> {
         let stamp = self.stamp.unwrap_or_else(|| self.method.default_stamp());
-        let filter = self.filter.join(" ");
+        let needs = [
+            // Reading the counts of a BPF program.
+            (!self.method.takes_outgoing(), format!("--method {}", self.method)),
+            // Restoring the network card's setting.
+            (stamp == StampSource::Hardware, format!("--stamp {stamp}")),
+            // Giving the thread its priority.
+            (self.realtime, "--realtime".to_owned()),
+            // Restoring the machine's settings.
+            (self.tune == Some(Tune::Apply), "--tune=apply".to_owned()),
+            // Removing the trace instance.
+            (self.events.are_requested(), "--events".to_owned()),
+        ];
+        needs.into_iter().find_map(|(is_needed, what)| is_needed.then_some(what))
+    }
+
+    /// Settings of a capture of one interface, with the filter.
+    pub(crate) fn config_of_one(&self, interface: &str) -> anyhow::Result<Config> {
+        if self.interface.len() > 1 {
+            return Err(usage("-i is given more than once; one interface is captured here"));
+        }
+        Ok(self.config(interface, self.filter.expression()?))
+    }
+
+    /// Settings of the capture.
+    fn config(&self, interface: &str, filter: Option<String>) -> Config {
+        let stamp = self.stamp.unwrap_or_else(|| self.method.default_stamp());
         let defaults = Config::new(interface, self.method, stamp);
         let duration = self.duration.map(Duration::from_secs_f64).into_iter();
         let duration = duration.chain(self.destination.limit()).min();
         Config {
             snaplen: if self.snaplen == 0 { MAX_SNAP_LENGTH } else { self.snaplen },
-            filter: (!filter.trim().is_empty()).then_some(filter),
+            filter,
             outgoing: self.direction != Some(Direction::In),
+            promiscuous: !self.no_promiscuous_mode,
             ring_bytes: self.buffer_size.map_or(defaults.ring_bytes, |kib| kib as usize * 1024),
             lanes: self.lanes(),
             wait: if self.spin { Wait::Spin } else { Wait::Block { realtime: self.realtime } },

@@ -124,6 +124,53 @@ impl Summary {
     }
 }
 
+/// The document of `capture --json` with several interfaces: totals under the names of one interface, and the interfaces.
+#[derive(Serialize)]
+pub(super) struct Total {
+    packets: u64,
+    bytes: u64,
+    dropped: Dropped,
+    balanced: bool,
+    file: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    files: Vec<PathBuf>,
+    interfaces: Vec<Summary>,
+}
+
+impl Total {
+    /// The sums of `interfaces`, which have these ledgers.
+    pub(super) fn new(
+        interfaces: Vec<Summary>,
+        ledgers: &[Ledger],
+        file: Option<&Path>,
+        files: Vec<PathBuf>,
+    ) -> Self {
+        let sum =
+            |count: fn(&Ledger) -> u64| ledgers.iter().map(count).fold(0, u64::saturating_add);
+        let bytes = interfaces.iter().map(|interface| interface.figures.bytes);
+        Self {
+            packets: sum(|ledger| ledger.delivered),
+            bytes: bytes.fold(0, u64::saturating_add),
+            dropped: Dropped {
+                interface: sum(|ledger| ledger.interface_dropped),
+                kernel: sum(|ledger| ledger.kernel_dropped),
+                consumer: sum(|ledger| ledger.consumer_dropped),
+            },
+            balanced: ledgers.iter().all(Ledger::balances),
+            file: file.map(Path::to_owned),
+            files,
+            interfaces,
+        }
+    }
+
+    pub(super) fn text(&self) -> String {
+        let interfaces: String = self.interfaces.iter().map(Summary::text).collect();
+        let number = self.interfaces.len();
+        let (packets, bytes) = (things(self.packets, "packet"), things(self.bytes, "byte"));
+        format!("{interfaces}total: {packets}, {bytes} on {number} interfaces\n")
+    }
+}
+
 /// The counts of a running capture in one line.
 pub(super) fn counts(ledger: &Ledger) -> String {
     format!(

@@ -62,7 +62,7 @@ fn config(interface: &str, request: &Request) -> anyhow::Result<Config> {
     let parser = Arguments::augment_args(Command::new("capture"));
     let parsed = parser.try_get_matches_from(line);
     let arguments = parsed.and_then(|matches| Arguments::from_arg_matches(&matches));
-    Ok(arguments.map_err(|error| usage(first_line(&error)))?.config(interface))
+    arguments.map_err(|error| usage(first_line(&error)))?.config_of_one(interface)
 }
 
 /// The first line of clap's error, without the usage text.

@@ -134,6 +134,23 @@ impl LinkType {
         Some([&[0; 12], &ether_type.0.to_be_bytes()[..], inside].concat().into())
     }
 
+    /// The bytes after the link header and the tags behind it, such as those of VLANs; the whole frame if its header is not
+    /// readable.
+    #[must_use]
+    pub fn content(self, frame: &[u8]) -> &[u8] {
+        if self == Self::Ip {
+            return frame;
+        }
+        let Ok(mut inside) = self.inside(frame) else { return frame };
+        for _ in 0..TAGS {
+            match tags::inside(inside) {
+                Ok(Some(next)) => inside = next,
+                Ok(None) | Err(_) => break,
+            }
+        }
+        inside.1
+    }
+
     /// The IP packet in a frame.
     pub(crate) fn ip_packet(self, frame: &[u8]) -> Result<&[u8], ParseError> {
         if self == Self::Ip {

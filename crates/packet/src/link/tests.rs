@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::Packet;
 use crate::samples::Datagram;
+use crate::{IpHeader, Packet};
 
 /// Numbers of all supported link types.
 const NUMBERS: [u32; 20] =
@@ -117,6 +117,16 @@ fn frames_get_an_ethernet_header_for_filters() {
     assert_eq!(LinkType::LinuxCooked2.as_ethernet(&[1]), None);
 }
 
+#[test]
+fn content_begins_after_header_and_tags() {
+    let header = [&[0; 12][..], &[0x81, 0x00, 0, 7, 0x08, 0x06]].concat();
+    let frame = [&header[..], b"request"].concat();
+    assert_eq!(LinkType::Ethernet.content(&frame), b"request");
+    assert_eq!(LinkType::Ip.content(&frame), frame);
+    assert_eq!(LinkType::Ethernet.content(&frame[..13]), &frame[..13], "no complete header");
+    assert_eq!(LinkType::Ethernet.content(&frame[..16]), &frame[14..16], "no complete tag");
+}
+
 proptest! {
     #[test]
     fn arbitrary_bytes_of_every_link_type_do_not_panic(
@@ -126,5 +136,6 @@ proptest! {
         let link = LinkType::of_number(number).unwrap();
         let _ = Packet::parse(link, &bytes);
         let _ = link.as_ethernet(&bytes);
+        let _ = (link.content(&bytes), IpHeader::of(link, &bytes));
     }
 }

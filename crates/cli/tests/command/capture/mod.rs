@@ -9,8 +9,12 @@ mod file_sets;
 mod files;
 mod hardware;
 mod metrics;
+mod options;
 mod printed;
+mod privileges;
+mod read_files;
 mod screen;
+mod several_interfaces;
 mod signals;
 
 use std::io::{BufRead as _, BufReader};

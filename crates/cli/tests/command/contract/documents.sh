@@ -32,11 +32,12 @@ await() { until grep -q "$1" "$2" 2> grepping; do sleep 0.05; done; }
 "$0" capture -i $a -w a.pcapng --events capture-events.csv --json > capture-kernel.json 2> capture-a.log & captures=$!
 "$0" capture -i $b -w b.pcapng --json --stamp raw --anchors anchors.csv > capture-raw.json 2> capture-b.log & captures="$captures $!"
 "$0" capture -i $b --method xdp-pass -w c.pcapng --json > capture-xdp-pass.json 2> capture-c.log & captures="$captures $!"
+"$0" capture -i $a -i $b -w d.pcapng --json > capture-interfaces.json 2> capture-d.log & captures="$captures $!"
 "$0" delay $a $b --json --metrics 127.0.0.1:0 > delay-live.json 2> delay.log & captures="$captures $!"
 "$0" flows -i $b --json --metrics 127.0.0.1:0 > flows-live.json 2> flows.log & captures="$captures $!"
 "$0" capture -i $b --metrics 127.0.0.1:0 --json > capture-metrics.json 2> capture.log & captures="$captures $!"
 "$0" layers -i $b --json > layers.json 2> layers.log & captures="$captures $!"
-for log in capture-a capture-b capture-c delay flows capture layers; do await 'Ctrl-C' $log.log; done
+for log in capture-a capture-b capture-c capture-d delay flows capture layers; do await 'Ctrl-C' $log.log; done
 ip netns exec wirestamp-sink "$0" reflect --listen 10.77.2.2:8620 --json > reflect.json 2> reflect.log & reflector=$!
 ip netns exec wirestamp-sink python3 -c "$tcp" receive > receive.log & receiver=$!
 await 'ready' receive.log
