@@ -52,6 +52,20 @@ fn good_data_confirm_this_projects_claims_and_contradict_the_papers() {
 }
 
 #[test]
+fn a_contradiction_has_its_cause_with_a_mesh_too() {
+    let good = runs(|_, repetition| differing([300.0, 250.0, 900.0], repetition));
+    let mesh = runs(|_, repetition| Measured {
+        packet_difference_ns: f64::NAN,
+        ..differing([300.0, 250.0, 900.0], repetition)
+    });
+    for (runs, cause) in [(good, "of a packet is 250"), (mesh, "same packets differ by 301")] {
+        for claim in &claims_of(&runs)[3..5] {
+            assert!(claim.cause.as_ref().is_some_and(|it| it.contains(cause)), "{claim:?}");
+        }
+    }
+}
+
+#[test]
 fn data_like_the_papers_turn_every_verdict_round() {
     use Verdict::{Confirmed, Contradicted};
     let bad = runs(|_, repetition| Measured {

@@ -47,6 +47,29 @@ impl Claim {
         Self::by(Claimant::Paper, claim.into(), lead, numbers)
     }
 
+    /// A claim of a paper that one value is larger than another, of which a difference below `relevant`, `in_words`, counts as
+    /// none. It is also contradicted if under every condition the lead is below that, with 95 % confidence for each.
+    #[must_use]
+    pub fn difference(
+        claim: impl Into<String>,
+        lead: Vec<Option<Estimate>>,
+        (relevant, in_words): (f64, &str),
+        numbers: &str,
+    ) -> Self {
+        let numbers = format!("{numbers}; a difference below {in_words} counts as none");
+        let found = Self::of(claim, lead, &numbers);
+        let is_below = |lead: &Option<Estimate>| {
+            lead.is_some_and(|it| it.around(it.mean - relevant).sign() == Sign::Below)
+        };
+        let is_none = !found.lead.is_empty() && found.lead.iter().all(is_below);
+        if found.verdict != Verdict::Open || !is_none {
+            return found;
+        }
+        let (open, contradicted) = (Verdict::Open.words(), Verdict::Contradicted.words());
+        let sentence = found.sentence.replacen(open, contradicted, 1);
+        Self { verdict: Verdict::Contradicted, sentence, ..found }
+    }
+
     /// The same for a claim of this project.
     #[must_use]
     pub fn goal(claim: impl Into<String>, lead: Vec<Option<Estimate>>, numbers: &str) -> Self {
@@ -206,6 +229,23 @@ mod tests {
         assert_eq!(claim(0.1).caused_by(cause), claim(0.1));
         assert_eq!(claim(0.1).prevented_by(cause).cause, cause());
         assert_eq!(claim(1.0).prevented_by(cause), claim(1.0));
+    }
+
+    #[test]
+    fn a_difference_that_is_too_small_to_matter_contradicts() {
+        let claim = |mean, ci95| {
+            let lead = vec![Some(Estimate::new(mean, Some(ci95)))];
+            Claim::difference("A is slower", lead, (10.0, "10 ns"), "5 ns against 4 ns")
+        };
+        let none = claim(1.0, 2.0);
+        assert_eq!(none.verdict, Verdict::Contradicted);
+        assert_eq!(
+            none.sentence,
+            "The paper finds that A is slower: contradicted here; 5 ns against 4 ns; a difference below 10 ns counts as none."
+        );
+        // Small and certain, large and certain, and too noisy for either.
+        let verdicts = [(5.0, 2.0), (50.0, 2.0), (1.0, 20.0)].map(|(it, ci)| claim(it, ci).verdict);
+        assert_eq!(verdicts, [Verdict::Confirmed, Verdict::Confirmed, Verdict::Open]);
     }
 
     #[test]

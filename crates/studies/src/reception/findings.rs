@@ -144,6 +144,13 @@ pub(super) fn error_deviation(run: &[Block]) -> Option<f64> {
     errors(run)?.deviation()
 }
 
+/// The median of the standard deviations of the errors of a run's blocks.
+pub(super) fn median_deviation(run: &[Block]) -> Option<f64> {
+    let mut of_blocks: Vec<_> = run.iter().filter_map(|block| block.error_deviation_ns).collect();
+    of_blocks.sort_by(f64::total_cmp);
+    of_blocks.get(of_blocks.len() / 2).copied()
+}
+
 fn errors(run: &[Block]) -> Option<Moments> {
     Moments::of(run, |block| (block.error_ns, block.error_deviation_ns))
 }

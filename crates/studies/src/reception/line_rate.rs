@@ -75,6 +75,23 @@ impl Arrived {
         let run = run.first().filter(|run| run.elapsed_ns > 0)?;
         Some(real(run.sent) * 1e9 / approximate(run.elapsed_ns))
     }
+
+    /// Time from one frame that was taken from the ring of the interface to the next, in nanoseconds; none without frames.
+    pub(super) fn ns_per_received_frame(&self) -> Option<f64> {
+        let received = self.sent.checked_sub(self.ring_dropped).filter(|frames| *frames > 0)?;
+        Some(approximate(self.elapsed_ns) / real(received))
+    }
+
+    /// Both runs together.
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self {
+            sent: self.sent + other.sent,
+            elapsed_ns: self.elapsed_ns + other.elapsed_ns,
+            ring_dropped: self.ring_dropped + other.ring_dropped,
+            capture_lost: self.capture_lost + other.capture_lost,
+            captured: self.captured + other.captured,
+        }
+    }
 }
 
 /// The study, with the link that it needs.
@@ -228,6 +245,10 @@ mod tests {
         };
         assert_eq!(Arrived::measured_percent(&[run]), Some(75.0));
         assert_eq!(Arrived::packets_per_second(&[run]), Some(1e6));
+        let twice = run.plus(run);
+        assert_eq!((twice.sent, twice.captured), (2_000, 1_500));
+        assert_eq!(twice.ns_per_received_frame(), Some(2_000_000.0 / 1_800.0));
+        assert_eq!(Arrived::default().ns_per_received_frame(), None);
         assert_eq!(Arrived::measured_percent(&[Arrived::default()]), None);
     }
 

@@ -99,6 +99,41 @@ fn what_the_data_say_of_the_paper_is_computed() {
 }
 
 #[test]
+fn stress_without_an_effect_contradicts_the_paper() {
+    let indifferent = |of: &Conditions, repetition: f64| {
+        let sign = if of.stressed { 1.0 } else { -1.0 };
+        (90, 1_000.0 + 30.0 * sign * (repetition - 1.0))
+    };
+    let claims = claims::claims(&runs(3, indifferent), None);
+    for claim in &claims[..2] {
+        assert_eq!(claim.verdict, Verdict::Contradicted, "{claim:?}");
+        assert!(claim.sentence.contains("factor of two"), "{claim:?}");
+        assert!(
+            claim.cause.as_ref().is_some_and(|it| it.contains("1.00 with ring:kernel")),
+            "{claim:?}"
+        );
+    }
+}
+
+#[test]
+fn cause_of_mmaps_missing_frames_is_where_they_were_lost() {
+    let contrary =
+        |of: &Conditions, _: f64| (if of.technique == "ring:kernel" { 51 } else { 60 }, 1.0);
+    let mut line_rate = line_rate(3, contrary);
+    for (_, samples) in &mut line_rate.runs {
+        samples[0].ring_dropped = 40;
+    }
+    let claims = claims::claims(&runs(3, contrary), Some(&line_rate));
+    let cause = claims[3].cause.as_ref().unwrap();
+    // Of three runs idle and three stressed.
+    assert!(
+        cause.starts_with("of the 294 frames") && cause.contains("240 found no room"),
+        "{cause}"
+    );
+    assert!(cause.contains("a frame each 16.7"), "{cause}");
+}
+
+#[test]
 fn findings_are_those_of_the_blocks() {
     let found = ReceptionResult::of(&runs(2, as_in_the_paper), &Err(anyhow::anyhow!("")), None);
     let cell = found.cell("recvmmsg:kernel", FIGURES_5_AND_6, true).unwrap();
