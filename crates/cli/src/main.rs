@@ -28,6 +28,7 @@ mod progress;
 mod quality;
 mod reflect;
 mod restamp;
+mod row_files;
 mod schema;
 mod send;
 mod stamp;

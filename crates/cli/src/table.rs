@@ -32,6 +32,36 @@ pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
+/// The table of the columns that fit into `width` characters, and the names of the others. Columns without any value leave
+/// first, then those of `dispensable` in that order. The first column, and those not in `dispensable`, stay.
+pub(crate) fn fitting<'a>(
+    header: &[&'a str],
+    rows: &[Vec<String>],
+    width: usize,
+    dispensable: &[&str],
+) -> (String, Vec<&'a str>) {
+    let has_no_value = |name: &str| {
+        let column = header.iter().position(|it| *it == name);
+        column
+            .is_some_and(|column| rows.iter().all(|row| row.get(column).is_none_or(|it| it == "-")))
+    };
+    let (mut leaving, valued): (Vec<_>, Vec<_>) =
+        dispensable.iter().copied().partition(|name| has_no_value(name));
+    leaving.extend(valued);
+    let mut leaving = leaving.into_iter();
+    let (mut header, mut rows, mut left_out) = (header.to_vec(), rows.to_vec(), Vec::new());
+    loop {
+        let text = table(&header, &rows);
+        if text.lines().all(|line| line.chars().count() <= width) {
+            return (text, left_out);
+        }
+        let Some(name) = leaving.next() else { return (text, left_out) };
+        let Some(column) = header.iter().position(|it| *it == name) else { continue };
+        left_out.push(header.remove(column));
+        rows.iter_mut().filter(|row| column < row.len()).for_each(|row| drop(row.remove(column)));
+    }
+}
+
 /// A table of comparisons; the HTML report explains the source of each known value.
 pub(crate) fn checks(checks: &[Check]) -> String {
     let rows: Vec<_> = checks.iter().map(check_row).collect();
@@ -76,6 +106,26 @@ pub(crate) fn quality_row(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn columns_leave_until_the_table_fits() {
+        let cells = |cells: [&str; 4]| cells.map(str::to_owned).to_vec();
+        let rows = [cells(["one > two", "-", "12", "4.41"]), cells(["three", "-", "7", "-"])];
+        let header = ["flow", "late", "packets", "MOS"];
+        let fitted = |width| fitting(&header, &rows, width, &["packets", "late"]);
+        assert_eq!(fitted(80), (table(&header, &rows), vec![]));
+        let (text, left_out) = fitted(25);
+        assert_eq!(
+            (&*text, left_out),
+            (
+                "flow       packets   MOS\none > two       12  4.41\nthree            7     -\n",
+                vec!["late"]
+            )
+        );
+        assert_eq!(fitted(20).1, ["late", "packets"]);
+        // Nothing more can leave.
+        assert_eq!(fitted(3), fitted(20));
+    }
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {

@@ -30,6 +30,7 @@
 #![forbid(unsafe_code)]
 
 mod capture_loss;
+mod encapsulation;
 mod flow;
 mod frame;
 mod identity;
@@ -52,6 +53,8 @@ mod tunnel;
 pub mod wstp;
 
 pub use capture_loss::CaptureLoss;
+pub use encapsulation::Encapsulation;
+pub use encapsulation::layer::{EncapsulationKind, EncapsulationLayer};
 pub use flow::FlowKey;
 pub use frame::Packet;
 pub use identity::{IDENTITY_BYTES, IdentityKey, MatchRule, PacketId, Reassembly, Recognised};

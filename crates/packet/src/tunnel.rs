@@ -2,10 +2,12 @@
 
 use etherparse::{IpNumber, ip_number};
 
+use crate::encapsulation::layer::EncapsulationKind::{Erspan, Geneve, Gre, GtpU, Ip, Pptp, Vxlan};
+use crate::encapsulation::layer::EncapsulationLayer;
 use crate::{LinkType, Packet};
 
 /// Max depth of tunnels in tunnels.
-const DEPTH: usize = 4;
+pub(crate) const MAX_TUNNELS: usize = 4;
 
 /// Generic Routing Encapsulation (RFC 2784), and MPLS in IP (RFC 4023).
 const GRE: IpNumber = IpNumber(47);
@@ -24,6 +26,8 @@ const GRE_ACKNOWLEDGMENT: u16 = 0x0080;
 const GRE_VERSION: u16 = 0x0007;
 /// Bytes of ERSPAN's own header, which follows a sequence number.
 const ERSPAN_HEADER: usize = 8;
+/// The bits of its second field with the session.
+const ERSPAN_SESSION: u16 = 0x03ff;
 
 /// UDP ports: VXLAN (RFC 7348) and Linux's older default for it, Geneve (RFC 8926), GTP-U (3GPP TS 29.281).
 const VXLAN: [u16; 2] = [4789, 8472];
@@ -35,28 +39,39 @@ const GTP_PDU: u8 = 255;
 const GTP_OPTIONS: u8 = 0x07;
 const GTP_EXTENSION: u8 = 0x04;
 
+/// The flag of VXLAN that its network is valid (RFC 7348, section 5).
+const VXLAN_HAS_NETWORK: u8 = 0x08;
+
+/// A tunnel, and what it carries.
+type Tunnelled<'a> = (EncapsulationLayer, LinkType, &'a [u8]);
+
 impl<'a> Packet<'a> {
     /// The packet inside of this one: IPIP, 6in4, GRE, VXLAN, Geneve or GTP-U. None for any other packet, for fragments,
     /// and for content that is not IP or was not captured.
     #[must_use]
     pub fn inner(&self) -> Option<Self> {
+        let (_, link, bytes) = self.tunnelled()?;
+        Self::parse(link, bytes).ok()
+    }
+
+    /// The tunnel that this packet belongs to, and what it carries.
+    pub(crate) fn tunnelled(&self) -> Option<Tunnelled<'a>> {
         if self.is_fragment() {
             return None;
         }
-        let (link, bytes) = match IpNumber(self.flow().protocol) {
-            ip_number::IPV4 | ip_number::IPV6 => (LinkType::Ip, self.body()),
-            GRE => inside_gre(self.body())?,
-            ip_number::UDP => inside_udp(self.flow().destination.port(), self.payload())?,
-            _ => return None,
-        };
-        Self::parse(link, bytes).ok()
+        match IpNumber(self.flow().protocol) {
+            ip_number::IPV4 | ip_number::IPV6 => Some((Ip.with(None), LinkType::Ip, self.body())),
+            GRE => inside_gre(self.body()),
+            ip_number::UDP => inside_udp(self.flow().destination.port(), self.payload()),
+            _ => None,
+        }
     }
 
     /// The packet inside of all tunnels; the packet itself if it is in none.
     #[must_use]
     pub fn innermost(&self) -> Self {
         let mut packet = *self;
-        for _ in 0..DEPTH {
+        for _ in 0..MAX_TUNNELS {
             match packet.inner() {
                 Some(inner) => packet = inner,
                 None => break,
@@ -66,26 +81,39 @@ impl<'a> Packet<'a> {
     }
 }
 
-fn inside_gre(bytes: &[u8]) -> Option<(LinkType, &[u8])> {
+fn inside_gre(bytes: &[u8]) -> Option<Tunnelled<'_>> {
     let [flags, kind] = [u16_at(bytes, 0)?, u16_at(bytes, 2)?];
     let has = |flag: u16| usize::from(flags & flag != 0);
     let fields = has(GRE_CHECKSUM) + has(GRE_KEY) + has(GRE_SEQUENCE);
     let after = |fields: usize| bytes.get(4 + 4 * fields..);
+    let key = || u32_at(bytes, 4 + 4 * has(GRE_CHECKSUM)).filter(|_| flags & GRE_KEY != 0);
     match (flags & GRE_VERSION, kind) {
-        (0, GRE_IPV4 | GRE_IPV6) => Some((LinkType::Ip, after(fields)?)),
-        (0, GRE_ETHERNET) => Some((LinkType::Ethernet, after(fields)?)),
+        (0, GRE_IPV4 | GRE_IPV6) => Some((Gre.with(key()), LinkType::Ip, after(fields)?)),
+        (0, GRE_ETHERNET) => Some((Gre.with(key()), LinkType::Ethernet, after(fields)?)),
         (0, GRE_ERSPAN) => {
             let header = ERSPAN_HEADER * has(GRE_SEQUENCE);
-            Some((LinkType::Ethernet, after(fields)?.get(header..)?))
+            let session = u16_at(after(fields)?, 2).filter(|_| header > 0);
+            let session = session.map(|it| u32::from(it & ERSPAN_SESSION));
+            Some((Erspan.with(session), LinkType::Ethernet, after(fields)?.get(header..)?))
         }
-        (1, GRE_PPP) => Some((LinkType::Ppp, after(fields + has(GRE_ACKNOWLEDGMENT))?)),
+        (1, GRE_PPP) => {
+            // The key is the length of the payload and the call (RFC 2637, section 4.1).
+            let call = key().map(|key| key & 0xffff);
+            Some((Pptp.with(call), LinkType::Ppp, after(fields + has(GRE_ACKNOWLEDGMENT))?))
+        }
         _ => None,
     }
 }
 
-fn inside_udp(port: u16, payload: &[u8]) -> Option<(LinkType, &[u8])> {
+fn inside_udp(port: u16, payload: &[u8]) -> Option<Tunnelled<'_>> {
+    // The 24 bits before a reserved byte.
+    let network = || u32_at(payload, 4).map(|word| word >> 8);
     match port {
-        _ if VXLAN.contains(&port) => Some((LinkType::Ethernet, payload.get(8..)?)),
+        _ if VXLAN.contains(&port) => {
+            let is_valid = payload.first()? & VXLAN_HAS_NETWORK != 0;
+            let network = network().filter(|_| is_valid);
+            Some((Vxlan.with(network), LinkType::Ethernet, payload.get(8..)?))
+        }
         GENEVE => {
             // Version (2 bits) and length of the options in words; flags; type.
             let options = usize::from(payload.first()? & 0x3f) * 4;
@@ -94,9 +122,9 @@ fn inside_udp(port: u16, payload: &[u8]) -> Option<(LinkType, &[u8])> {
                 GRE_IPV4 | GRE_IPV6 => LinkType::Ip,
                 _ => return None,
             };
-            Some((link, payload.get(8 + options..)?))
+            Some((Geneve.with(network()), link, payload.get(8 + options..)?))
         }
-        GTP_U => Some((LinkType::Ip, inside_gtp(payload)?)),
+        GTP_U => Some((GtpU.with(u32_at(payload, 4)), LinkType::Ip, inside_gtp(payload)?)),
         _ => None,
     }
 }
@@ -126,6 +154,10 @@ fn inside_gtp(payload: &[u8]) -> Option<&[u8]> {
 
 fn u16_at(bytes: &[u8], place: usize) -> Option<u16> {
     bytes.get(place..)?.first_chunk().map(|bytes| u16::from_be_bytes(*bytes))
+}
+
+fn u32_at(bytes: &[u8], place: usize) -> Option<u32> {
+    bytes.get(place..)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use wirestamp_metrics::Summary;
 use wirestamp_metrics::flow::{
-    FlowReport, Iperf3Report, RtcpReport, RtpReport, TcpReport, VideoReport,
+    EncapsulationReport, EncapsulationsReport, FlowReport, Iperf3Report, RtcpReport, RtpReport,
+    TcpReport, VideoReport,
 };
 
 use crate::{Field, Table};
@@ -128,6 +129,8 @@ const FIELDS: &[Field<FlowReport>] = &[
     }),
     Field::real("rtcp_mos_lq", |it| rtcp(it, |rtcp| rtcp.voip_metrics.and_then(|it| it.mos_lq))),
     Field::real("rtcp_mos_cq", |it| rtcp(it, |rtcp| rtcp.voip_metrics.and_then(|it| it.mos_cq))),
+    Field::text("vlan", |it| encapsulation(it).and_then(EncapsulationReport::vlan)),
+    Field::text("encapsulation", |it| encapsulation(it).map(EncapsulationReport::text)),
 ];
 
 /// A count, always far below the limit.
@@ -141,6 +144,11 @@ fn rtp<T>(flow: &FlowReport, get: impl FnOnce(&RtpReport) -> Option<T>) -> Optio
 
 fn rtcp<T>(flow: &FlowReport, get: impl FnOnce(&RtcpReport) -> Option<T>) -> Option<T> {
     flow.rtcp.as_ref().and_then(get)
+}
+
+/// That of most packets.
+fn encapsulation(flow: &FlowReport) -> Option<&EncapsulationReport> {
+    flow.encapsulations.as_ref().and_then(EncapsulationsReport::main)
 }
 
 fn video<T>(flow: &FlowReport, get: impl FnOnce(&VideoReport) -> Option<T>) -> Option<T> {

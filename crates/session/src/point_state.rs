@@ -4,7 +4,7 @@ use wirestamp_clock::Stamp;
 use wirestamp_metrics::flow::{FlowConfig, FlowMonitor, FlowPacket, FlowReport};
 use wirestamp_metrics::{Observation, Sampling};
 use wirestamp_packet::{
-    IdentityKey, LinkType, MatchRule, Packet, Reassembly, Recognised, Segmentation,
+    Encapsulation, IdentityKey, LinkType, MatchRule, Packet, Reassembly, Recognised, Segmentation,
 };
 
 /// State of one point.
@@ -83,7 +83,9 @@ impl PointState {
         };
         self.fragments += u64::from(packet.is_fragment());
         if let Some(monitor) = &mut self.monitor {
-            monitor.observe(&FlowPacket { packet: &packet, length, time: stamp.utc });
+            let encapsulation = Encapsulation::of(link, bytes, false);
+            let packet = &packet;
+            monitor.observe(&FlowPacket { packet, length, time: stamp.utc, encapsulation });
         }
         let unidentified_before = self.unidentified;
         let Self { rule, reassembly, segmentation, sampling, unidentified, not_chosen, .. } = self;

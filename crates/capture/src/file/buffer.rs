@@ -253,9 +253,21 @@ mod tests {
     use super::super::{pcap, pcapng};
     use super::*;
 
-    /// A packet record of `length` bytes, valid in both formats as far as lengths are concerned.
-    fn packet(length: u32) -> Vec<u8> {
-        let mut record = [6, length, length - 16, 0].map(u32::to_ne_bytes).as_flattened().to_vec();
+    /// Makes a packet record of a length.
+    type MakeRecord = fn(u32) -> Vec<u8>;
+
+    /// A record of pcapng: kind, length, interface, time, captured length, length on the wire.
+    fn of_pcapng(length: u32) -> Vec<u8> {
+        record(&[6, length, 0, 0, 0, length - 32, length], length)
+    }
+
+    /// A record of classic pcap: time, captured length, length on the wire.
+    fn of_pcap(length: u32) -> Vec<u8> {
+        record(&[0, 0, length - 16, length], length)
+    }
+
+    fn record(words: &[u32], length: u32) -> Vec<u8> {
+        let mut record: Vec<_> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         record.resize(length as usize, 0);
         record
     }
@@ -281,45 +293,46 @@ mod tests {
         }
     }
 
-    const FORMATS: [RecordParser; 2] = [pcapng::parse_record, pcap::parse_record];
+    const FORMATS: [(RecordParser, MakeRecord); 2] =
+        [(pcapng::parse_record, of_pcapng), (pcap::parse_record, of_pcap)];
 
-    /// Writes records of 24, 20 and 20 bytes to a disk of 50, the last two at once.
-    fn fill(parse_record: RecordParser, can_truncate: bool) -> Buffer<Disk> {
+    /// Writes records of 40, 32 and 32 bytes to a disk of 80, the last two at once.
+    fn fill((parse_record, make): (RecordParser, MakeRecord), can_truncate: bool) -> Buffer<Disk> {
         let mut buffer =
-            Buffer::with_target(Disk(Vec::new(), 50), can_truncate, parse_record, None);
-        write(&mut buffer, &[24]).unwrap();
-        let error = write(&mut buffer, &[20, 20]).unwrap_err();
+            Buffer::with_target(Disk(Vec::new(), 80), can_truncate, parse_record, None);
+        write(&mut buffer, make, &[40]).unwrap();
+        let error = write(&mut buffer, make, &[32, 32]).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         buffer
     }
 
-    fn write(buffer: &mut Buffer<Disk>, lengths: &[u32]) -> io::Result<()> {
+    fn write(buffer: &mut Buffer<Disk>, make: MakeRecord, lengths: &[u32]) -> io::Result<()> {
         for &length in lengths {
-            buffer.pending().extend(packet(length));
+            buffer.pending().extend(make(length));
         }
         buffer.flush()
     }
 
     #[test]
     fn truncated_record_is_removed_and_counted() {
-        for parse_record in FORMATS {
-            let mut buffer = fill(parse_record, true);
-            assert_eq!((buffer.target.0.len(), buffer.lost(0).packets), (44, 1));
-            buffer.target.1 = 100;
-            write(&mut buffer, &[16]).unwrap();
-            assert_eq!(buffer.target.0.len(), 60);
+        for format in FORMATS {
+            let mut buffer = fill(format, true);
+            assert_eq!((buffer.target.0.len(), buffer.lost(0).packets), (72, 1));
+            buffer.target.1 = 200;
+            write(&mut buffer, format.1, &[36]).unwrap();
+            assert_eq!(buffer.target.0.len(), 108);
         }
     }
 
     #[test]
     fn nothing_follows_a_partial_record() {
-        for parse_record in FORMATS {
-            let mut buffer = fill(parse_record, false);
-            assert_eq!((buffer.target.0.len(), buffer.lost(0).packets), (50, 1));
-            buffer.target.1 = 100;
+        for format in FORMATS {
+            let mut buffer = fill(format, false);
+            assert_eq!((buffer.target.0.len(), buffer.lost(0).packets), (80, 1));
+            buffer.target.1 = 200;
             for lost in [2, 3] {
-                assert!(write(&mut buffer, &[16]).is_err());
-                assert_eq!((buffer.target.0.len(), buffer.lost(0).packets), (50, lost));
+                assert!(write(&mut buffer, format.1, &[36]).is_err());
+                assert_eq!((buffer.target.0.len(), buffer.lost(0).packets), (80, lost));
             }
         }
     }
@@ -329,10 +342,10 @@ mod tests {
         let zstd = ZstdFrames::new().unwrap();
         let mut buffer =
             Buffer::with_target(Disk(Vec::new(), 100), true, pcapng::parse_record, Some(zstd));
-        write(&mut buffer, &[600, 600]).unwrap();
+        write(&mut buffer, of_pcapng, &[600, 600]).unwrap();
         let whole = buffer.target.0.len();
         buffer.target.1 = whole + 5;
-        assert!(write(&mut buffer, &[600, 600]).is_err());
+        assert!(write(&mut buffer, of_pcapng, &[600, 600]).is_err());
         assert_eq!(
             (buffer.target.0.len(), buffer.lost(0).packets, buffer.length()),
             (whole, 2, 2400)

@@ -1,6 +1,7 @@
 //! An interface in a capture file, with its packet counts.
 
 use std::mem;
+use std::time::Duration;
 
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{
@@ -34,6 +35,8 @@ pub struct Interface {
     dropped_by: Option<Time<Utc>>,
     /// Packets dropped by the interface, if the file has the count. dumpcap writes those of libpcap's buffer here.
     interface_dropped: Option<u64>,
+    /// Start of the capture, if the file has it.
+    started: Option<Duration>,
     /// Whether the file's final max error has been read.
     is_final: bool,
 }
@@ -44,6 +47,11 @@ impl Interface {
     pub fn capture_lost(&self) -> Option<u64> {
         let ledger = self.ledger.map(|ledger| ledger.lost());
         ledger.or(self.dropped).or(self.interface_dropped)
+    }
+
+    /// Whether `later`, of another file, belongs to the same capture, whose counts include those of this file.
+    pub(super) fn continues_in(&self, later: &Self) -> bool {
+        self.started.is_some() && (&self.name, self.started) == (&later.name, later.started)
     }
 
     #[cfg(test)]
@@ -84,6 +92,7 @@ impl Interface {
                 InterfaceStatisticsOption::IsbOsDrop(dropped) => {
                     missed = self.read_dropped(*dropped, from_epoch(block.timestamp).ok());
                 }
+                InterfaceStatisticsOption::IsbStartTime(time) => self.started = Some(*time),
                 InterfaceStatisticsOption::IsbIfDrop(dropped) => {
                     self.interface_dropped = Some(*dropped);
                 }

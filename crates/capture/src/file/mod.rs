@@ -9,6 +9,7 @@ mod anchors;
 mod buffer;
 mod comment;
 mod destination;
+mod folder;
 mod format;
 mod interface;
 mod local_time;

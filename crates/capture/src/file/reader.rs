@@ -11,6 +11,7 @@ use pcap_file::pcapng::{Block, PcapNgReader};
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::LinkType;
 
+use super::folder;
 use super::interface::Interface;
 use super::pipe::Pipe;
 use super::selection::{Selection, split_interface};
@@ -67,13 +68,20 @@ struct Interfaces {
 
 impl Reader {
     /// Opens the file at `path`, or standard input for `-`. Files compressed with zstd, gzip or xz are decompressed. Of
-    /// `file#interface` ([`split_interface`]), only the packets and losses of that interface are read.
+    /// `file#interface` ([`split_interface`]), only the packets and losses of that interface are read. The captures in a
+    /// folder, such as the files of a ring, are read as one, in the order of their first packets; they need the same format.
     ///
     /// # Errors
     /// It cannot be read, or is not a capture file.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let (file, interface) = split_interface(path);
-        Self::begin(path, source::file_or_input(&file)?, Selection::new(interface))
+        let selection = Selection::new(interface);
+        if file.is_dir() {
+            let first_time =
+                |path: &Path| Ok(Self::open(path)?.next_packet()?.map(|packet| packet.time));
+            return Self::begin(path, folder::open(&file, first_time)?, selection);
+        }
+        Self::begin(path, source::file_or_input(&file)?, selection)
     }
 
     /// Opens the pipe at `path`, to read a capture while it is written. It ends with its writer, or when the stop
@@ -160,10 +168,15 @@ impl Reader {
     /// packets, as a classic pcap.
     #[must_use]
     pub fn capture_lost(&self) -> Option<u64> {
-        let selected = || self.interfaces.selected();
-        let is_stated =
-            selected().filter(|it| it.packets > 0).all(|it| it.capture_lost().is_some());
-        let lost = selected().filter_map(Interface::capture_lost);
+        let all: Vec<_> = self.interfaces.selected().collect();
+        // A set of files has the interface several times, and the last one counts all packets since the start.
+        let is_last = |(index, interface): &(usize, &&Interface)| {
+            let later = all.get(index + 1..).unwrap_or_default();
+            !later.iter().any(|later| interface.continues_in(later))
+        };
+        let last = || all.iter().enumerate().filter(is_last).map(|(_, interface)| *interface);
+        let is_stated = last().filter(|it| it.packets > 0).all(|it| it.capture_lost().is_some());
+        let lost = last().filter_map(Interface::capture_lost);
         is_stated.then(|| lost.fold(0, u64::saturating_add))
     }
 }

@@ -34,6 +34,11 @@ const WINDOW_LOG: u32 = 23;
 /// Bytes per read: they stay in a core's cache until they are used.
 const CHUNK: usize = 256 * 1024;
 
+/// Length of that header.
+pub(super) const CLASSIC_HEADER: u64 = 24;
+/// Places of the magic number and of the link type in it.
+const MAGIC: std::ops::Range<usize> = 0..4;
+const LINK_TYPE: std::ops::Range<usize> = 20..24;
 /// Place and length of the snap length in the header of a classic file (pcap-savefile(5)).
 const SNAP_LENGTH: std::ops::Range<usize> = 16..20;
 /// The largest snap length of tcpdump (libpcap's `MAXIMUM_SNAPLEN`).
@@ -135,7 +140,7 @@ pub(super) fn decompressed(bytes: Bytes, kind: Kind) -> io::Result<(Bytes, Kind)
 /// tcpdump and tshark read.
 pub(super) fn with_max_snap_length(mut bytes: Bytes) -> io::Result<Bytes> {
     let mut header = Vec::new();
-    bytes.by_ref().take(24).read_to_end(&mut header)?;
+    bytes.by_ref().take(CLASSIC_HEADER).read_to_end(&mut header)?;
     let is_little_endian = CLASSIC.iter().any(|it| header.starts_with(&it.to_le_bytes()));
     if let Some(stated) = header.get_mut(SNAP_LENGTH) {
         let max = MAX_SNAP_LENGTH;
@@ -146,6 +151,11 @@ pub(super) fn with_max_snap_length(mut bytes: Bytes) -> io::Result<Bytes> {
         });
     }
     Ok(Box::new(Cursor::new(header).chain(bytes)))
+}
+
+/// Whether packets behind one header of a classic file mean the same behind the other.
+pub(super) fn are_alike(one: &[u8], other: &[u8]) -> bool {
+    [MAGIC, LINK_TYPE].into_iter().all(|place| one.get(place.clone()) == other.get(place))
 }
 
 fn first_bytes(from: &mut impl Read) -> io::Result<Vec<u8>> {

@@ -2,6 +2,8 @@
 //!
 //! `cargo bench -p wirestamp --bench flows -- --megabytes 1000 --rounds 5` writes the capture into a
 //! temporary folder, reads it once into the page cache, and runs the three in turn.
+//!
+//! With `--flows 100000`, it compares `wirestamp flows` with itself: ten million packets of one flow, and of that many flows.
 
 #![forbid(unsafe_code)]
 
@@ -22,6 +24,9 @@ struct Arguments {
     /// Repetitions of each program
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
     rounds: u64,
+    /// Compare ten million packets of one flow with ten million of this many flows instead
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=16_000_000))]
+    flows: Option<u32>,
     /// Passed by cargo to benchmarks
     #[arg(long, hide = true)]
     bench: bool,
@@ -37,6 +42,9 @@ const PROGRAMS: [(&str, &[&str]); 3] = [
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let folder = tempfile::tempdir()?;
+    if let Some(flows) = arguments.flows {
+        return compare_flows(folder.path(), flows, arguments.rounds);
+    }
     let path = folder.path().join("flows.pcapng");
     let packets = traffic::write(&path, arguments.megabytes * 1_000_000)?;
     let bytes = std::fs::read(&path)?.len();
@@ -55,6 +63,34 @@ fn main() -> anyhow::Result<()> {
         let ratios = ours.iter().zip(times).map(|(ours, it)| ours.as_secs_f64() / it.as_secs_f64());
         println!("{:<28} {}", format!("  ours over {program}'s"), spread(ratios, ""));
     }
+    Ok(())
+}
+
+/// Packets of each capture that [`compare_flows`] compares.
+const PACKETS: u32 = 10_000_000;
+
+/// Compares packets of one flow with the same number of packets of many flows, all of which are kept.
+fn compare_flows(folder: &Path, flows: u32, rounds: u64) -> anyhow::Result<()> {
+    let paths = ["one.pcapng", "many.pcapng"].map(|name| folder.join(name));
+    for (path, flows) in paths.iter().zip([1, flows]) {
+        traffic::write_flows(path, PACKETS, flows)?;
+        // Into the page cache.
+        std::io::copy(&mut std::fs::File::open(path)?, &mut std::io::sink())?;
+    }
+    let kept = flows.to_string();
+    let options = ["flows", "--json", "--quiet", "--max-flows", &kept];
+    let mut times: [Vec<f64>; 2] = Default::default();
+    for _ in 0..rounds {
+        for (path, times) in paths.iter().zip(&mut times) {
+            times.push(time(PROGRAMS[0].0, &options, path)?.as_secs_f64());
+        }
+    }
+    let [one, many] = &times;
+    println!("{PACKETS} packets, {rounds} rounds");
+    println!("{:<28} {}", "one flow", spread(one.iter().copied(), "s"));
+    println!("{:<28} {}", format!("{flows} flows"), spread(many.iter().copied(), "s"));
+    let ratios = many.iter().zip(one).map(|(many, one)| many / one);
+    println!("{:<28} {}", "  many over one", spread(ratios, ""));
     Ok(())
 }
 

@@ -25,6 +25,45 @@ type Frame = (i64, Vec<u8>);
 
 /// Writes a capture of about this size in bytes; returns the number of packets.
 pub(crate) fn write(path: &Path, bytes: u64) -> anyhow::Result<u64> {
+    let mut writer = writer(path)?;
+    let (mut written, mut packets) = (0, 0);
+    for tick in 0.. {
+        let mut frames = frames(tick);
+        frames.sort_by_key(|(after, _)| *after);
+        for (after, frame) in &frames {
+            written += record(&mut writer, FIRST_NS + i64::from(tick) * TICK_NS + after, frame)?;
+            packets += 1;
+        }
+        if written >= bytes {
+            break;
+        }
+    }
+    writer.finish(&Ledger::default())?;
+    Ok(packets)
+}
+
+/// Writes a capture of datagrams, one each microsecond, which belong to `flows` flows in turn.
+pub(crate) fn write_flows(path: &Path, packets: u32, flows: u32) -> anyhow::Result<()> {
+    let mut writer = writer(path)?;
+    for number in 0..packets {
+        let [high, middle, low] = [16, 8, 0].map(|bits| ((number % flows) >> bits) & 0xff);
+        let [host, port] = [(high << 8) | middle, 1024 + low].map(u16::try_from);
+        let frame = udp((18, host?), (19, 0), port?, b"no content at all");
+        record(&mut writer, FIRST_NS + 1000 * i64::from(number), &frame)?;
+    }
+    Ok(writer.finish(&Ledger::default())?)
+}
+
+/// Writes a packet; returns its length in the file.
+fn record(writer: &mut Writer, nanos: i64, frame: &[u8]) -> anyhow::Result<u64> {
+    let raw = RawStamp { domain: Domain::Realtime, value: 0 };
+    let stamp = Stamp { raw, utc: Time::from_nanos(nanos), error: Span::from_nanos(1) };
+    let length = u32::try_from(frame.len())?;
+    writer.packet(&CapturedPacket { stamp, kernel: None, bytes: frame, length })?;
+    Ok(u64::from(length) + 32)
+}
+
+fn writer(path: &Path) -> anyhow::Result<Writer> {
     let facts = Facts {
         link: wirestamp_packet::LinkType::Ethernet,
         interface: "made".into(),
@@ -38,26 +77,7 @@ pub(crate) fn write(path: &Path, bytes: u64) -> anyhow::Result<u64> {
         filter: None,
         notes: Vec::new(),
     };
-    let mut writer = Writer::create(path, &facts, Provenance::of(&facts, 1))?;
-    let (mut written, mut packets) = (0, 0);
-    for tick in 0.. {
-        let mut frames = frames(tick);
-        frames.sort_by_key(|(after, _)| *after);
-        for (after, frame) in &frames {
-            let utc = Time::from_nanos(FIRST_NS + i64::from(tick) * TICK_NS + after);
-            let raw = RawStamp { domain: Domain::Realtime, value: 0 };
-            let stamp = Stamp { raw, utc, error: Span::from_nanos(1) };
-            let length = u32::try_from(frame.len())?;
-            writer.packet(&CapturedPacket { stamp, kernel: None, bytes: frame, length })?;
-            written += u64::from(length) + 32;
-            packets += 1;
-        }
-        if written >= bytes {
-            break;
-        }
-    }
-    writer.finish(&Ledger::default())?;
-    Ok(packets)
+    Ok(Writer::create(path, &facts, Provenance::of(&facts, 1))?)
 }
 
 fn frames(tick: u32) -> Vec<Frame> {

@@ -46,7 +46,7 @@ use tune::Tune;
 
 pub(crate) use interfaces::Row as InterfaceRow;
 pub(crate) use list::Row as PairRow;
-pub(crate) use present::Summary;
+pub(crate) use present::{Summary, Total};
 pub(crate) use tune::SettingRow;
 
 /// The largest snap length, that of tcpdump.

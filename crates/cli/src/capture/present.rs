@@ -124,16 +124,23 @@ impl Summary {
     }
 }
 
-/// The document of `capture --json` with several interfaces: totals under the names of one interface, and the interfaces.
-#[derive(Serialize)]
-pub(super) struct Total {
+/// Summary of a capture on several interfaces: their sums under the names that one interface has, and each interface.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Total {
+    /// Packets captured.
     packets: u64,
+    /// Their bytes on the wire.
     bytes: u64,
+    /// Packets dropped, by place.
     dropped: Dropped,
+    /// Whether each packet seen has exactly one outcome in the ledgers.
     balanced: bool,
+    /// The file as requested. Null without one.
     file: Option<PathBuf>,
+    /// The files written. Absent without any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     files: Vec<PathBuf>,
+    /// Summary of each interface, in the order of the options.
     interfaces: Vec<Summary>,
 }
 

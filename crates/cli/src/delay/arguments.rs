@@ -77,6 +77,9 @@ pub(crate) struct Arguments {
     /// Write a row for each packet to this file, as Parquet
     #[arg(long, value_name = "FILE")]
     pub(super) parquet: Option<PathBuf>,
+    /// Add the packets and delays of each second to the document of --json
+    #[arg(long)]
+    pub(super) per_second: bool,
     /// Subtract this many seconds from the stamps of the second point, whose clock is ahead by that
     #[arg(long, value_name = "SECONDS", value_parser = clocks::offset, allow_hyphen_values = true,
           conflicts_with = "align", help_heading = "For two clocks")]

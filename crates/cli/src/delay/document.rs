@@ -13,6 +13,7 @@ use wirestamp_session::TapReport;
 
 use super::round_trip::RoundTripMembers;
 use super::rtp::Stream;
+use super::seconds::SecondsDocument;
 use crate::{layers, quality};
 
 /// Delay, loss, reordering and duplicates between two points, or between more points in a row. Times are in nanoseconds
@@ -92,6 +93,9 @@ pub(crate) struct PairDocument<'a> {
     /// Time in the layers of this host behind B. Only with `--layers`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) layers: Option<&'a layers::Document>,
+    /// Packets and delays of each second. Only with `--per-second`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) per_second: Option<SecondsDocument>,
 }
 
 /// Clock error, skew and correction.

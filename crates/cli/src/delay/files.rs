@@ -19,6 +19,7 @@ use super::point::Point;
 use super::result::DelayResult;
 use super::round_trip::RoundTrips;
 use super::rtp::RtpStreams;
+use super::seconds::Seconds;
 use crate::usage::usage;
 
 /// Error of `--align`: no packet is in both files.
@@ -61,9 +62,11 @@ pub(super) fn compare_captures(
     let [a, b] = open(points)?;
     let mut lost_outside_capture = 0;
     let mut rows = if writes_rows { PacketRows::create(arguments)? } else { PacketRows::default() };
+    let mut seconds = arguments.per_second.then(Seconds::default);
     let found = compare(a, b, &terms, &mut |outcome: Outcome, is_outside| {
         flows.record(&outcome);
         rows.record(&outcome);
+        seconds.iter_mut().for_each(|seconds| seconds.record(&outcome, is_outside));
         if is_outside {
             flows.note_outside_capture(&outcome);
             lost_outside_capture += u64::from(matches!(outcome, Outcome::Lost { .. }));
@@ -80,6 +83,7 @@ pub(super) fn compare_captures(
     Ok(DelayResult {
         lost_outside_capture,
         rows_error: rows.finish().err(),
+        seconds,
         ..result(arguments, flows, found, terms.correction, remarks)
     })
 }
@@ -203,6 +207,7 @@ fn result(
         remarks,
         unknown_loss: None,
         rows_error: None,
+        seconds: None,
     }
 }
 

@@ -18,6 +18,7 @@ mod result;
 mod round_trip;
 mod rtp;
 mod sample;
+mod seconds;
 mod text;
 mod unknown_loss;
 

@@ -1,15 +1,11 @@
 //! The packets of a measurement as rows of a file (`--csv`, `--parquet`).
 
-use std::path::Path;
-
 use wirestamp_clock::Span;
 use wirestamp_metrics::{Observation, Outcome, UndeterminedReason};
-use wirestamp_results::{Error, Field, Table, TableFile, TableFormat};
+use wirestamp_results::{Error, Field};
 
 use super::arguments::Arguments;
-
-/// Rows that are written together.
-const BATCH: usize = 32_768;
+use crate::row_files::RowFiles;
 
 /// A packet with its outcome. Unknown values are empty.
 struct Row {
@@ -110,47 +106,27 @@ const fn words(reason: UndeterminedReason) -> &'static str {
     }
 }
 
-/// The files of `--csv` and `--parquet`, and the rows that are not written yet.
+/// The files of `--csv` and `--parquet`.
 #[derive(Default)]
-pub(super) struct PacketRows {
-    files: Vec<TableFile>,
-    rows: Vec<Row>,
-    failed: Option<Error>,
-}
+pub(super) struct PacketRows(Option<RowFiles<Row>>);
 
 impl PacketRows {
     /// Creates the files that are asked for.
     pub(super) fn create(arguments: &Arguments) -> Result<Self, Error> {
-        let create = |(path, format): (&Path, _)| TableFile::create_as(path, format, COLUMNS);
-        let csv = arguments.csv.as_deref().map(|path| (path, TableFormat::Csv));
-        let parquet = arguments.parquet.as_deref().map(|path| (path, TableFormat::Parquet));
-        let files = csv.into_iter().chain(parquet).map(create).collect::<Result<_, _>>()?;
-        Ok(Self { files, ..Self::default() })
+        let (csv, parquet) = (arguments.csv.as_deref(), arguments.parquet.as_deref());
+        RowFiles::create(COLUMNS, csv, parquet).map(|files| Self(Some(files)))
     }
 
     /// Adds a packet. After an error no more is written; [`Self::finish`] returns it.
     pub(super) fn record(&mut self, outcome: &Outcome) {
-        if self.files.is_empty() || self.failed.is_some() {
-            return;
-        }
-        self.rows.extend(Row::of_outcome(outcome));
-        if self.rows.len() >= BATCH {
-            self.failed = self.write().err();
+        let Some(files) = self.0.as_mut().filter(|files| !files.are_done()) else { return };
+        if let Some(row) = Row::of_outcome(outcome) {
+            files.record(row);
         }
     }
 
     /// Writes the last rows, and completes the files.
-    pub(super) fn finish(mut self) -> Result<(), Error> {
-        match self.failed.take() {
-            Some(error) => return Err(error),
-            None => self.write()?,
-        }
-        self.files.into_iter().try_for_each(TableFile::finish)
-    }
-
-    fn write(&mut self) -> Result<(), Error> {
-        let rows = Table::of(&self.rows, COLUMNS);
-        self.rows.clear();
-        self.files.iter_mut().try_for_each(|file| file.append(&rows))
+    pub(super) fn finish(self) -> Result<(), Error> {
+        self.0.map_or(Ok(()), RowFiles::finish)
     }
 }

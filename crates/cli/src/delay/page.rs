@@ -27,8 +27,24 @@ pub(super) fn write(
     arguments: &Arguments,
 ) -> anyhow::Result<()> {
     let total = findings.flows.total();
-    let page = findings.page(&total, arguments).html();
-    std::fs::write(path, page).with_context(|| format!("cannot write {}", path.display()))
+    save(path, &findings.page(&total, arguments))
+}
+
+/// Writes a report to `path`.
+pub(super) fn save(path: &Path, report: &DelayReport<'_>) -> anyhow::Result<()> {
+    std::fs::write(path, report.html()).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// What measured, and how.
+pub(super) fn machine(here: Circumstances, arguments: &Arguments) -> Vec<(String, String)> {
+    [
+        ("Command", here.command),
+        ("Kernel", here.kernel),
+        ("Processor", here.processor),
+        ("A packet counts as lost after", format!("{} ms", arguments.timeout)),
+    ]
+    .map(|(what, which)| (what.to_owned(), which))
+    .into()
 }
 
 impl DelayResult {
@@ -50,14 +66,7 @@ impl DelayResult {
                 .iter()
                 .map(|tap| Ledger::of(&tap.facts.interface, &tap.ledger))
                 .collect(),
-            machine: [
-                ("Command", here.command),
-                ("Kernel", here.kernel),
-                ("Processor", here.processor),
-                ("A packet counts as lost after", format!("{} ms", arguments.timeout)),
-            ]
-            .map(|(what, which)| (what.to_owned(), which))
-            .into(),
+            machine: machine(here, arguments),
         }
     }
 
@@ -120,7 +129,7 @@ impl DelayResult {
     }
 
     /// The error bounds and caveats of the results.
-    fn trust(&self, total: &Quality) -> Vec<(String, String)> {
+    pub(super) fn trust(&self, total: &Quality) -> Vec<(String, String)> {
         let pair = |what: &str, text: String| (what.to_owned(), text);
         let mut trust = Vec::new();
         if let Some(error) = self.clocks.max_error(total) {

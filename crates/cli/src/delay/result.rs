@@ -9,6 +9,7 @@ use super::clocks::{ClockError, Clocks};
 use super::document::{ClockMembers, FlowDocument, KnownQuality, PairDocument, RatedMembers};
 use super::round_trip::{RoundTrip, RoundTrips};
 use super::rtp::{RatedCodec, RtpStreams};
+use super::seconds::{Seconds, SecondsDocument};
 use super::unknown_loss::UnknownLoss;
 use crate::layers;
 
@@ -41,6 +42,8 @@ pub(super) struct DelayResult {
     pub(super) unknown_loss: Option<UnknownLoss>,
     /// Why the rows of packets were not written; none if they were, or if none were requested.
     pub(super) rows_error: Option<wirestamp_results::Error>,
+    /// With `--per-second`.
+    pub(super) seconds: Option<Seconds>,
 }
 
 impl DelayResult {
@@ -70,7 +73,13 @@ impl DelayResult {
             flows: flows?,
             other_flows: self.quality(None, &self.flows.others)?,
             layers: self.layers.as_ref(),
+            per_second: self.seconds(),
         })
+    }
+
+    fn seconds(&self) -> Option<SecondsDocument> {
+        let knows_delays = !self.clocks.aligned && self.clocks.relative().is_none();
+        Some(self.seconds.as_ref()?.document(self.unknown_loss.is_none(), knows_delays))
     }
 
     /// The rule by which packets were recognised.

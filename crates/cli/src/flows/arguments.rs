@@ -9,6 +9,7 @@ use wirestamp_clock::Span;
 use wirestamp_metrics::JitterBuffer;
 use wirestamp_metrics::flow::{FlowConfig, RtpMapEntry};
 
+use super::parties::Parties;
 use crate::capture::Direction;
 use crate::metrics::Endpoint;
 use crate::output::Output;
@@ -27,7 +28,8 @@ use crate::usage::usage;
     A single point cannot measure one-way delay. Voice is rated (MOS, R-factor) for the sum of \
     --delay and --jitter-buffer.")]
 pub(crate) struct Arguments {
-    /// A capture file: pcapng or pcap, also compressed with zstd, gzip or xz; FILE#IF for one interface of it
+    /// A capture file: pcapng or pcap, also compressed with zstd, gzip or xz; FILE#IF for one interface of it; or a folder,
+    /// whose captures are read as one, such as a ring
     #[arg(value_name = "FILE")]
     file: Option<String>,
     /// A filter in pcap-filter(7) syntax
@@ -72,6 +74,8 @@ pub(crate) struct Arguments {
     /// Show the digits that were dialled during calls (DTMF as telephone events); they may be secret
     #[arg(long)]
     dtmf: bool,
+    #[command(flatten)]
+    pub(super) parties: Parties,
     /// A gap longer than this many milliseconds ends a packet train
     #[arg(long, value_name = "MS", default_value_t = 100,
           value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
@@ -159,6 +163,9 @@ impl Arguments {
                 None if is_interface_only(file) => Err(usage(format!(
                     "no file {file}, but an interface of that name; use `flows -i {file}`"
                 ))),
+                None if self.words.first().is_some_and(|word| Path::new(word).is_file()) => {
+                    Err(usage("flows reads one file, or all captures in a folder; give the folder"))
+                }
                 None => Ok(Source::File(Path::new(file))),
             },
             (None, None) => Err(usage("no input; give a capture FILE, or an interface with -i IF")),

@@ -102,15 +102,20 @@ fn short(uri: &str) -> String {
     }
 }
 
+/// Time from `begin_ns` to `time_ns` in seconds: `1.234 s`.
+pub(super) fn since(begin_ns: i64, time_ns: i64) -> String {
+    let millis = time_ns.saturating_sub(begin_ns) / 1_000_000;
+    let sign = if millis < 0 { "-" } else { "" };
+    format!("{sign}{}.{:03} s", millis.abs() / 1000, millis.abs() % 1000)
+}
+
 /// The messages of a call, with the time since the first.
 fn ladder(call: &CallReport, text: &mut String) {
     let _ = writeln!(text, "\nCall {}", call.call_id);
     let hosts: Vec<_> = call.messages.iter().map(|it| format!("{} > {}", it.src, it.dst)).collect();
     let width = hosts.iter().map(String::len).max().unwrap_or(0);
     for (message, hosts) in call.messages.iter().zip(hosts) {
-        let millis = message.time_ns.saturating_sub(call.begin_ns) / 1_000_000;
-        let sign = if millis < 0 { "-" } else { "" };
-        let time = format!("{sign}{}.{:03} s", millis.abs() / 1000, millis.abs() % 1000);
+        let time = since(call.begin_ns, message.time_ns);
         let _ = writeln!(text, "{time:>10}  {hosts:<width$}  {}", message.message);
     }
     if call.repeated_messages + call.messages_omitted > 0 {

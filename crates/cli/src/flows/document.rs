@@ -44,6 +44,9 @@ pub(crate) struct Document {
     pub(super) flows: Vec<FlowReport>,
     /// SIP calls, oldest first.
     pub(super) calls: Vec<CallReport>,
+    /// Calls that `--caller` and `--callee` do not select. Absent without these options.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) calls_not_selected: Option<u64>,
     /// Calls that were evicted for new ones (`--max-flows`).
     pub(super) evicted_calls: u64,
     /// Reports by RTCP that were joined with no RTP stream.
@@ -98,6 +101,7 @@ impl Document {
             evicted_calls: monitor.evicted_calls(),
             rtcp_unmatched_reports: monitor.unmatched_rtcp_reports(),
             calls,
+            calls_not_selected: None,
             flows: reports,
             tap: None,
             remarks: Vec::new(),

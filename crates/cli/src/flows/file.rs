@@ -34,6 +34,7 @@ pub(super) fn run(path: &Path, arguments: &Arguments) -> anyhow::Result<Document
             bytes: document.bytes,
             capture_lost: document.capture_dropped.unwrap_or(0),
             reports: document.flows.clone(),
+            calls: document.calls.clone(),
             ..Data::default()
         };
         screen::show(data, |_| (), &stop)?;

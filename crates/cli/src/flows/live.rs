@@ -85,6 +85,7 @@ fn run_with_screen<'a>(
     let refresh = |data: &mut Data| {
         data.reports = flows.reports();
         let monitor = &flows.lock().monitor;
+        data.calls = monitor.calls_so_far(&data.reports);
         (data.packets, data.bytes) = (monitor.packets(), monitor.bytes());
         data.capture_lost = ledger.snapshot().lost();
     };

@@ -3,17 +3,21 @@
 mod arguments;
 mod calls;
 mod document;
+mod encapsulations;
 mod file;
 mod live;
+mod parties;
 mod rtcp;
 mod screen;
 mod text;
 mod transport_streams;
 
+use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 
 pub(crate) use arguments::Arguments;
 pub(crate) use document::Document;
+use ratatui::crossterm::terminal;
 use wirestamp_results::Table;
 
 use crate::files::check_outputs;
@@ -24,16 +28,25 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let outputs =
         [("--csv", arguments.csv.as_deref()), ("--parquet", arguments.parquet.as_deref())];
     check_outputs(&outputs, source.file().as_slice())?;
-    let document = match source {
+    let mut document = match source {
         arguments::Source::File(path) => file::run(path, arguments)?,
         arguments::Source::Interface(target) => live::run(target, arguments, output)?,
     };
+    arguments.parties.select(&mut document);
     document.remarks.iter().for_each(|remark| output.remark(remark));
     let written = write(&document, arguments);
     // Print the result even if the tables could not be written.
-    output.result(&document, |document| text::of(document, arguments.top, output.verbose))?;
+    output.result(&document, |document| {
+        text::of(document, arguments.top, output.verbose, terminal_width())
+    })?;
     written?;
     Ok(if document.is_balanced() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Width of standard output in characters, if it is a terminal.
+fn terminal_width() -> Option<usize> {
+    let (columns, _) = io::stdout().is_terminal().then(terminal::size)?.ok()?;
+    Some(columns.into())
 }
 
 fn write(document: &Document, arguments: &Arguments) -> anyhow::Result<()> {

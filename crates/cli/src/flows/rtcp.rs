@@ -48,8 +48,9 @@ fn row(flow: &FlowReport) -> Option<Vec<String>> {
     let rtcp = flow.rtcp.as_ref()?;
     let none = || "-".to_owned();
     let trip = |trip: Option<RoundTripReport>| trip.map_or_else(none, |it| time(it.min_ns));
+    let stream = flow.rtp.as_ref().map_or_else(String::new, |it| format!(" 0x{:08x}", it.ssrc));
     Some(vec![
-        flow.flow().to_string(),
+        format!("{}{stream}", flow.flow()),
         count(rtcp.receiver_reports),
         rtcp.cumulative_lost.map_or_else(none, |lost| lost.to_string()),
         rtcp.fraction_lost.map_or_else(none, |share| format!("{:.1} %", 100.0 * share)),

@@ -7,9 +7,9 @@ use wirestamp_metrics::flow::FlowReport;
 
 use super::calls;
 use super::document::Document;
-use super::{rtcp, transport_streams};
+use super::{encapsulations, rtcp, transport_streams};
 use crate::output::{count, mean, percent, plural, rated_by, time};
-use crate::table::table;
+use crate::table::{fitting, table};
 use crate::tap;
 
 /// The columns of [`row`].
@@ -28,11 +28,21 @@ const HEADER: [&str; 12] = [
     "MOS",
 ];
 
+/// Those that a narrow terminal does not show, in the order in which they leave.
+const DISPENSABLE: [&str; 8] =
+    ["duplicates", "reordered", "max. gap", "round trip", "late", "Mbit/s", "packets", "payload"];
+
 /// The table of flows, worst first, and notes on the results.
-/// With `everything`, also the messages of each call, and the reports of the far ends.
-pub(super) fn of(document: &Document, top: usize, everything: bool) -> String {
+/// With `everything`, also the messages of each call, the encapsulations, and the reports of the far ends.
+/// If there is a `width`, in characters, the table has only the columns that fit into it.
+pub(super) fn of(
+    document: &Document,
+    top: usize,
+    everything: bool,
+    width: Option<usize>,
+) -> String {
     let rows: Vec<_> = document.flows.iter().take(top).map(row).collect();
-    let mut text = table(&HEADER, &rows);
+    let mut text = fitted(&rows, width.filter(|_| !everything));
     let more = document.flows.len().saturating_sub(top);
     if more > 0 {
         let _ = writeln!(text, "... and {more} more; --top {} shows all", document.flows.len());
@@ -40,6 +50,7 @@ pub(super) fn of(document: &Document, top: usize, everything: bool) -> String {
     text.push_str(&transport_streams::text(&document.flows, top));
     text.push_str(&calls::text(&document.calls, top, everything));
     if everything {
+        text.push_str(&encapsulations::text(&document.flows, top));
         text.push_str(&rtcp::text(&document.flows, document.rtcp_unmatched_reports, top));
     }
     let _ = writeln!(
@@ -54,6 +65,16 @@ pub(super) fn of(document: &Document, top: usize, everything: bool) -> String {
         text.push_str(&tap::problems(&it.tap.ledger));
     }
     text + &caveats(document)
+}
+
+/// The table of these rows.
+fn fitted(rows: &[Vec<String>], width: Option<usize>) -> String {
+    let Some(width) = width else { return table(&HEADER, rows) };
+    let (mut text, left_out) = fitting(&HEADER, rows, width, &DISPENSABLE);
+    if !left_out.is_empty() {
+        let _ = writeln!(text, "-v also shows: {}", left_out.join(", "));
+    }
+    text
 }
 
 fn row(flow: &FlowReport) -> Vec<String> {

@@ -30,10 +30,11 @@ impl DocumentedCommand {
 }
 
 /// All commands that print a document, by name.
-pub(super) const COMMANDS: [DocumentedCommand; 19] = [
+pub(super) const COMMANDS: [DocumentedCommand; 20] = [
     DocumentedCommand::printing::<capture::Summary>("capture", "capture"),
     DocumentedCommand::printing::<Vec<capture::InterfaceRow>>("capture-interfaces", "capture -D"),
     DocumentedCommand::printing::<Vec<capture::PairRow>>("capture-list", "capture --list"),
+    DocumentedCommand::printing::<capture::Total>("capture-several", "capture -i A -i B"),
     DocumentedCommand::printing::<Vec<capture::SettingRow<'_>>>("capture-tune", "capture --tune"),
     DocumentedCommand::printing::<tune::Report>("capture-tune-restore", "capture --tune=restore"),
     DocumentedCommand::printing::<clock::Document>("clock", "clock"),

@@ -1,7 +1,7 @@
 //! The command line of `wirestamp stamp`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -11,6 +11,7 @@ use wirestamp_active::sender::{PacketFormat, PacketSchedule, SIZES, TestConfig};
 use wirestamp_clock::Span;
 
 use super::key::read_key;
+use crate::files::check_outputs;
 use crate::parse::{at_least_one, dscp, interval, seconds};
 use crate::usage::usage;
 
@@ -24,6 +25,7 @@ Examples:
   wirestamp stamp 192.0.2.7                              # ten packets per second, until Ctrl-C
   wirestamp stamp probe.example.net -c 1000 -i 1ms
   wirestamp stamp '[2001:db8::7]:5000' -c 500 --poisson --size 200 --dscp 46
+  wirestamp stamp 192.0.2.7 -d 60 --csv answers.csv      # a row for each packet
   wirestamp stamp 192.0.2.7 -d 60 --key-file stamp.key --json")]
 pub(crate) struct Arguments {
     /// The reflector: a name or an address, with or without a port [default port: 862]
@@ -78,6 +80,34 @@ pub(crate) struct Arguments {
     /// Send from this network namespace
     #[arg(long, value_name = "NAME")]
     pub(super) namespace: Option<String>,
+    #[command(flatten)]
+    pub(super) rows: RowArguments,
+}
+
+/// Files of the single answers.
+#[derive(Args, Clone)]
+pub(super) struct RowArguments {
+    /// Write a row for each answer, and for each packet without one, to this file, as CSV
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// The same as Parquet
+    #[arg(long, value_name = "FILE")]
+    parquet: Option<PathBuf>,
+}
+
+impl RowArguments {
+    pub(super) fn csv(&self) -> Option<&Path> {
+        self.csv.as_deref()
+    }
+
+    pub(super) fn parquet(&self) -> Option<&Path> {
+        self.parquet.as_deref()
+    }
+
+    /// Rejects files that cannot be written, before the test.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        check_outputs(&[("--csv", self.csv()), ("--parquet", self.parquet())], &[])
+    }
 }
 
 impl Arguments {

@@ -1,5 +1,6 @@
 //! `wirestamp stamp`.
 
+mod answer_rows;
 mod arguments;
 pub(crate) mod key;
 mod present;
@@ -13,6 +14,7 @@ use wirestamp_metrics::ReplyKind;
 use crate::interrupt::stop_on_signal;
 use crate::output::{Output, time};
 use crate::target::enter_namespace;
+use answer_rows::{AnswerRows, one_way};
 use present::{Document, text};
 
 pub(crate) use arguments::Arguments;
@@ -20,6 +22,8 @@ pub(crate) use present::Members;
 
 pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCode> {
     let name = arguments.namespace.clone();
+    arguments.rows.check()?;
+    let rows = arguments.rows.clone();
     let test = arguments.test()?;
     let stop = stop_on_signal()?;
     let (to, schedule, same_clock) = (test.to, test.schedule, test.same_clock);
@@ -31,15 +35,20 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
     ));
     // At high rates, single answers are too many to read.
     let shows_each = output.verbose && !output.json;
+    let mut rows = AnswerRows::create(&rows, same_clock)?;
     let report = sender.run(&stop, |answer: &ReceivedAnswer| {
+        rows.record(answer);
         if shows_each {
             output.detail(line(answer, same_clock));
         }
     })?;
+    let written = rows.finish(report.both.counts.sent);
     let nothing_sent = report.both.counts.sent == 0;
     let error = report.first_error.clone();
     let document = Document::new(to, schedule, report)?;
+    // Print the result even if the rows could not be written.
     output.result(&document, text)?;
+    written?;
     if let (true, Some(error)) = (nothing_sent, error) {
         anyhow::bail!("no packet was sent to {to}: {error}");
     }
@@ -62,9 +71,8 @@ fn line(answer: &ReceivedAnswer, same_clock: bool) -> String {
         ReplyKind::Foreign => ", answers no sent packet",
     };
     let known = |span: Option<Span>| span.map_or_else(|| "-".into(), |span| time(span.as_nanos()));
-    let ReceivedAnswer { sequence, round_trip, there, back, ttl, own, theirs, .. } = *answer;
-    let one_way = same_clock || (own.is_some() && theirs.is_some());
-    let [there, back] = [there, Some(back)].map(|span| known(span.filter(|_| one_way)));
+    let ReceivedAnswer { sequence, round_trip, ttl, .. } = *answer;
+    let [there, back] = one_way(answer, same_clock).map(known);
     let trip = known(round_trip);
     format!("{sequence}: round trip {trip}, there {there}, back {back}, TTL there {ttl}{note}")
 }

@@ -40,6 +40,9 @@ pub(crate) fn of_command(arguments: &[&str]) -> Option<String> {
     let has = |flag: &str| arguments.contains(&flag);
     let name = match arguments {
         ["capture", ..] if has("-D") => "capture-interfaces".to_owned(),
+        ["capture", ..] if arguments.iter().filter(|it| **it == "-i").count() > 1 => {
+            "capture-several".to_owned()
+        }
         ["capture", ..] if has("--list") => "capture-list".to_owned(),
         ["capture", ..] if has("--tune") => "capture-tune".to_owned(),
         ["capture", ..] if has("--tune=restore") => "capture-tune-restore".to_owned(),

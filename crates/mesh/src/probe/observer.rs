@@ -6,7 +6,7 @@ use crate::protocol::MachineClock;
 use wirestamp_capture::CapturedPacket;
 use wirestamp_clock::{Stamp, Time, Utc};
 use wirestamp_metrics::{CaptureLoss, Observation};
-use wirestamp_packet::{LinkType, Packet};
+use wirestamp_packet::{Encapsulation, LinkType, Packet};
 
 use crate::spool::Batch;
 
@@ -51,6 +51,11 @@ impl<'a> ObservedPacket<'a> {
         let Observation { length, stamp, .. } = observation;
         let (packet, observation) = (OnceCell::from(None), OnceCell::from(Some(observation)));
         Self { frame: &[], link: LinkType::Ip, length, stamp, packet, observation }
+    }
+
+    /// What carried the packet, if anything.
+    pub(super) fn encapsulation(&self) -> Option<Encapsulation> {
+        Encapsulation::of(self.link, self.frame, false)
     }
 
     /// The parsed packet; none if it is not IP.

@@ -9,6 +9,7 @@
 //! | `monitor.rs`, `config.rs` | entry point: assigns packets to flows; its configuration |
 //! | `table.rs` | flows by key; which flow is evicted |
 //! | `volume.rs` | packets, bytes, trains, times between packets |
+//! | `encapsulations.rs` | VLANs, labels and tunnels that carried the packets |
 //! | `tcp.rs` | round-trip times and retransmissions of TCP |
 //! | `recognition.rs` | detection of RTP |
 //! | `signalling.rs`, `sip_stream.rs`, `encoding.rs` | sessions announced by SIP; SIP over TCP; meaning of payload types |
@@ -30,6 +31,7 @@ mod codec_parts;
 mod config;
 mod delay_factor;
 mod digits;
+mod encapsulations;
 mod encoding;
 mod gap;
 mod gap_losses;
@@ -62,6 +64,7 @@ mod volume;
 
 pub use call::{CallMessage, CallReport, CallSide, CallState, CallStream};
 pub use config::FlowConfig;
+pub use encapsulations::{EncapsulationReport, EncapsulationsReport, LayerReport};
 pub use media_report::RtpReport;
 pub use monitor::{FlowMonitor, FlowPacket};
 pub use report::{EvictedFlows, FlowReport, TcpReport, UdpTest};

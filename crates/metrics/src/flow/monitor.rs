@@ -3,7 +3,7 @@
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::rtcp::begins_rtcp;
 use wirestamp_packet::rtp::Rtp;
-use wirestamp_packet::{FlowKey, Packet, Segmentation, TcpSegment};
+use wirestamp_packet::{Encapsulation, FlowKey, Packet, Segmentation, TcpSegment};
 
 use super::call::{CallReport, Calls};
 use super::config::FlowConfig;
@@ -27,6 +27,8 @@ pub struct FlowPacket<'a> {
     pub length: u32,
     /// Capture time.
     pub time: Time<Utc>,
+    /// What carried it, if anything.
+    pub encapsulation: Option<Encapsulation>,
 }
 
 /// Quality of each flow at one point, in bounded memory.
@@ -75,7 +77,7 @@ impl FlowMonitor {
 
     /// Records the next packet, in the order of capture.
     pub fn observe(&mut self, seen: &FlowPacket<'_>) {
-        let FlowPacket { packet, length, time } = *seen;
+        let FlowPacket { packet, length, time, encapsulation } = *seen;
         self.total.packets += 1;
         self.total.bytes += u64::from(length);
         self.total.first = self.total.first.map_or(Some(time), |first| Some(first.min(time)));
@@ -84,6 +86,9 @@ impl FlowMonitor {
         let place = self.table.place(&key).unwrap_or_else(|| self.open(key));
         let flow = self.table.flow(place);
         flow.last_packet = self.total.packets;
+        if let Some(encapsulation) = encapsulation {
+            flow.encapsulations.get_or_insert_default().record(encapsulation);
+        }
         match &flow.content {
             Content::Udp(_) => {
                 if is_sip(&key, packet.payload()) {
@@ -144,7 +149,7 @@ impl FlowMonitor {
     }
 
     fn observe_datagram(&mut self, place: usize, seen: &FlowPacket<'_>) {
-        let FlowPacket { packet, length, time } = *seen;
+        let FlowPacket { packet, length, time, .. } = *seen;
         let Self { config, table, announced, missed, streams, unmatched_rtcp_reports, .. } = self;
         let Flow { key, rest, content, .. } = table.flow(place);
         let on_wire = packet.payload_length().unwrap_or(packet.payload().len());
@@ -215,6 +220,12 @@ impl FlowMonitor {
         for (flow, message, time) in self.table.waiting_messages() {
             self.read_message(&message, &flow, time);
         }
+        self.calls.reports(flows, self.evicted_until)
+    }
+
+    /// The same during the capture. Messages of TCP that wait for earlier segments are not included.
+    #[must_use]
+    pub fn calls_so_far(&self, flows: &[FlowReport]) -> Vec<CallReport> {
         self.calls.reports(flows, self.evicted_until)
     }
 

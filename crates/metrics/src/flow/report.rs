@@ -8,6 +8,7 @@ use wirestamp_clock::Time;
 use wirestamp_packet::FlowKey;
 
 use super::config::FlowConfig;
+use super::encapsulations::EncapsulationsReport;
 use super::encoding::Encoding;
 use super::loss_times::LossTimes;
 use super::media_report::RtpReport;
@@ -108,6 +109,10 @@ pub struct FlowReport {
     /// Reports of the ends of an RTP stream by RTCP. None without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtcp: Option<RtcpReport>,
+    /// VLANs, MPLS labels, PPPoE sessions, and tunnels if they are looked into, that carried the packets. None if no packet
+    /// had any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encapsulations: Option<EncapsulationsReport>,
 }
 
 /// Figures that every UDP test has.
@@ -234,6 +239,7 @@ impl FlowReport {
             wirestamp: None,
             transport_stream: None,
             rtcp: None,
+            encapsulations: None,
         }
     }
 
@@ -292,6 +298,7 @@ pub(super) fn of(flow: &Flow, config: &FlowConfig, losses: &LossTimes) -> Vec<Fl
         let [first, last] = [report.first_ns, report.last_ns].map(Time::from_nanos);
         let missed = losses.between(first, last);
         report.capture_missed = Some(missed);
+        report.encapsulations = flow.encapsulations.as_ref().map(|it| it.report());
         if let Some(rtcp) = report.rtcp.as_mut().filter(|_| missed > 0) {
             rtcp.forget_comparison();
         }

@@ -6,6 +6,7 @@ use foldhash::fast::RandomState;
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::FlowKey;
 
+use super::encapsulations::Encapsulations;
 use super::media::Media;
 use super::sip_stream::SipStream;
 use super::tcp::Direction;
@@ -25,6 +26,8 @@ pub(super) struct Flow {
     /// Packets outside RTP streams.
     pub(super) rest: Volume,
     pub(super) content: Content,
+    /// None if no packet had one.
+    pub(super) encapsulations: Option<Box<Encapsulations>>,
 }
 
 /// Content of a flow, by protocol.
@@ -42,7 +45,7 @@ impl Flow {
             UDP => Content::Udp(Box::default()),
             _ => Content::Other,
         };
-        Self { key, last_packet: 0, rest: Volume::default(), content }
+        Self { key, last_packet: 0, rest: Volume::default(), content, encapsulations: None }
     }
 
     /// Number of RTP streams.

@@ -16,6 +16,7 @@ use etherparse::{EtherType, Ethernet2Slice, ether_type};
 use serde::Serialize;
 
 use crate::ParseError;
+use crate::encapsulation::layer::EncapsulationLayer;
 
 /// Protocol of the first byte of a captured frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -149,6 +150,27 @@ impl LinkType {
             }
         }
         inside.1
+    }
+
+    /// Whether an IP packet directly follows the link header, at a glance: false if that takes more than one comparison.
+    pub(crate) fn is_plain(self, frame: &[u8]) -> bool {
+        match self {
+            Self::Ip => true,
+            Self::Ethernet => matches!(frame.get(12..14), Some([0x08, 0x00] | [0x86, 0xdd])),
+            _ => false,
+        }
+    }
+
+    /// Calls `visit` with each tag behind the link header, from the outside.
+    pub(crate) fn tags(self, frame: &[u8], visit: &mut dyn FnMut(EncapsulationLayer)) {
+        let Ok(mut inside) = self.inside(frame) else { return };
+        for _ in 0..TAGS {
+            tags::visit(inside, visit);
+            match tags::inside(inside) {
+                Ok(Some(next)) => inside = next,
+                Ok(None) | Err(_) => return,
+            }
+        }
     }
 
     /// The IP packet in a frame.

@@ -5,11 +5,15 @@ use etherparse::{EtherType, LaxMacsecPayloadSlice, LaxMacsecSlice, SingleVlanSli
 
 use super::{Inside, MPLS, after, at, ip, point_to_point};
 use crate::ParseError;
+use crate::encapsulation::layer::{EncapsulationKind, EncapsulationLayer};
 
 /// A PPPoE session (RFC 2516, section 4).
 const PPPOE_SESSION: EtherType = EtherType(0x8864);
 /// MPLS with multicast labels (RFC 5332).
 const MPLS_MULTICAST: EtherType = EtherType(0x8848);
+
+/// The bits of a tag with the number of the VLAN (IEEE 802.1Q).
+const VLAN_NUMBER: u16 = 0x0fff;
 
 /// Max number of labels in a stack.
 const LABELS: usize = 16;
@@ -37,6 +41,36 @@ pub(super) fn inside((ether_type, bytes): Inside<'_>) -> Result<Option<Inside<'_
         PPPOE_SESSION => point_to_point::inside_pppoe(bytes).map(Some),
         MPLS | MPLS_MULTICAST => inside_mpls(bytes).map(Some),
         _ => Ok(None),
+    }
+}
+
+/// Calls `visit` with the identifiers in such a header. One without identifiers, and any other type, has none.
+pub(super) fn visit((ether_type, bytes): Inside<'_>, visit: &mut dyn FnMut(EncapsulationLayer)) {
+    match ether_type {
+        ether_type::VLAN_TAGGED_FRAME
+        | ether_type::PROVIDER_BRIDGING
+        | ether_type::VLAN_DOUBLE_TAGGED_FRAME => {
+            if let Ok(tag) = at(bytes, 0) {
+                let number = u32::from(u16::from_be_bytes(tag) & VLAN_NUMBER);
+                // 0: the tag has only a priority.
+                visit(EncapsulationKind::Vlan.with(Some(number).filter(|number| *number > 0)));
+            }
+        }
+        PPPOE_SESSION => {
+            if let Ok(session) = at(bytes, 2) {
+                visit(EncapsulationKind::Pppoe.with(u32::from(u16::from_be_bytes(session))));
+            }
+        }
+        MPLS | MPLS_MULTICAST => {
+            for entry in bytes.chunks_exact(4).take(LABELS).map_while(|entry| entry.first_chunk()) {
+                let entry = u32::from_be_bytes(*entry);
+                visit(EncapsulationKind::Mpls.with(entry >> 12));
+                if (entry >> 8) & u32::from(BOTTOM_OF_STACK) != 0 {
+                    return;
+                }
+            }
+        }
+        _ => {}
     }
 }
 

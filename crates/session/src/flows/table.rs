@@ -3,7 +3,7 @@
 use wirestamp_capture::CaptureLoss;
 use wirestamp_clock::{Time, Utc};
 use wirestamp_metrics::flow::{FlowConfig, FlowMonitor, FlowPacket};
-use wirestamp_packet::{LinkType, Packet};
+use wirestamp_packet::{Encapsulation, LinkType, Packet};
 
 /// The flows of one point, and counts of frames without a flow.
 #[derive(Clone, Debug)]
@@ -50,7 +50,8 @@ impl Flows {
         match Packet::parse(link, bytes) {
             Ok(packet) => {
                 let packet = if self.inner { packet.innermost() } else { packet };
-                self.monitor.observe(&FlowPacket { packet: &packet, length, time });
+                let encapsulation = Encapsulation::of(link, bytes, self.inner);
+                self.monitor.observe(&FlowPacket { packet: &packet, length, time, encapsulation });
             }
             Err(_) => self.not_ip += 1,
         }

@@ -23,6 +23,7 @@ use super::clocks::{ClockError, Clocks};
 use super::layers;
 use super::packet_rows::PacketRows;
 use super::result::DelayResult;
+use super::seconds::Seconds;
 use crate::clock;
 use crate::interrupt::stop_on_signal;
 use crate::metrics::delay::Exported;
@@ -57,10 +58,12 @@ pub(super) fn interfaces(arguments: &Arguments, output: Output) -> anyhow::Resul
         exported.figures().map(|figures| Recording::new(&clock, domain, None).show_in(figures));
     let mut flows = arguments.flow_table();
     let mut rows = PacketRows::create(arguments)?;
+    let mut seconds = arguments.per_second.then(Seconds::default);
     let session = PairSession::new(arguments.correlation(), |outcome| {
         let outcome = coverage.exclude_uncaptured(outcome);
         flows.record(&outcome);
         rows.record(&outcome);
+        seconds.iter_mut().for_each(|seconds| seconds.record(&outcome, false));
         exported.record(&outcome);
     })
     .with_state(&arguments.point_state());
@@ -78,6 +81,7 @@ pub(super) fn interfaces(arguments: &Arguments, output: Output) -> anyhow::Resul
     let mut measured = result(arguments, flows, (taps.into(), points), Clocks::of_one_host(error));
     measured.layers = layers?;
     measured.rows_error = rows.finish().err();
+    measured.seconds = seconds;
     if let Some(remark) = no_packets_hint(arguments, &measured.flows, &arguments.a) {
         measured.remarks.push(remark);
     }

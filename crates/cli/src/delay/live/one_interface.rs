@@ -15,6 +15,7 @@ use super::super::arguments::Arguments;
 use super::super::clocks::{ClockError, Clocks, ONE_CLOCK, TOO_FEW};
 use super::super::packet_rows::PacketRows;
 use super::super::result::DelayResult;
+use super::super::seconds::Seconds;
 use super::super::{matching, point};
 use super::coverage::{Coverage, now};
 use super::session::{announce, no_packets_hint, open, result};
@@ -54,6 +55,7 @@ pub(in super::super) fn with_pipe(
     announce([&capture], &clock, output);
     let (mut flows, mut skew) = (arguments.flow_table(), ClockSkew::default());
     let mut rows = PacketRows::create(arguments)?;
+    let mut seconds = arguments.per_second.then(Seconds::default);
     let session = PairSession::new(terms.correlation, |outcome: Outcome| {
         let outcome = coverage.exclude_uncaptured(outcome);
         if let Outcome::Matched { sent, delay, .. } = &outcome {
@@ -61,6 +63,7 @@ pub(in super::super) fn with_pipe(
         }
         flows.record(&outcome);
         rows.record(&outcome);
+        seconds.iter_mut().for_each(|seconds| seconds.record(&outcome, false));
     })
     .with_state(&point_state);
     let here = LiveCapture { capture, domain, clock: &clock };
@@ -78,7 +81,7 @@ pub(in super::super) fn with_pipe(
     };
     let found = result(arguments, flows, (vec![tap], points), clocks);
     let rows_error = rows.finish().err();
-    Ok(with_pipe_report(DelayResult { rows_error, ..found }, &read, of_pipe, remarks))
+    Ok(with_pipe_report(DelayResult { rows_error, seconds, ..found }, &read, of_pipe, remarks))
 }
 
 /// Adds the pipe's capture losses and the remarks to a result.

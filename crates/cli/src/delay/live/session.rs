@@ -87,5 +87,6 @@ pub(super) fn result(
         remarks: Vec::new(),
         unknown_loss: None,
         rows_error: None,
+        seconds: None,
     }
 }

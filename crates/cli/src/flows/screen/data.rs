@@ -1,6 +1,6 @@
 //! The data shown on the screen.
 
-use wirestamp_metrics::flow::FlowReport;
+use wirestamp_metrics::flow::{CallReport, FlowReport};
 
 use super::graph::Graph;
 use super::history::History;
@@ -20,6 +20,8 @@ pub(crate) struct Data {
     /// Packets lost by the capture.
     pub(crate) capture_lost: u64,
     pub(crate) reports: Vec<FlowReport>,
+    /// SIP calls, oldest first.
+    pub(crate) calls: Vec<CallReport>,
     pub(crate) history: History,
 }
 
@@ -30,6 +32,21 @@ impl Data {
             self.reports.iter().filter(|report| state.filter.matches(report)).collect();
         listed.sort_by(|one, other| state.order.compare(one, other));
         listed
+    }
+
+    /// The calls that a flow belongs to: that of an RTP stream, or those whose messages it carries. The newest first.
+    pub(super) fn calls_of(&self, report: &FlowReport) -> impl Iterator<Item = &CallReport> {
+        let key = report.flow();
+        let ends = (key.source, key.destination);
+        let ssrc = report.rtp.as_ref().map(|rtp| rtp.ssrc);
+        let is_of = move |call: &&CallReport| match ssrc {
+            Some(ssrc) => {
+                let mut streams = call.to_callee.iter().chain(&call.to_caller);
+                streams.any(|it| (it.src, it.dst, it.ssrc) == (ends.0, ends.1, ssrc))
+            }
+            None => call.messages.iter().any(|it| (it.src, it.dst) == ends),
+        };
+        self.calls.iter().rev().filter(is_of)
     }
 
     /// The values of a flow over time.

@@ -6,7 +6,9 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::{Color, Modifier};
 use wirestamp_metrics::Summary;
-use wirestamp_metrics::flow::{FlowReport, Iperf3Report, RtpReport, TcpReport};
+use wirestamp_metrics::flow::{
+    CallMessage, CallReport, CallState, CallStream, FlowReport, Iperf3Report, RtpReport, TcpReport,
+};
 use wirestamp_packet::FlowKey;
 
 use super::data::Data;
@@ -61,6 +63,7 @@ fn flow(source: &str, destination: &str, protocol: u8) -> FlowReport {
         wirestamp: None,
         transport_stream: None,
         rtcp: None,
+        encapsulations: None,
     }
 }
 
@@ -114,6 +117,72 @@ fn download() -> FlowReport {
     let flow = flow(source, "[fd77:2::2]:50000", 6);
     FlowReport { lost: Some(5), bytes: 9_000_000, tcp: Some(tcp), ..flow }
 }
+
+/// A SIP call with the stream of `call("10.77.1.7:5008", ...)`, over a proxy.
+fn sip_call() -> CallReport {
+    let [caller, proxy, callee] =
+        ["10.77.1.7:5060", "10.77.1.9:5060", "10.77.2.2:5060"].map(|it| it.parse().unwrap());
+    let message = |millis: i64, src, dst, text: &str| CallMessage {
+        time_ns: millis * 1_000_000,
+        src,
+        dst,
+        message: text.to_owned(),
+    };
+    let stream = CallStream {
+        src: "10.77.1.7:5008".parse().unwrap(),
+        dst: "10.77.2.2:6000".parse().unwrap(),
+        ssrc: 0x1234_abcd,
+        codec: None,
+        packets: 1,
+        lost: None,
+        loss_ratio: None,
+        mean_jitter_ms: None,
+        mos: None,
+        dtmf: None,
+    };
+    CallReport {
+        call_id: "1@caller".to_owned(),
+        caller: "sip:ann@one".to_owned(),
+        callee: "sip:bob@two".to_owned(),
+        state: CallState::Answered,
+        status: Some(200),
+        reason: None,
+        begin_ns: 0,
+        ringing_ms: None,
+        setup_ms: Some(1234.0),
+        duration_ms: None,
+        ended_by: None,
+        repeated_messages: 0,
+        one_way_audio: None,
+        silent_side: None,
+        to_callee: vec![stream],
+        to_caller: Vec::new(),
+        messages: vec![
+            message(0, caller, proxy, "INVITE"),
+            message(2, proxy, callee, "INVITE"),
+            message(1234, callee, caller, "200 OK (INVITE)"),
+        ],
+        messages_omitted: 0,
+    }
+}
+
+#[test]
+fn messages_of_a_call_are_a_ladder_on_the_page_of_its_stream() {
+    let data = Data { calls: vec![sip_call()], ..data() };
+    let (text, _) = drawn(&after(&[Key::Enter, Key::End], &data), &data, 100, 60);
+    assert!(text.contains(LADDER), "\n{text}");
+    let of_another = after(&[Key::Down, Key::Enter], &data);
+    let (text, _) = drawn(&of_another, &data, 100, 60);
+    assert!(!text.contains("INVITE"), "\n{text}");
+}
+
+const LADDER: &str = "\
+call            sip:ann@one > sip:bob@two, answered
+               10.77.1.7:5060            10.77.1.9:5060            10.77.2.2:5060
+   0.000 s            │──────── INVITE ────────▶│                         │
+   0.002 s            │                         │──────── INVITE ────────▶│
+   1.234 s            │◀──────────────── 200 OK (INVITE) ─────────────────│
+";
 
 fn data() -> Data {
     let reports = vec![

@@ -56,7 +56,7 @@ fn documents_columns_and_metrics_keep_their_names() {
 fn schema_of(name: &str) -> Option<&str> {
     match name {
         "study-list" => None,
-        "capture-tune" => Some(name),
+        "capture-several" | "capture-tune" => Some(name),
         "capture-list" | "capture-list-interface" => Some("capture-list"),
         _ => name.split('-').next(),
     }

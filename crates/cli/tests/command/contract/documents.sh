@@ -32,7 +32,7 @@ await() { until grep -q "$1" "$2" 2> grepping; do sleep 0.05; done; }
 "$0" capture -i $a -w a.pcapng --events capture-events.csv --json > capture-kernel.json 2> capture-a.log & captures=$!
 "$0" capture -i $b -w b.pcapng --json --stamp raw --anchors anchors.csv > capture-raw.json 2> capture-b.log & captures="$captures $!"
 "$0" capture -i $b --method xdp-pass -w c.pcapng --json > capture-xdp-pass.json 2> capture-c.log & captures="$captures $!"
-"$0" capture -i $a -i $b -w d.pcapng --json > capture-interfaces.json 2> capture-d.log & captures="$captures $!"
+"$0" capture -i $a -i $b -w d.pcapng --json > capture-several.json 2> capture-d.log & captures="$captures $!"
 "$0" delay $a $b --json --metrics 127.0.0.1:0 > delay-live.json 2> delay.log & captures="$captures $!"
 "$0" flows -i $b --json --metrics 127.0.0.1:0 > flows-live.json 2> flows.log & captures="$captures $!"
 "$0" capture -i $b --metrics 127.0.0.1:0 --json > capture-metrics.json 2> capture.log & captures="$captures $!"

@@ -62,6 +62,23 @@ fn text_names_the_subpath_with_the_most_loss_and_variation() {
 }
 
 #[test]
+fn report_has_each_subpath_and_the_complete_path() {
+    let (folder, files) = captured();
+    let path = folder.path().join("report.html");
+    let report = path.to_str().unwrap();
+    let output = run(&["delay", &files[0], &files[1], &files[2], "--report", report]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let page = fs::read_to_string(&path).unwrap();
+    let names =
+        [(0, 2), (0, 1), (1, 2)].map(|(a, b)| format!("<h2>{} &gt; {}</h2>", files[a], files[b]));
+    let places: Vec<_> = names.iter().map(|name| page.find(name).expect(name)).collect();
+    assert!(places.is_sorted(), "{places:?}");
+    assert!(page.contains("Most packets are lost in") && !page.contains("NaN"));
+    let refused = run(&["delay", &files[0], &files[1], &files[2], "--report", &files[1]]);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+}
+
+#[test]
 fn options_of_two_points_are_rejected() {
     let (_folder, files) = captured();
     for (more, message) in [

@@ -6,6 +6,7 @@ mod files;
 mod live;
 mod media;
 mod packet_rows;
+mod per_second;
 mod sample;
 mod segments;
 mod tcp;

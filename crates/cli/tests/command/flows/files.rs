@@ -68,6 +68,7 @@ fn rtp_loss_jitter_and_delta_agree_with_tshark() {
     assert!(opinions[0].iter().zip(&opinions[1]).all(|(real, bad)| real > bad), "{opinions:?}");
     tables_have_every_flow(&bad, folder.path());
     calls_of_sipp_have_their_streams(&real);
+    calls_are_selected_by_their_parties(&real);
     errors_of_transport_streams_are_counted([&real, &bad]);
     assert_eq!(Leftovers::now(), before);
 }
@@ -130,6 +131,21 @@ fn calls_of_sipp_have_their_streams(file: &Path) {
     ] {
         assert!(text.contains(part), "{part} in {text}");
     }
+}
+
+/// Both calls are of `sip:caller@...`.
+fn calls_are_selected_by_their_parties(file: &Path) {
+    let selected =
+        |options: &[&str]| json(&[&["flows", file.to_str().unwrap(), "--json"], options].concat());
+    let found = selected(&["--caller", "CALLER@"]);
+    let [calls, flows] = ["calls", "flows"].map(|key| found[key].as_array().unwrap().len());
+    assert_eq!((calls, &found["calls_not_selected"]), (2, &0.into()), "{found:#}");
+    let all = selected(&[]);
+    assert!((2..all["flows"].as_array().unwrap().len()).contains(&flows), "{found:#}");
+    assert!(all.get("calls_not_selected").is_none() && found["packets"] == all["packets"]);
+    let none = selected(&["--caller", "caller", "--callee", "of another"]);
+    assert_eq!((&none["calls"], &none["flows"]), (&Value::Array(vec![]), &Value::Array(vec![])));
+    assert_eq!(none["calls_not_selected"], 2);
 }
 
 /// The text, CSV and Parquet of a file beside its JSON.

@@ -1,8 +1,10 @@
 //! `wirestamp flows`.
 
 mod files;
+mod folders;
 mod interfaces;
 mod iperf3;
 mod plain_ip;
 mod rtcp;
 mod tunnels;
+mod wireguard;

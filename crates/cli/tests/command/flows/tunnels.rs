@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::common::json;
+use crate::common::{json, run};
 use crate::delay::{A, B, Classic, sent};
 
 const GTP_U: u16 = 2152;
@@ -50,10 +50,47 @@ fn flows_are_those_of_the_tunnel_or_of_its_packets() {
         let flow = only_flow(&found);
         assert_eq!((&flow["dport"], &flow["ssrc"]), (&5004.into(), &0x0102_0304.into()), "{file}");
         assert_eq!((&flow["packets"], &flow["lost"]), (&50.into(), &0.into()), "{file}");
+        let tunnel = serde_json::json!({"layers": [{"kind": "gtp-u", "id": 1}], "packets": 50});
+        assert_eq!(
+            flow["encapsulations"],
+            serde_json::json!({"kinds": [tunnel], "others": 0}),
+            "{file}"
+        );
         let ends = [A, B].map(|it| it.map(|byte| byte.to_string()).join("."));
         assert_eq!(
             (&flow["src"], &flow["dst"]),
             (&ends[0].as_str().into(), &ends[1].as_str().into())
         );
     }
+}
+
+/// A capture of an Ethernet with datagrams of one flow: 30 in VLAN 42 of provider VLAN 100, 10 in VLAN 7, 5 without one.
+fn tagged() -> Classic {
+    let mut capture = Classic::of_link(1);
+    let tags = [(30, &[0x88, 0xa8, 0, 100, 0x81, 0, 0, 42][..]), (10, &[0x81, 0, 0, 7]), (5, &[])];
+    let tags = tags.into_iter().flat_map(|(packets, tag)| std::iter::repeat_n(tag, packets));
+    for (number, tag) in (0..).zip(tags) {
+        let mut datagram = Classic(Vec::new());
+        datagram.udp(0, 4000, 9000, b"no stream");
+        let frame = &datagram.0[16..];
+        capture.frame(sent(number), &[&frame[..12], tag, &frame[12..]].concat());
+    }
+    capture
+}
+
+#[test]
+fn vlans_of_a_flow_are_shown_with_their_packets() {
+    let folder = tempfile::tempdir().unwrap();
+    let [file, csv] = ["tagged.pcap", "flows.csv"].map(|name| folder.path().join(name));
+    fs::write(&file, tagged().0).unwrap();
+    let [file, csv] = [&file, &csv].map(|path| path.to_str().unwrap());
+    let found = json(&["flows", file, "--json", "--csv", csv]);
+    let flow = only_flow(&found);
+    let kinds = flow["encapsulations"]["kinds"].as_array().unwrap();
+    let packets: Vec<_> = kinds.iter().map(|kind| kind["packets"].as_u64().unwrap()).collect();
+    assert_eq!((&packets[..], &flow["packets"]), (&[30, 10][..], &45.into()), "{flow:#}");
+    let rows = fs::read_to_string(csv).unwrap();
+    assert!(rows.contains("100.42,\"vlan 100, vlan 42\""), "{rows}");
+    let text = String::from_utf8(run(&["flows", file, "-v"]).stdout).unwrap();
+    assert!(text.lines().any(|line| line.contains("vlan 7") && line.ends_with("10")), "{text}");
 }

@@ -1,5 +1,6 @@
 //! STAMP in a namespace of its own: reflectors of this binary and of others, and senders of this one.
 
+mod answer_rows;
 mod lossy_path;
 mod own_reflector;
 mod scapy;

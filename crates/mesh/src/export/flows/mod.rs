@@ -199,6 +199,7 @@ fn empty() -> FlowReport {
         wirestamp: None,
         transport_stream: None,
         rtcp: None,
+        encapsulations: None,
     }
 }
 

@@ -90,7 +90,8 @@ impl Observer for FlowObserver {
     fn packet(&mut self, packet: &ObservedPacket<'_>) {
         let time = packet.stamp.utc;
         if let (true, Some(of)) = (time >= self.begin, packet.packet()) {
-            self.monitor.observe(&FlowPacket { packet: of, length: packet.length, time });
+            let (length, encapsulation) = (packet.length, packet.encapsulation());
+            self.monitor.observe(&FlowPacket { packet: of, length, time, encapsulation });
         }
     }
 

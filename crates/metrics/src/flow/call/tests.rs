@@ -14,7 +14,10 @@ struct Capture {
 
 impl Capture {
     fn new(flows: usize) -> Self {
-        let config = FlowConfig { calls: flows, ..FlowConfig::default() };
+        Self::with(FlowConfig { calls: flows, ..FlowConfig::default() })
+    }
+
+    fn with(config: FlowConfig) -> Self {
         Self { monitor: FlowMonitor::new(config), millis: 0 }
     }
 
@@ -26,7 +29,7 @@ impl Capture {
         let packet = Packet::parse(LinkType::Ip, &bytes).expect("an IP packet");
         let time = Time::from_nanos(self.millis * 1_000_000);
         let length = u32::try_from(bytes.len()).unwrap();
-        self.monitor.observe(&FlowPacket { packet: &packet, length, time });
+        self.monitor.observe(&FlowPacket { packet: &packet, length, time, encapsulation: None });
     }
 
     fn udp(&mut self, from: ([u8; 4], u16), to: ([u8; 4], u16), payload: &[u8]) {
@@ -143,22 +146,55 @@ fn streams_behind_address_translation_are_found_by_their_source() {
     assert_eq!((call.to_caller.len(), call.to_callee.len()), (1, 0));
 }
 
-#[test]
-fn sequential_calls_on_one_port_keep_their_streams() {
+/// The sources of the streams to the callee, of two calls with the same ports, the second one `pause` ms after the first.
+fn sources_of_sequential_calls(pause: i64) -> Vec<Vec<std::net::IpAddr>> {
     let mut capture = Capture::new(100);
     for (id, ssrc_host) in [("a", ALICE), ("b", [10, 0, 0, 77])] {
         set_up(&mut capture, id, OF_ALICE, OF_BOB);
         capture.rtp((ssrc_host, 4000), (BOB, 5000), 60);
         let bye = message(id, "BYE sip:bob@b SIP/2.0", "8 BYE", ";tag=2", "");
         capture.sip(100, ALICE, BOB, &bye);
-        capture.millis += 60_000;
+        capture.millis += pause;
     }
-    let sources: Vec<_> = capture
-        .calls()
-        .iter()
-        .map(|call| call.to_callee.iter().map(|it| it.src.ip()).collect::<Vec<_>>())
-        .collect();
-    assert_eq!(sources, [vec![ALICE.into()], vec![std::net::IpAddr::from([10, 0, 0, 77])]]);
+    let sources = |call: &CallReport| call.to_callee.iter().map(|it| it.src.ip()).collect();
+    capture.calls().iter().map(sources).collect()
+}
+
+#[test]
+fn sequential_calls_on_one_port_keep_their_streams() {
+    // Streams may begin up to 5 s after the end of their call.
+    for pause in [60_000, 1_000] {
+        let [one, other] = [ALICE, [10, 0, 0, 77]].map(|host| vec![std::net::IpAddr::from(host)]);
+        assert_eq!(sources_of_sequential_calls(pause), [one, other], "{pause}");
+    }
+}
+
+#[test]
+fn several_media_may_share_a_port() {
+    let bundle =
+        |port: &str| format!("{port} RTP/AVP 0\r\nm=video {}", port.split_once(' ').unwrap().1);
+    let [alice, bob] = ["10.0.0.1 4000", "10.0.0.2 5000"].map(bundle);
+    let [alice, bob] = [alice, bob].map(|media| format!("{media} RTP/AVP 96"));
+    let mut capture = Capture::new(100);
+    set_up(&mut capture, "a", &alice, &bob);
+    // Behind address translation, so that only the destination was announced.
+    capture.rtp(([10, 0, 0, 9], 40_000), (BOB, 5000), 60);
+    assert_eq!(capture.calls()[0].to_callee.len(), 1);
+}
+
+#[test]
+fn evicted_streams_leave_one_way_audio_unknown() {
+    let config = FlowConfig { flows: 3, calls: 100, ..FlowConfig::default() };
+    let mut capture = Capture::with(config);
+    set_up(&mut capture, "a", OF_ALICE, OF_BOB);
+    capture.rtp((BOB, 5000), (ALICE, 4000), 150);
+    for port in 6000..6010 {
+        capture.udp((ALICE, port), (BOB, port), &[7; 30]);
+    }
+    capture.rtp((ALICE, 4000), (BOB, 5000), 150);
+    let [call] = &capture.calls()[..] else { panic!("one call") };
+    assert_eq!((call.to_caller.len(), call.to_callee.len()), (0, 1));
+    assert_eq!((call.one_way_audio, call.silent_side), (None, None));
 }
 
 #[test]

@@ -45,7 +45,7 @@ fn voice(ssrc: u32, payload_type: u8, number: u16) -> Vec<u8> {
 fn observe(monitor: &mut FlowMonitor, bytes: &[u8], time: Time<Utc>) {
     let packet = Packet::parse(LinkType::Ip, bytes).expect("an IP packet");
     let length = u32::try_from(bytes.len()).expect("a short packet");
-    monitor.observe(&FlowPacket { packet: &packet, length, time });
+    monitor.observe(&FlowPacket { packet: &packet, length, time, encapsulation: None });
 }
 
 fn reports(monitor: &mut FlowMonitor) -> Vec<FlowReport> {

@@ -7,19 +7,25 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use strum::VariantArray;
 use wirestamp_metrics::Summary;
-use wirestamp_metrics::flow::{FlowReport, Iperf3Report, RtpReport, TcpReport, WirestampReport};
+use wirestamp_metrics::flow::{
+    CallReport, FlowReport, Iperf3Report, RtpReport, TcpReport, WirestampReport,
+};
 
-use super::super::super::rtcp;
+use super::super::super::{encapsulations, rtcp};
 use super::super::REFRESH_INTERVAL;
 use super::super::data::Data;
 use super::super::graph::Graph;
 use super::format::{NONE, payload, rate};
+use super::ladder;
 use super::theme::Theme;
 use crate::output::rated_by;
 use crate::output::{count, mean, percent, plural, time};
 
 /// Column where the values begin.
 const INDENT: usize = 16;
+
+/// Max number of calls on a page.
+const MAX_CALLS: usize = 20;
 
 /// Max length of a percentile bar.
 const BARS: f64 = 32.0;
@@ -50,6 +56,9 @@ pub(super) fn lines(report: &FlowReport, data: &Data, theme: Theme) -> Vec<Line<
         ),
     );
     page.figure("rate", report.throughput_bps.map_or(NONE.into(), rate));
+    if let Some(encapsulations) = &report.encapsulations {
+        page.figure("encapsulation", encapsulations::line(encapsulations));
+    }
     if let Some(rtp) = &report.rtp {
         page.voice(report, rtp);
     }
@@ -74,6 +83,7 @@ pub(super) fn lines(report: &FlowReport, data: &Data, theme: Theme) -> Vec<Line<
     if let Some(times) = report.tcp.as_ref().and_then(|tcp| tcp.rtt_ns.as_ref()) {
         page.distribution("round trip", times);
     }
+    data.calls_of(report).take(MAX_CALLS).for_each(|call| page.call(call));
     page.lines
 }
 
@@ -90,6 +100,18 @@ impl Page {
     fn styled(&mut self, name: &str, text: impl Into<String>, style: Style) {
         let name = Span::styled(format!("{name:<INDENT$}"), self.theme.strong());
         self.lines.push(Line::from(vec![name, Span::styled(text.into(), style)]));
+    }
+
+    /// A call and its messages.
+    fn call(&mut self, call: &CallReport) {
+        let text = format!("{} > {}, {}", call.caller, call.callee, call.state.name());
+        self.lines.push(Line::default());
+        self.figure("call", text);
+        self.lines.extend(ladder::lines(call).into_iter().map(Line::from));
+        if call.repeated_messages + call.messages_omitted > 0 {
+            let (repeated, omitted) = (count(call.repeated_messages), count(call.messages_omitted));
+            self.lines.push(Line::from(format!("{repeated} repeated, {omitted} omitted")));
+        }
     }
 
     /// The lines of RTP.

@@ -4,6 +4,7 @@ mod columns;
 mod flow;
 mod format;
 mod help;
+mod ladder;
 mod list;
 mod theme;
 

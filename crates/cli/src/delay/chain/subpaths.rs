@@ -1,88 +1,24 @@
-//! More than two points in a row: between which of them packets are lost or delayed.
+//! The sub-paths of several points, and what distinguishes them.
 
-use std::process::ExitCode;
-
-use wirestamp_packet::MatchRule;
-
-use super::arguments::Arguments;
-use super::document::{ChainDocument, Document, SubpathDocument};
-use super::matching;
-use super::point::Point;
-use super::result::DelayResult;
-use crate::output::Output;
+use super::super::document::{ChainDocument, SubpathDocument};
+use super::super::result::DelayResult;
 use crate::table::table;
-use crate::usage::usage;
 
 /// A sub-path (RFC 6049): the measurement between two points.
-struct Subpath<'a> {
-    from: &'a str,
-    to: &'a str,
-    result: DelayResult,
+pub(super) struct Subpath<'a> {
+    pub(super) from: &'a str,
+    pub(super) to: &'a str,
+    pub(super) result: DelayResult,
 }
 
 /// The sub-paths between neighbours, and the complete path from the first point to the last.
-struct Chain<'a> {
-    subpaths: Vec<Subpath<'a>>,
-    complete: Subpath<'a>,
-}
-
-/// Compares each file with the next, and the first with the last.
-pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
-    let names: Vec<&str> = arguments.points().collect();
-    check(arguments, &names)?;
-    let compare = |from, to, rule: Option<MatchRule>| -> anyhow::Result<Subpath<'_>> {
-        let [a, b] = [from, to].map(Point::named);
-        let result = match rule {
-            Some(rule) => matching::compare_by(arguments, [&a, &b], rule, false)?,
-            None => matching::compare(arguments, [&a, &b])?,
-        };
-        Ok(Subpath { from, to, result })
-    };
-    let complete = compare(names[0], names[names.len() - 1], None)?;
-    // One rule for all, so that their counts are comparable.
-    let rule = complete.result.unknown_loss.is_none().then(|| complete.result.rule());
-    let subpaths: Result<Vec<_>, _> =
-        names.windows(2).map(|pair| compare(pair[0], pair[1], rule)).collect();
-    let chain = Chain { subpaths: subpaths?, complete };
-    for it in chain.all() {
-        let remarks = it.result.remarks.iter();
-        remarks.for_each(|remark| output.remark(format!("{}: {remark}", it.name())));
-    }
-    let document = serde_json::to_value(Document::Chain(chain.document()?))?;
-    output.result(&document, |_| chain.text())?;
-    let is_known = chain.all().all(|it| it.result.unknown_loss.is_none());
-    Ok(if is_known { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Rejects points and options that only two points support.
-fn check(arguments: &Arguments, names: &[&str]) -> anyhow::Result<()> {
-    arguments.live.refuse()?;
-    for name in names {
-        let reason = match Point::named(name) {
-            Point::File(_) => continue,
-            Point::Pipe(_) => "can be read only once",
-            Point::Interface => "is not a file",
-        };
-        return Err(usage(format!(
-            "cannot compare more than two points: {name} {reason}; give capture files only"
-        )));
-    }
-    let given = [
-        ("--report", arguments.report.is_some()),
-        ("--csv", arguments.csv.is_some()),
-        ("--parquet", arguments.parquet.is_some()),
-        ("--offset", arguments.offset.is_some()),
-    ];
-    match given.into_iter().find(|&(_, given)| given) {
-        Some((option, _)) => {
-            Err(usage(format!("cannot use {option} with more than two points; leave it out")))
-        }
-        None => Ok(()),
-    }
+pub(super) struct Chain<'a> {
+    pub(super) subpaths: Vec<Subpath<'a>>,
+    pub(super) complete: Subpath<'a>,
 }
 
 impl Subpath<'_> {
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         format!("{} > {}", self.from, self.to)
     }
 
@@ -132,17 +68,18 @@ fn largest(figures: &[Option<Figure>]) -> Option<usize> {
 }
 
 impl<'a> Chain<'a> {
-    fn all(&self) -> impl Iterator<Item = &Subpath<'a>> {
+    /// The sub-paths, then the complete path.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Subpath<'a>> {
         self.subpaths.iter().chain([&self.complete])
     }
 
-    fn document(&self) -> anyhow::Result<ChainDocument<'_>> {
+    pub(super) fn document(&self) -> anyhow::Result<ChainDocument<'_>> {
         let subpaths: anyhow::Result<Vec<_>> =
             self.subpaths.iter().map(Subpath::document).collect();
         Ok(ChainDocument { subpaths: subpaths?, complete_path: self.complete.document()? })
     }
 
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let rows: Vec<_> = self.all().map(|it| it.result.total_row(it.name())).collect();
         let mut lines = self.conclusions();
         let notes: Vec<_> =
@@ -159,7 +96,7 @@ impl<'a> Chain<'a> {
 
     /// The sub-path with the most losses, and those that add the most delay and variation; nothing where they are unknown
     /// or not distinguishable.
-    fn conclusions(&self) -> Vec<String> {
+    pub(super) fn conclusions(&self) -> Vec<String> {
         // A sub-path does not lose more than the complete path, unless its points observed different packets.
         let is_known = |it: &Subpath<'_>| {
             it.result.unknown_loss.is_none() && it.lost() <= self.complete.lost()

@@ -1,0 +1,79 @@
+//! More than two points in a row: between which of them packets are lost or delayed.
+
+mod page;
+mod subpaths;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use wirestamp_packet::MatchRule;
+
+use self::subpaths::{Chain, Subpath};
+use super::arguments::Arguments;
+use super::document::Document;
+use super::matching;
+use super::point::Point;
+use crate::files::check_outputs;
+use crate::output::Output;
+use crate::usage::usage;
+
+/// Compares each file with the next, and the first with the last.
+pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
+    let names: Vec<&str> = arguments.points().collect();
+    check(arguments, &names)?;
+    let inputs: Vec<_> = names.iter().map(Path::new).collect();
+    check_outputs(&[("--report", arguments.report.as_deref())], &inputs)?;
+    let compare = |from, to, rule: Option<MatchRule>| -> anyhow::Result<Subpath<'_>> {
+        let [a, b] = [from, to].map(Point::named);
+        let result = match rule {
+            Some(rule) => matching::compare_by(arguments, [&a, &b], rule, false)?,
+            None => matching::compare(arguments, [&a, &b])?,
+        };
+        Ok(Subpath { from, to, result })
+    };
+    let complete = compare(names[0], names[names.len() - 1], None)?;
+    // One rule for all, so that their counts are comparable.
+    let rule = complete.result.unknown_loss.is_none().then(|| complete.result.rule());
+    let subpaths: Result<Vec<_>, _> =
+        names.windows(2).map(|pair| compare(pair[0], pair[1], rule)).collect();
+    let chain = Chain { subpaths: subpaths?, complete };
+    for it in chain.all() {
+        let remarks = it.result.remarks.iter();
+        remarks.for_each(|remark| output.remark(format!("{}: {remark}", it.name())));
+    }
+    let report = arguments.report.as_deref();
+    let written = report.map_or(Ok(()), |path| page::write(path, &chain, arguments));
+    // Print the results even if the report could not be written.
+    let document = serde_json::to_value(Document::Chain(chain.document()?))?;
+    output.result(&document, |_| chain.text())?;
+    written?;
+    report.iter().for_each(|path| output.remark(format!("report: {}", path.display())));
+    let is_known = chain.all().all(|it| it.result.unknown_loss.is_none());
+    Ok(if is_known { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Rejects points and options that only two points support.
+fn check(arguments: &Arguments, names: &[&str]) -> anyhow::Result<()> {
+    arguments.live.refuse()?;
+    for name in names {
+        let reason = match Point::named(name) {
+            Point::File(_) => continue,
+            Point::Pipe(_) => "can be read only once",
+            Point::Interface => "is not a file",
+        };
+        return Err(usage(format!(
+            "cannot compare more than two points: {name} {reason}; give capture files only"
+        )));
+    }
+    let given = [
+        ("--csv", arguments.csv.is_some()),
+        ("--parquet", arguments.parquet.is_some()),
+        ("--offset", arguments.offset.is_some()),
+    ];
+    match given.into_iter().find(|&(_, given)| given) {
+        Some((option, _)) => {
+            Err(usage(format!("cannot use {option} with more than two points; leave it out")))
+        }
+        None => Ok(()),
+    }
+}

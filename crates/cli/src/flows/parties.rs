@@ -1,0 +1,52 @@
+//! Selection of calls by their parties (`--caller`, `--callee`).
+
+use clap::Args;
+use wirestamp_metrics::flow::{CallReport, FlowReport};
+
+use super::document::Document;
+use crate::output::count;
+
+#[derive(Args)]
+pub(super) struct Parties {
+    /// Show only the SIP calls whose caller's address contains this text, and their RTP streams
+    #[arg(long, value_name = "TEXT")]
+    caller: Option<String>,
+    /// The same for the callee's address
+    #[arg(long, value_name = "TEXT")]
+    callee: Option<String>,
+}
+
+impl Parties {
+    /// Removes all other calls and flows from the document, and counts them. Totals stay those of all packets.
+    pub(super) fn select(&self, document: &mut Document) {
+        if self.caller.is_none() && self.callee.is_none() {
+            return;
+        }
+        let before = document.calls.len();
+        document.calls.retain(|call| self.are_of(call));
+        let calls = &document.calls;
+        document.flows.retain(|flow| calls.iter().any(|call| has(call, flow)));
+        let left_out = before - document.calls.len();
+        document.calls_not_selected = u64::try_from(left_out).ok();
+        document.remarks.push(format!(
+            "{} of {} calls selected by --caller and --callee",
+            count(u64::try_from(calls.len()).unwrap_or(u64::MAX)),
+            count(u64::try_from(before).unwrap_or(u64::MAX))
+        ));
+    }
+
+    fn are_of(&self, call: &CallReport) -> bool {
+        let contains = |address: &str, text: Option<&str>| {
+            text.is_none_or(|text| address.to_lowercase().contains(&text.to_lowercase()))
+        };
+        contains(&call.caller, self.caller.as_deref())
+            && contains(&call.callee, self.callee.as_deref())
+    }
+}
+
+/// Whether the flow is an RTP stream of the call.
+fn has(call: &CallReport, flow: &FlowReport) -> bool {
+    let (key, ssrc) = (flow.flow(), flow.rtp.as_ref().map(|rtp| rtp.ssrc));
+    let mut streams = call.to_callee.iter().chain(&call.to_caller);
+    streams.any(|it| (it.src, it.dst, Some(it.ssrc)) == (key.source, key.destination, ssrc))
+}
