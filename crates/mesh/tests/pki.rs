@@ -206,6 +206,31 @@ fn foreign_and_expired_tokens_are_rejected() {
     assert_eq!(here.entries().unwrap(), []);
 }
 
+/// Its cost is one read: the request is not parsed, and the database not locked for a change.
+#[test]
+fn wrong_token_is_rejected_before_its_request_is_parsed() {
+    let ((folder, mut here), (_other, mut there)) = (authority(), authority());
+    let probe = subject("roof", Role::Probe);
+    let foreign = there.token(&probe, HOUR, now()).unwrap();
+    let old = here.token(&probe, HOUR, now()).unwrap();
+    let used = here.token(&probe, HOUR, now()).unwrap();
+    let request = Request::new().unwrap().pem().unwrap();
+    here.enrol(&used, &request, now()).unwrap();
+    here.revoke(&probe.name, None, now()).unwrap();
+    let expired = here.token(&probe, HOUR, now()).unwrap();
+    let later = now() + HOUR;
+    // Another process holds the lock for changes.
+    let other = rusqlite::Connection::open(in_folder(&folder)).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    for request in ["no request", &request] {
+        for unknown in [&foreign, &old] {
+            assert!(matches!(here.enrol(unknown, request, now()), Err(Error::UnknownToken)));
+        }
+        assert!(matches!(here.enrol(&used, request, now()), Err(Error::UsedToken { .. })));
+        assert!(matches!(here.enrol(&expired, request, later), Err(Error::ExpiredToken { .. })));
+    }
+}
+
 #[test]
 fn revocation_covers_certificates_and_tokens() {
     let (_folder, mut authority) = authority();

@@ -129,9 +129,13 @@ impl Authority {
     /// Signs the request of a node with a token, which is then used up: it only works again for the same key, in case
     /// the response was lost. Earlier certificates of the node are revoked.
     ///
+    /// A token that is not valid costs one read of the database: anyone may send it. The request is parsed, and the
+    /// database locked for writing, only after that.
+    ///
     /// # Errors
     /// When the token is not valid, or the request cannot be parsed; then the token stays unused.
     pub fn enrol(&mut self, token: &Token, request_pem: &str, now: Timestamp) -> Result<Issued> {
+        self.register.check_token(token, now)?;
         let request = CertificateSigningRequestParams::from_pem(request_pem)?;
         let change = self.register.change()?;
         let key = Sha256::digest(request.public_key.der_bytes());

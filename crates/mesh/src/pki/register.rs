@@ -164,6 +164,13 @@ impl Register {
         })?;
         Ok(unused.collect::<rusqlite::Result<_>>()?)
     }
+
+    /// Checks a token without its key, and without a transaction: whether it exists, has not expired, and was not used
+    /// by a node that cannot enrol again.
+    pub(super) fn check_token(&self, token: &Token, now: Timestamp) -> Result<()> {
+        let stored = stored_token(&self.0, token)?;
+        if stored.key.is_some() { stored.check_expiry(now) } else { stored.check(None, now) }
+    }
 }
 
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
@@ -293,18 +300,9 @@ impl Change<'_> {
 
     /// Uses a token for a key: once, and again for the same key, in case the response was lost. Returns its subject.
     pub(super) fn use_token(&self, token: &Token, key: &[u8], now: Timestamp) -> Result<Subject> {
-        let query = "SELECT name, role, expires, used, key FROM token WHERE digest = ?";
-        let found = self.0.query_row(query, [token.digest()], |row| {
-            let of: Option<Vec<u8>> = row.get(4)?;
-            Ok((subject(row, 0)?, time(row, 2)?, optional_time(row, 3)?, of))
-        });
-        let (subject, expires, used, of) = found.optional()?.ok_or(Error::UnknownToken)?;
-        if let Some(when) = used.filter(|_| of.as_deref() != Some(key)) {
-            return Err(Error::UsedToken { subject, when });
-        }
-        if expires <= now {
-            return Err(Error::ExpiredToken { subject, when: expires });
-        }
+        let stored = stored_token(&self.0, token)?;
+        stored.check(Some(key), now)?;
+        let subject = stored.subject;
         // An earlier node of this name cannot enrol again.
         let query = "UPDATE token SET key = NULL WHERE name = ? AND role = ?";
         self.0.execute(query, params![subject.name.as_ref(), subject.role.name()])?;
@@ -312,6 +310,47 @@ impl Change<'_> {
         self.0.execute(query, params![now.as_second(), key, token.digest()])?;
         Ok(subject)
     }
+}
+
+/// A row of the table of tokens.
+struct StoredToken {
+    subject: Subject,
+    expires: Timestamp,
+    used: Option<Timestamp>,
+    /// Digest of the key that has used it and may use it again.
+    key: Option<Vec<u8>>,
+}
+
+impl StoredToken {
+    /// Fails if it has expired, or was used with another key than the one with this digest.
+    fn check(&self, key: Option<&[u8]>, now: Timestamp) -> Result<()> {
+        let is_other = key.is_none() || self.key.as_deref() != key;
+        if let Some(when) = self.used.filter(|_| is_other) {
+            return Err(Error::UsedToken { subject: self.subject.clone(), when });
+        }
+        self.check_expiry(now)
+    }
+
+    fn check_expiry(&self, now: Timestamp) -> Result<()> {
+        if self.expires <= now {
+            return Err(Error::ExpiredToken { subject: self.subject.clone(), when: self.expires });
+        }
+        Ok(())
+    }
+}
+
+fn stored_token(database: &Connection, token: &Token) -> Result<StoredToken> {
+    let query = "SELECT name, role, expires, used, key FROM token WHERE digest = ?";
+    let mut statement = database.prepare_cached(query)?;
+    let found = statement.query_row([token.digest()], |row| {
+        Ok(StoredToken {
+            subject: subject(row, 0)?,
+            expires: time(row, 2)?,
+            used: optional_time(row, 3)?,
+            key: row.get(4)?,
+        })
+    });
+    found.optional()?.ok_or(Error::UnknownToken)
 }
 
 fn signers(database: &Connection, now: Timestamp) -> Result<Vec<Signer>> {
