@@ -48,6 +48,16 @@ export interface ClockOffset {
   contradicts: boolean;
 }
 
+export interface TestCounts {
+  task: number;
+  end: 'sender' | 'reflector';
+  forged: number;
+  too_short: number;
+  /** Absent at older controllers, as `limited`. */
+  answers?: number;
+  limited?: number;
+}
+
 export interface Health {
   version: string;
   clock: string;
@@ -59,8 +69,8 @@ export interface Health {
   troubles: { task: number; why: string }[];
   keepers: SyncStatus[];
   clock_offsets: ClockOffset[];
-  /** Rejected datagrams of active tests. */
-  tests: { task: number; end: 'sender' | 'reflector'; forged: number; too_short: number; answers?: number }[];
+  /** Datagrams of active tests that were rejected, or not answered. */
+  tests: TestCounts[];
 }
 
 

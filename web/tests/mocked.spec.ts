@@ -113,7 +113,7 @@ test('clock sources and clock errors are shown', async ({ page, day }) => {
   const health = {
     ...{ version: '1', clock: 'CLOCK_REALTIME', clock_error_ns: 12_000, processor_time_ns: 1e9, memory_bytes: 1e6 },
     ...{ held_bytes: 0, captures: [], troubles: [], keepers: CLOCK_SOURCES, clock_offsets: [FAR] },
-    tests: [{ task: 1, end: 'reflector', forged: 7, too_short: 2 }],
+    tests: [{ task: 1, end: 'reflector', forged: 7, too_short: 2, limited: 3 }],
   };
   const since = { address: '192.0.2.1:9', since: TASK.made, heard: TASK.made, until: null };
   const probes = [
@@ -125,6 +125,7 @@ test('clock sources and clock errors are shown', async ({ page, day }) => {
   const roof = page.locator('.probe', { hasText: 'roof' }).last();
   await expect(roof).toContainText('chrony, GPS, stratum 1, \u00b1 12\u202fus');
   await expect(roof).toContainText('9 rejected');
+  await expect(roof).toContainText('3 not answered');
   await expect(roof).toContainText('differ by 5\u202fms \u00b1 400\u202fus');
   await expect(roof.locator('.badge')).toContainText('exceeds its error bound');
   await page.screenshot({ path: 'screenshots/clocks.png', fullPage: true });

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `system_clock.rs` | system clock and its error bound |
 //! | `socket/` | UDP with kernel stamps |
-//! | `reflector/` | answers to packets; `serve.rs` runs the sockets |
+//! | `reflector/` | answers to packets; `rate_limit.rs` limits those of a session; `serve.rs` runs the sockets |
 //! | `sender/` | packets, answers and clock offsets (`clock_exchange.rs`); `run.rs` runs the socket |
 //! | `observer.rs` | notifications for each packet |
 

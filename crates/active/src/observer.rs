@@ -42,6 +42,10 @@ pub trait PacketObserver {
     /// A received datagram is not a packet of the test. The total is in the final counts.
     fn rejected(&mut self, _: NotStamp) {}
 
+    /// The reflector does not answer a test packet, because its session exceeds the max rate. It has arrived all the same:
+    /// `packet` was called for it.
+    fn limited(&mut self) {}
+
     /// The sender has counted an answer.
     fn answer(&mut self, _: &ReceivedAnswer) {}
 }

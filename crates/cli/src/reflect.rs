@@ -1,6 +1,7 @@
 //! `wirestamp reflect`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -8,10 +9,11 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
 use wirestamp_active::PORT;
-use wirestamp_active::reflector::{ReflectorCounts, Server};
+use wirestamp_active::reflector::{RateLimit, ReflectorCounts, Server};
 
 use crate::interrupt::stop_on_signal;
 use crate::output::{Output, plural};
+use crate::parse::at_least_one;
 use crate::stamp::key::read_key;
 use crate::target::enter_namespace;
 
@@ -34,6 +36,11 @@ pub(crate) struct Arguments {
     /// (RFC 8762 section 4.4)
     #[arg(short, long, value_name = "FILE")]
     key_file: Option<PathBuf>,
+    /// Answer at most this many packets a second in each session, and as many in one burst. A session
+    /// is an address, port and session number of a sender. Other packets are counted [default: 100000]
+    #[arg(long, value_name = "PACKETS", allow_negative_numbers = true,
+          value_parser = at_least_one::<u32>)]
+    max_rate: Option<u32>,
     /// Listen in this network namespace
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
@@ -57,6 +64,8 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         listen => Server::bind(listen, key),
     };
     let server = enter_namespace(arguments.namespace.as_deref(), bind)??;
+    let limit = arguments.max_rate.and_then(NonZeroU32::new).map(RateLimit::per_second);
+    let server = server.with_limit(limit.unwrap_or_default());
     let listening = server.addresses()?;
     let named: Vec<String> = listening.iter().map(SocketAddr::to_string).collect();
     output.remark(format!("reflecting at {}; Ctrl-C ends it", named.join(" and ")));
@@ -99,6 +108,7 @@ fn text(document: &Document) -> String {
         sessions,
         stamped_late,
         dropped,
+        limited,
         ..
     } = document.counts;
     let mut text = format!(
@@ -114,6 +124,7 @@ fn text(document: &Document) -> String {
     add(not_stamp, "ignored: not test packets");
     add(forged, "rejected: wrong authentication code");
     add(answers, "rejected: answers of reflectors");
+    add(limited, "not answered: their session exceeded --max-rate");
     add(failed, "not answered: the kernel rejected the answer");
     add(
         dropped,

@@ -1,6 +1,6 @@
 /** List of the probes with their states. */
 
-import { now, type Probe, type Task } from '../api';
+import { now, type Probe, type Task, type TestCounts } from '../api';
 import { apart, compared, stateOfProbe, wordsOf, type ComparedClocks } from '../state';
 import { bytes, clock, count, lasting, time } from '../units';
 import { Badge } from './badge';
@@ -57,7 +57,7 @@ function ProbeCard({ probe, tasks }: { probe: Probe; tasks: Task[] }) {
             <CaptureFacts key={it.interface} {...it} />
           ))}
           {health.tests.map((it) => (
-            <RefusedFacts key={`${it.task} ${it.end}`} of={nameOf(it.task)} count={it.forged + it.too_short + (it.answers ?? 0)} />
+            <RefusedFacts key={`${it.task} ${it.end}`} of={nameOf(it.task)} test={it} />
           ))}
           {health.held_bytes > 0 && (
             <>
@@ -106,14 +106,25 @@ function ComparedFacts(it: ComparedClocks) {
   );
 }
 
-/** Rejected datagrams of a test. */
-function RefusedFacts(it: { of: string; count: number }) {
+/** Datagrams of a test that were rejected, or not answered. */
+function RefusedFacts(it: { of: string; test: TestCounts }) {
+  const { forged, too_short, answers = 0, limited = 0 } = it.test;
+  const rejected = forged + too_short + answers;
   return (
-    it.count > 0 && (
+    rejected + limited > 0 && (
       <>
         <dt>{it.of}</dt>
         <dd>
-          <b class="warning">{count(it.count)} rejected</b>: not packets of the test
+          {rejected > 0 && (
+            <div>
+              <b class="warning">{count(rejected)} rejected</b>: not packets of the test
+            </div>
+          )}
+          {limited > 0 && (
+            <div>
+              <b class="warning">{count(limited)} not answered</b>: above the max rate of the test
+            </div>
+          )}
         </dd>
       </>
     )

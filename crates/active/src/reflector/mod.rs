@@ -1,6 +1,7 @@
 //! The reflector: returns test packets with the times at which it received and returned them.
 
 mod extensions;
+mod rate_limit;
 mod serve;
 mod session;
 
@@ -13,6 +14,7 @@ use wirestamp_packet::stamp::{Format, Key, Mode, NotStamp, Reflected, Sent, Stam
 use self::session::Sessions;
 use crate::system_clock::SystemClock;
 
+pub use self::rate_limit::RateLimit;
 pub use self::serve::Server;
 pub use self::session::SessionId;
 
@@ -39,6 +41,24 @@ pub struct ReflectorCounts {
     /// Datagrams that the kernel dropped at the socket, because its buffer was full or their checksum was wrong. Test packets
     /// among them were not answered.
     pub dropped: u64,
+    /// Test packets not answered, because their session exceeded the max rate.
+    pub limited: u64,
+}
+
+/// Why a datagram is not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unanswered {
+    /// It is not a test packet of a sender.
+    #[error(transparent)]
+    NotStamp(#[from] NotStamp),
+    /// It is a test packet of a session that exceeds the max rate.
+    #[error("the session exceeds the max rate")]
+    Limited {
+        /// The sender's number of the session.
+        session: u16,
+        /// The sender's timestamp in the packet.
+        made: Stamped,
+    },
 }
 
 /// A received test packet.
@@ -73,9 +93,13 @@ pub struct Reflection {
 
 /// Returns packets, in the stateful mode of RFC 8762 section 4.2: counts the answers of each session. An
 /// answer is as long as its packet, but at least as long as the answer's fields.
+///
+/// Each session has a max rate of answers ([`RateLimit`]), and what it exceeds is counted. Packets that only use the
+/// number of a session, from another address or port, are another session with a rate of its own.
 #[derive(Debug)]
 pub struct Reflector {
     key: Option<Key>,
+    limit: RateLimit,
     sessions: Sessions,
     /// Counts so far.
     pub counts: ReflectorCounts,
@@ -85,19 +109,26 @@ impl Reflector {
     /// A reflector for packets authenticated with this key; without a key, for unauthenticated packets.
     #[must_use]
     pub fn new(key: Option<Key>) -> Self {
-        Self { key, sessions: Sessions::default(), counts: ReflectorCounts::default() }
+        let (limit, sessions) = (RateLimit::DEFAULT, Sessions::default());
+        Self { key, limit, sessions, counts: ReflectorCounts::default() }
+    }
+
+    /// Replaces the max rate of each session, which is [`RateLimit::DEFAULT`].
+    #[must_use]
+    pub fn with_limit(self, limit: RateLimit) -> Self {
+        Self { limit, ..self }
     }
 
     /// Writes the answer to a packet. The transmit time is read last.
     ///
     /// # Errors
-    /// [`NotStamp`] if the datagram is not a valid test packet of a sender.
+    /// [`Unanswered`] if the datagram is not a valid test packet of a sender, or its session exceeds the max rate.
     pub fn reflect(
         &mut self,
         arrival: &Arrival<'_>,
         clock: &mut dyn SystemClock,
         answer: &mut Vec<u8>,
-    ) -> Result<Reflection, NotStamp> {
+    ) -> Result<Reflection, Unanswered> {
         let mode = self.key.as_ref().map_or(Mode::Open, Mode::Authenticated);
         let is_answer = || Reflected::parse(arrival.bytes, mode).is_ok_and(|it| it.is_answer());
         let parsed = Sent::parse(arrival.bytes, mode);
@@ -111,6 +142,10 @@ impl Reflector {
         let (session, is_new, forgot) = self.sessions.of(id);
         self.counts.sessions += u64::from(is_new);
         self.counts.forgotten += forgot as u64;
+        if !session.credit.pays(self.limit, arrival.at) {
+            self.counts.limited += 1;
+            return Err(Unanswered::Limited { session: sent.session, made: sent.timestamp });
+        }
 
         let number = session.next;
         session.next = number.wrapping_add(1);

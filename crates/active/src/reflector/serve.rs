@@ -8,7 +8,7 @@ use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::CaptureLoss;
 use wirestamp_packet::stamp::Key;
 
-use super::{Arrival, Reflector, ReflectorCounts, SessionId};
+use super::{Arrival, RateLimit, Reflector, ReflectorCounts, SessionId, Unanswered};
 use crate::socket::{POLL_TIMEOUT, SendParameters, SocketError, StampedSocket, wait};
 use crate::system_clock::{KernelClock, SystemClock};
 use crate::{PacketObserver, TestPacket, on_wire};
@@ -63,6 +63,12 @@ impl Server {
         self
     }
 
+    /// Replaces the max rate of each session.
+    #[must_use]
+    pub fn with_limit(self, limit: RateLimit) -> Self {
+        Self { reflector: self.reflector.with_limit(limit), ..self }
+    }
+
     /// The bound addresses, with the ports that the kernel chose for port 0.
     ///
     /// # Errors
@@ -71,7 +77,7 @@ impl Server {
         self.sockets.iter().map(|bound| bound.socket.local_addr()).collect()
     }
 
-    /// Answers until `stop` is requested. `observer` is notified of each answered packet.
+    /// Answers until `stop` is requested. `observer` is notified of each test packet, whether it is answered or not.
     ///
     /// # Errors
     /// [`SocketError::Receive`].
@@ -143,23 +149,29 @@ impl Bound {
             let (from, to, at) = (received.from, received.to, arrival.at);
             newest = Some(at);
             let length = on_wire(received.bytes.len(), from.is_ipv4());
-            let reflection = match reflector.reflect(&arrival, clock, answer) {
-                Ok(reflection) => reflection,
-                Err(why) => {
-                    observer.rejected(why);
+            let reflected = reflector.reflect(&arrival, clock, answer);
+            let (session, made) = match &reflected {
+                Ok(reflection) => (reflection.session.number, reflection.made),
+                Err(Unanswered::Limited { session, made }) => (*session, *made),
+                Err(Unanswered::NotStamp(why)) => {
+                    observer.rejected(*why);
                     continue;
                 }
             };
             let own = to.map_or(from.ip(), |(address, _)| address);
             observer.packet(&TestPacket {
-                mark: reflection.made.0,
-                session: reflection.session.number,
+                mark: made.0,
+                session,
                 at,
                 error: Span::ZERO,
                 length,
                 from,
                 to: SocketAddr::new(own, self.port),
             });
+            let Ok(reflection) = reflected else {
+                observer.limited();
+                continue;
+            };
             let parameters = SendParameters { from: to, class: Some(reflection.class) };
             match self.socket.send(answer, from, parameters) {
                 Ok(number) => {

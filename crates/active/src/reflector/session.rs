@@ -5,7 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use wirestamp_packet::stamp::{FollowUp, StampMethod, Stamped};
 
-/// Max sessions in the table; each takes about 100 bytes.
+use super::rate_limit::Credit;
+
+/// Max sessions in the table; each takes about 130 bytes.
 const MAX_SESSIONS: usize = 1 << 16;
 
 /// Identity of a session (RFC 8972 section 3): addresses, ports, and the sender's number for it.
@@ -26,6 +28,8 @@ pub(super) struct Session {
     pub(super) next: u32,
     /// Number and transmit stamp of the last answer with a known stamp.
     pub(super) last: Option<(u32, Stamped)>,
+    /// What it may still be answered.
+    pub(super) credit: Credit,
     /// Last use, counted in answers of all sessions.
     used: u64,
 }

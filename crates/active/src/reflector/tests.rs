@@ -50,7 +50,7 @@ fn packet(mode: Mode<'_>, sequence: u32, session: u16) -> Vec<u8> {
     packet
 }
 
-fn reflect(reflector: &mut Reflector, bytes: &[u8]) -> Result<(Reflection, Vec<u8>), NotStamp> {
+fn reflect(reflector: &mut Reflector, bytes: &[u8]) -> Result<(Reflection, Vec<u8>), Unanswered> {
     let mut answer = Vec::new();
     let reflection =
         reflector.reflect(&arrival(bytes, 4000), &mut Ticking(ARRIVAL), &mut answer)?;
@@ -120,7 +120,7 @@ fn twamp_light_padding_is_returned() {
     assert_eq!((answer.len(), &answer[44..]), (100, &long[44..]));
     let (_, answer) = reflect(&mut reflector, &long[..14]).unwrap();
     assert_eq!(answer.len(), 44);
-    assert_eq!(reflect(&mut reflector, &long[..13]), Err(NotStamp::TooShort(13, 14)));
+    assert_eq!(reflect(&mut reflector, &long[..13]), Err(NotStamp::TooShort(13, 14).into()));
     assert_eq!(reflector.counts.not_stamp, 1);
 }
 
@@ -133,7 +133,7 @@ fn forged_packets_and_extensions_are_detected() {
     assert!(reflect(&mut reflector, &open).is_err());
     let mut forged = packet(mode, 1, 0);
     forged[3] ^= 1;
-    assert_eq!(reflect(&mut reflector, &forged), Err(NotStamp::Forged));
+    assert_eq!(reflect(&mut reflector, &forged), Err(NotStamp::Forged.into()));
     assert_eq!((reflector.counts.forged, reflector.counts.reflected), (1, 0));
 
     let mut asked = packet(mode, 1, 0);
@@ -186,9 +186,71 @@ fn answer_of_a_reflector_is_not_answered() {
         let mode = key.as_ref().map_or(Mode::Open, Mode::Authenticated);
         let [mut one, mut other] = [(); 2].map(|()| Reflector::new(key.clone()));
         let (_, answer) = reflect(&mut one, &packet(mode, 0, 7)).unwrap();
-        assert_eq!(reflect(&mut other, &answer), Err(NotStamp::Answer));
+        assert_eq!(reflect(&mut other, &answer), Err(NotStamp::Answer.into()));
         assert_eq!((other.counts.answers, other.counts.reflected), (1, 0));
     }
+}
+
+/// Packets from a port at these times, with the number of session 1; returns how many were answered.
+fn answered(reflector: &mut Reflector, port: u16, times: impl Iterator<Item = i64>) -> usize {
+    let packet = packet(Mode::Open, 0, 1);
+    let mut answer = Vec::new();
+    let is_answered = |at: &i64| {
+        let arrival = Arrival { at: Time::from_nanos(ARRIVAL + at), ..arrival(&packet, port) };
+        reflector.reflect(&arrival, &mut Ticking(ARRIVAL + at), &mut answer).is_ok()
+    };
+    times.filter(is_answered).count()
+}
+
+#[test]
+fn session_is_answered_at_most_at_the_max_rate() {
+    let limit = RateLimit::per_second(std::num::NonZeroU32::new(100).unwrap());
+    let mut reflector = Reflector::new(None).with_limit(limit);
+    // For a second, at ten times the rate, after a full second of credit.
+    let flood = (0..1000).map(|nth| nth * 1_000_000);
+    assert_eq!(answered(&mut reflector, 4000, flood), 199);
+    assert_eq!((reflector.counts.reflected, reflector.counts.limited), (199, 801));
+    // The numbers of answers have no gap.
+    let later = ARRIVAL + 60_000_000_000;
+    let packet = packet(Mode::Open, 0, 1);
+    let arrival = Arrival { at: Time::from_nanos(later), ..arrival(&packet, 4000) };
+    let next = reflector.reflect(&arrival, &mut Ticking(later), &mut Vec::new()).unwrap();
+    assert_eq!(next.number, 199);
+}
+
+/// The flood uses the number of the session, and comes from other ports.
+#[test]
+fn flood_with_the_number_of_a_session_does_not_limit_it() {
+    let limit = RateLimit::per_second(std::num::NonZeroU32::new(100).unwrap());
+    let mut reflector = Reflector::new(None).with_limit(limit);
+    for second in 0..10 {
+        let begin = second * 1_000_000_000;
+        let flood = |count: i64| (0..count).map(move |nth| begin + nth);
+        answered(&mut reflector, 4001, flood(10_000));
+        for port in 5000..6000 {
+            answered(&mut reflector, port, flood(1));
+        }
+        let own = (0..100).map(|nth| begin + nth * 10_000_000);
+        assert_eq!(answered(&mut reflector, 4000, own), 100);
+    }
+    assert_eq!(reflector.counts.limited, 10 * 9_900);
+}
+
+/// Packets with a wrong code use up nothing of the session, even from its own address.
+#[test]
+fn forged_packets_do_not_limit_their_session() {
+    let (key, limit) = (key(), RateLimit::per_second(std::num::NonZeroU32::MIN));
+    let mut reflector = Reflector::new(Some(key.clone())).with_limit(limit);
+    let mut forged = packet(Mode::Authenticated(&key), 1, 1);
+    forged[100] ^= 1;
+    for _ in 0..100 {
+        assert_eq!(reflect(&mut reflector, &forged), Err(NotStamp::Forged.into()));
+    }
+    let right = packet(Mode::Authenticated(&key), 1, 1);
+    assert!(reflect(&mut reflector, &right).is_ok());
+    let limited = reflect(&mut reflector, &right);
+    assert!(matches!(limited, Err(Unanswered::Limited { session: 1, .. })), "{limited:?}");
+    assert_eq!((reflector.counts.forged, reflector.counts.limited), (100, 1));
 }
 
 /// Padding of TWAMP Light senders lies where answers have their receive time.

@@ -92,7 +92,9 @@ impl Contender {
     pub(crate) fn reflect(self, ends: Ends<'_>) -> anyhow::Result<Tool> {
         let (mut command, address) = (ends.reflector.command(self.program()), ends.address);
         let (arguments, announcement) = match self {
-            Self::Wirestamp => (format!("reflect --listen {address}"), "reflecting at"),
+            Self::Wirestamp => {
+                (format!("reflect --listen {address} --max-rate 1000000000"), "reflecting at")
+            }
             Self::StampSuite => {
                 // It reports the actual send time of an answer only if it counts answers.
                 let arguments =

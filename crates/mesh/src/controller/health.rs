@@ -61,6 +61,9 @@ pub struct TestHealth {
     pub too_short: u64,
     /// Answers of other reflectors, which a reflector does not answer.
     pub answers: u64,
+    /// Test packets that a reflector did not answer, because their session exceeded the max rate. Their arrival is
+    /// observed like that of others.
+    pub limited: u64,
 }
 
 /// An end of an active test.
@@ -75,9 +78,9 @@ pub enum TestEnd {
 
 impl From<v1::Test> for TestHealth {
     fn from(test: v1::Test) -> Self {
-        let v1::Test { task, point, forged, too_short, answers } = test;
+        let v1::Test { task, point, forged, too_short, answers, limited } = test;
         let end = if point == 0 { TestEnd::Sender } else { TestEnd::Reflector };
-        Self { task, end, forged, too_short, answers }
+        Self { task, end, forged, too_short, answers, limited }
     }
 }
 

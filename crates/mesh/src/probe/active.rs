@@ -6,7 +6,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
 use tracing::{info, warn};
-use wirestamp_active::reflector::Server;
+use wirestamp_active::reflector::{RateLimit, Server};
 use wirestamp_active::sender::{PacketFormat, PacketSchedule, Sender, TestConfig};
 use wirestamp_active::{PacketObserver, SocketError, TestPacket, sender};
 use wirestamp_capture::{Sink, Stop};
@@ -68,6 +68,8 @@ pub(super) struct Reflecting {
     pub(super) session: u16,
     /// Key of the authentication codes. Packets with other codes are neither answered nor observed.
     pub(super) secret: Option<Secret>,
+    /// Max rate of the answers to each sender.
+    pub(super) limit: RateLimit,
 }
 
 /// The test ends that run.
@@ -177,13 +179,14 @@ fn open(part: &Part, clock: TestClock) -> Result<Run, SocketError> {
                 sent
             }))
         }
-        Part::Reflect(Reflecting { at, secret, .. }) => {
+        Part::Reflect(Reflecting { at, secret, limit, .. }) => {
             let any: IpAddr = match at.ip() {
                 IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
                 IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
             };
             let key = secret.as_ref().map(Secret::key);
-            let server = Server::bind(&[SocketAddr::new(any, at.port())], key)?.with_clock(clock);
+            let server = Server::bind(&[SocketAddr::new(any, at.port())], key)?;
+            let server = server.with_clock(clock).with_limit(*limit);
             Ok(Box::new(move |stop, mut watching| {
                 let reflected = server.run(stop, &mut watching).map(drop);
                 watching.end();
@@ -278,5 +281,9 @@ impl PacketObserver for &mut TestObserver {
 
     fn rejected(&mut self, why: NotStamp) {
         self.stats.refuse(self.name, why);
+    }
+
+    fn limited(&mut self) {
+        self.stats.limit(self.name);
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tracing::warn;
+use wirestamp_active::reflector::RateLimit;
 use wirestamp_active::sender::PacketSchedule;
 use wirestamp_metrics::Sampling;
 
@@ -146,7 +147,8 @@ impl CurrentWork {
         });
         let sending = Sending { secret: secret.transpose()?, ..sending(duty.task, active, to) };
         let (session, secret) = (sending.session, sending.secret.clone());
-        let reflecting = Part::Reflect(Reflecting { at: to, session, secret });
+        let limit = RateLimit::above(active.rate);
+        let reflecting = Part::Reflect(Reflecting { at: to, session, secret, limit });
         for (point, end, part) in
             [(0, &active.from, Part::Send(sending)), (1, &active.to, reflecting)]
         {
@@ -255,7 +257,8 @@ mod tests {
         assert_eq!(now.tests, RequiredTests::from([(name(6, 0), end(None, Part::Send(sending)))]));
         let now = all.now(&second, at(1600));
         assert_eq!(names(&now, "eth1"), [name(1, 1)]);
-        let reflecting = Part::Reflect(Reflecting { at: to, session: 7, secret: None });
+        let limit = RateLimit::above(50.0);
+        let reflecting = Part::Reflect(Reflecting { at: to, session: 7, secret: None, limit });
         assert_eq!(now.tests, RequiredTests::from([(name(6, 1), end(Some("ns"), reflecting))]));
     }
 

@@ -1,4 +1,4 @@
-//! Statistics of an end of an active test: clock offsets and rejected datagrams.
+//! Statistics of an end of an active test: clock offsets and datagrams that are rejected or not answered.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,6 +17,7 @@ pub(super) struct TestStats {
     forged: AtomicU64,
     too_short: AtomicU64,
     answers: AtomicU64,
+    limited: AtomicU64,
 }
 
 impl TestStats {
@@ -37,11 +38,20 @@ impl TestStats {
         }
     }
 
+    /// Counts a test packet that is not answered because its session exceeds the max rate. Only the first one is logged.
+    pub(super) fn limit(&self, name: ChannelName) {
+        if self.limited.fetch_add(1, Ordering::Relaxed) == 0 {
+            warn!(
+                "test {name} exceeds its max rate of answers; packets without an answer are counted"
+            );
+        }
+    }
+
     /// The statistics as sent to the controller.
     pub(super) fn account(&self, name: ChannelName) -> v1::Test {
-        let counts = [&self.forged, &self.too_short, &self.answers];
-        let [forged, too_short, answers] = counts.map(|it| it.load(Ordering::Relaxed));
-        v1::Test { task: name.task, point: name.point, forged, too_short, answers }
+        let counts = [&self.forged, &self.too_short, &self.answers, &self.limited];
+        let [forged, too_short, answers, limited] = counts.map(|it| it.load(Ordering::Relaxed));
+        v1::Test { task: name.task, point: name.point, forged, too_short, answers, limited }
     }
 }
 
@@ -59,7 +69,9 @@ mod tests {
         {
             stats.refuse(name, why);
         }
-        let account = v1::Test { task: 7, point: 1, forged: 2, too_short: 1, answers: 3 };
+        (0..4).for_each(|_| stats.limit(name));
+        let account =
+            v1::Test { task: 7, point: 1, forged: 2, too_short: 1, answers: 3, limited: 4 };
         assert_eq!(stats.account(name), account);
     }
 }

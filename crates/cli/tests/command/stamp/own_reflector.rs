@@ -76,6 +76,26 @@ fn only_packets_with_the_key_are_answered() {
 }
 
 #[test]
+fn session_above_the_max_rate_is_not_answered() {
+    if !is_root() {
+        return;
+    }
+    let namespace = loopback();
+    let reflector = Reflector::start(&namespace, &["--max-rate", "50"]);
+    // Only a burst of a second is answered, and then 50 a second.
+    let test = ["127.0.0.1", "-i", "1ms", "--timeout", "100ms", "--light"];
+    let document = stamped(&namespace, &[&test[..], &["-c", "500"]].concat());
+    let [answered] = counts(&document, ["answered"]);
+    assert!((50..400).contains(&answered), "{document}");
+    // The next session has a rate of its own.
+    let next = stamped(&namespace, &[&test[..], &["-c", "40"]].concat());
+    assert_eq!(counts(&next, ["answered"]), [40], "{next}");
+    let document = reflector.end();
+    let found = counts(&document, ["reflected", "limited", "sessions", "dropped"]);
+    assert_eq!(found, [answered + 40, 500 - answered, 2, 0], "{document}");
+}
+
+#[test]
 fn answers_without_the_key_are_rejected() {
     if !is_root() {
         return;

@@ -56,8 +56,12 @@ pub(super) fn show_rejected(
             TestEnd::Sender => "sender",
             TestEnd::Reflector => "reflector",
         };
-        let counts =
-            [("forged", test.forged), ("too_short", test.too_short), ("answer", test.answers)];
+        let counts = [
+            ("forged", test.forged),
+            ("too_short", test.too_short),
+            ("answer", test.answers),
+            ("limited", test.limited),
+        ];
         for (why, count) in counts {
             let labels = [
                 ("probe", probe.to_string()),

@@ -168,6 +168,7 @@ fn probe_is_exported_with_its_captures() {
             forged: 5,
             too_short: 4,
             answers: 6,
+            limited: 7,
         }],
     };
     let at = Timestamp::from_second(100).unwrap();
@@ -199,7 +200,7 @@ fn probe_is_exported_with_its_captures() {
     let task = serde_json::from_str(task).unwrap();
     let tasks = Tasks::from([(3, TaskRecord { task, made: at, ended: None })]);
     let shown = text(|it| show_rejected(&name(), attending.health.as_ref().unwrap(), &tasks, it));
-    for (why, count) in [("forged", 5), ("too_short", 4), ("answer", 6)] {
+    for (why, count) in [("forged", 5), ("too_short", 4), ("answer", 6), ("limited", 7)] {
         let labels = format!(r#"probe="path",task="sealed",end="reflector",why="{why}""#);
         let sample = format!("wirestamp_probe_test_refused_packets_total{{{labels}}} {count}");
         assert_has(&shown, &sample);
