@@ -20,6 +20,7 @@
 //! Modules for further content: [`iperf3`]
 //! parses that tool's datagrams, [`rtp`] the headers of calls and videos, [`rtcp`] the reports on them, [`sdp`] their destinations
 //! in signalling, [`sip`] the messages of calls;
+//! [`video`] the frames of videos;
 //! [`stamp`] parses and writes the packets of active tests; [`TcpSegment`] holds the sequence range of a TCP segment.
 //!
 //! # No panics
@@ -50,6 +51,7 @@ pub mod stamp;
 mod tcp;
 pub mod transport_stream;
 mod tunnel;
+pub mod video;
 pub mod wstp;
 
 pub use capture_loss::CaptureLoss;

@@ -3,7 +3,7 @@
 use wirestamp_metrics::Summary;
 use wirestamp_metrics::flow::{
     EncapsulationReport, EncapsulationsReport, FlowReport, Iperf3Report, RtcpReport, RtpReport,
-    TcpReport, VideoReport,
+    TcpReport, VideoFramesReport, VideoReport,
 };
 
 use crate::{Field, Table};
@@ -131,6 +131,20 @@ const FIELDS: &[Field<FlowReport>] = &[
     Field::real("rtcp_mos_cq", |it| rtcp(it, |rtcp| rtcp.voip_metrics.and_then(|it| it.mos_cq))),
     Field::text("vlan", |it| encapsulation(it).and_then(EncapsulationReport::vlan)),
     Field::text("encapsulation", |it| encapsulation(it).map(EncapsulationReport::text)),
+    Field::whole("video_frames", |it| frames(it, |it| whole(it.frames))),
+    Field::whole("video_complete_frames", |it| frames(it, |it| whole(it.complete_frames))),
+    Field::whole("video_damaged_frames", |it| frames(it, |it| it.damaged_frames.and_then(whole))),
+    Field::whole("video_undetermined_frames", |it| frames(it, |it| whole(it.undetermined_frames))),
+    Field::whole("video_key_frames", |it| frames(it, |it| it.key_frames.and_then(whole))),
+    Field::real("video_frames_per_second", |it| frames(it, |it| it.frames_per_second)),
+    Field::whole("video_min_frames_per_second", |it| {
+        frames(it, |it| it.min_frames_per_second.and_then(whole))
+    }),
+    Field::real("video_bitrate_bps", |it| frames(it, |it| it.bitrate_bps)),
+    Field::whole("video_max_bitrate_bps", |it| frames(it, |it| it.max_bitrate_bps.and_then(whole))),
+    Field::whole("video_max_frame_bytes", |it| frames(it, |it| it.max_frame_bytes.and_then(whole))),
+    Field::whole("video_freezes", |it| frames(it, |it| it.freezes.and_then(whole))),
+    Field::whole("video_freezes_duration_ns", |it| frames(it, |it| it.freezes_duration_ns)),
 ];
 
 /// A count, always far below the limit.
@@ -153,6 +167,10 @@ fn encapsulation(flow: &FlowReport) -> Option<&EncapsulationReport> {
 
 fn video<T>(flow: &FlowReport, get: impl FnOnce(&VideoReport) -> Option<T>) -> Option<T> {
     rtp(flow, |rtp| rtp.media_delivery.as_ref().and_then(get))
+}
+
+fn frames<T>(flow: &FlowReport, get: impl FnOnce(&VideoFramesReport) -> Option<T>) -> Option<T> {
+    flow.video.as_ref().and_then(get)
 }
 
 fn tcp<T>(flow: &FlowReport, get: impl FnOnce(&TcpReport) -> Option<T>) -> Option<T> {

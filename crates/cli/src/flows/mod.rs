@@ -11,6 +11,7 @@ mod rtcp;
 mod screen;
 mod text;
 mod transport_streams;
+mod video;
 
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;

@@ -7,7 +7,7 @@ use wirestamp_metrics::flow::FlowReport;
 
 use super::calls;
 use super::document::Document;
-use super::{encapsulations, rtcp, transport_streams};
+use super::{encapsulations, rtcp, transport_streams, video};
 use crate::output::{count, mean, percent, plural, rated_by, time};
 use crate::table::{fitting, table};
 use crate::tap;
@@ -33,7 +33,8 @@ const DISPENSABLE: [&str; 8] =
     ["duplicates", "reordered", "max. gap", "round trip", "late", "Mbit/s", "packets", "payload"];
 
 /// The table of flows, worst first, and notes on the results.
-/// With `everything`, also the messages of each call, the encapsulations, and the reports of the far ends.
+/// With `everything`, also the messages of each call, the frames of videos, the encapsulations, and the reports of the far
+/// ends.
 /// If there is a `width`, in characters, the table has only the columns that fit into it.
 pub(super) fn of(
     document: &Document,
@@ -51,6 +52,7 @@ pub(super) fn of(
     text.push_str(&calls::text(&document.calls, top, everything));
     if everything {
         text.push_str(&encapsulations::text(&document.flows, top));
+        text.push_str(&video::text(&document.flows, top));
         text.push_str(&rtcp::text(&document.flows, document.rtcp_unmatched_reports, top));
     }
     let _ = writeln!(

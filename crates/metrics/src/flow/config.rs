@@ -8,7 +8,8 @@ use crate::JitterBuffer;
 /// Configuration of a [`FlowMonitor`](super::FlowMonitor).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowConfig {
-    /// Max flows, and max RTP streams; at least 1. A flow takes a few kilobytes, a stream somewhat more.
+    /// Max flows, and max RTP streams; at least 1. A flow takes a few kilobytes, a stream somewhat more, of
+    /// video up to 30 kilobytes.
     pub flows: usize,
     /// Gap that ends a packet train.
     pub train_gap: Span,

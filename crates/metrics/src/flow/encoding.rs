@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use wirestamp_packet::rtp::{Medium, StaticPayloadType};
 use wirestamp_packet::sdp;
+use wirestamp_packet::video::VideoCodec;
 
 use crate::emodel::Codec;
 
@@ -14,7 +15,24 @@ pub(super) struct Encoding {
     pub(super) name: Arc<str>,
     pub(super) clock_rate: NonZeroU32,
     pub(super) video: bool,
+    /// The session description states a profile of SRTP.
+    pub(super) encrypted: bool,
 }
+
+/// How the frames of a video are recognised: by RTP timestamps and markers, and by the payload if it is readable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FrameFormat {
+    /// The payload of this codec shows more.
+    Readable(VideoCodec),
+    /// The payload is encrypted.
+    Encrypted,
+    /// The payload of the encoding is not read.
+    Unsupported,
+}
+
+/// Encodings of video whose packets of one frame have one timestamp, and whose payload is not read.
+const UNREAD_VIDEO: [&str; 8] =
+    ["CelB", "H261", "H263", "H263-1998", "H263-2000", "JPEG", "MP4V-ES", "MPV"];
 
 impl Encoding {
     /// Encoding that RFC 3551 assigns to a payload type.
@@ -22,14 +40,31 @@ impl Encoding {
         let StaticPayloadType { name, medium, clock_rate_hz, .. } =
             StaticPayloadType::of(payload_type)?;
         let clock_rate = NonZeroU32::new(clock_rate_hz)?;
-        Some(Self { name: name.into(), clock_rate, video: medium != Medium::Audio })
+        let video = medium != Medium::Audio;
+        Some(Self { name: name.into(), clock_rate, video, encrypted: false })
     }
 
-    /// Encoding from a session description, of a medium of this kind.
-    pub(super) fn announced(kind: &str, encoding: &sdp::Encoding<'_>) -> Option<Self> {
+    /// Encoding from a session description, of a medium of this kind, and whether it is encrypted.
+    pub(super) fn announced(
+        kind: &str,
+        encoding: &sdp::Encoding<'_>,
+        encrypted: bool,
+    ) -> Option<Self> {
         let clock_rate = NonZeroU32::new(encoding.clock_rate_hz)?;
         let video = kind == "video" || encoding.name.eq_ignore_ascii_case("MP2T");
-        Some(Self { name: encoding.name.into(), clock_rate, video })
+        Some(Self { name: encoding.name.into(), clock_rate, video, encrypted })
+    }
+
+    /// How its frames are recognised; none for encodings that are no video in frames, such as transport streams, and for
+    /// repair packets (RTX, FEC).
+    pub(super) fn frame_format(&self) -> Option<FrameFormat> {
+        let is_unread = || UNREAD_VIDEO.iter().any(|it| it.eq_ignore_ascii_case(&self.name));
+        match VideoCodec::of_encoding(&self.name) {
+            _ if !self.video => None,
+            Some(_) if self.encrypted => Some(FrameFormat::Encrypted),
+            Some(codec) => Some(FrameFormat::Readable(codec)),
+            None => is_unread().then_some(FrameFormat::Unsupported),
+        }
     }
 
     /// Whether the packets carry no media: telephone events, whose timestamps do not advance (RFC 4733 sections 2.2.1
@@ -89,9 +124,24 @@ mod tests {
         assert_eq!([9, 13, 33].map(codec), [None; 3]);
         let encoding = |name| sdp::Encoding { name, clock_rate_hz: 8000 };
         let event =
-            Encoding::announced("audio", &encoding("Telephone-Event")).expect("an encoding");
+            Encoding::announced("audio", &encoding("Telephone-Event"), false).expect("an encoding");
         assert!(event.is_auxiliary() && event.jitter_rate().is_none());
-        let voice = Encoding::announced("audio", &encoding("pcmu")).expect("an encoding");
+        let voice = Encoding::announced("audio", &encoding("pcmu"), false).expect("an encoding");
         assert!(!voice.is_auxiliary() && voice.codec() == Some(Codec::G711Concealing));
+    }
+
+    #[test]
+    fn only_video_in_frames_has_a_frame_format() {
+        let format = |kind, name, encrypted| {
+            let encoding = sdp::Encoding { name, clock_rate_hz: 90_000 };
+            Encoding::announced(kind, &encoding, encrypted).and_then(|it| it.frame_format())
+        };
+        let vp8 = Some(FrameFormat::Readable(VideoCodec::Vp8));
+        assert_eq!(format("video", "vp8", false), vp8);
+        assert_eq!(format("video", "VP8", true), Some(FrameFormat::Encrypted));
+        assert_eq!(format("video", "H263-1998", false), Some(FrameFormat::Unsupported));
+        for (kind, name) in [("video", "rtx"), ("video", "MP2T"), ("audio", "opus")] {
+            assert_eq!(format(kind, name, false), None, "{name}");
+        }
     }
 }

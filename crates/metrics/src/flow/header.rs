@@ -3,12 +3,13 @@
 use wirestamp_clock::{Time, Utc};
 use wirestamp_packet::FlowKey;
 use wirestamp_packet::rtp::{Rtp, amr_wb_mode};
+use wirestamp_packet::video::{VIDEO_HEADER_BYTES, VideoCodec, VideoPayload, is_aggregate};
 
 use super::config::FlowConfig;
 use super::signalling::Announcements;
 
-/// Bytes of the payload that are kept: the descriptions of up to seven AMR-WB frames, of ten if bandwidth efficient.
-const KEPT: usize = 8;
+/// Bytes of the payload that are kept: the headers of video, and the descriptions of up to 15 AMR-WB frames.
+const KEPT: usize = VIDEO_HEADER_BYTES;
 
 /// Payload of a telephone event (RFC 4733 section 2.3).
 pub(super) const EVENT_BYTES: u32 = 4;
@@ -28,6 +29,8 @@ pub(super) struct Header {
     /// First bytes of the payload, and how many of them were captured.
     start: [u8; KEPT],
     captured: u8,
+    /// If the payload begins as an aggregate of NAL units: what these show, with the codec.
+    aggregate: Option<(VideoCodec, Option<VideoPayload>)>,
 }
 
 impl Header {
@@ -38,6 +41,8 @@ impl Header {
             *kept = *byte;
             captured += 1;
         }
+        let codec = rtp.payload().first().copied().and_then(is_aggregate);
+        let aggregate = codec.map(|codec| (codec, codec.parse(rtp.payload(), payload)));
         Self {
             ssrc: rtp.ssrc(),
             sequence: rtp.sequence(),
@@ -49,6 +54,15 @@ impl Header {
             time,
             start,
             captured,
+            aggregate,
+        }
+    }
+
+    /// What a payload of this codec shows of its frame; none if it is unreadable.
+    pub(super) fn video(&self, codec: VideoCodec) -> Option<VideoPayload> {
+        match self.aggregate {
+            Some((of, found)) if of == codec => found,
+            _ => codec.parse(self.captured_start(), usize::try_from(self.payload).ok()?),
         }
     }
 

@@ -24,6 +24,7 @@
 //! | `series.rs` | impairment over time |
 //! | `video.rs`, `delay_factor.rs` | media delivery index of a stream of unknown rate |
 //! | `transport_stream/` | errors of MPEG transport streams |
+//! | `video_frames/` | frames, freezes and rates of a video |
 //! | `report.rs`, `media_report.rs`, `unknown_mos.rs` | reports of a flow and of an RTP stream |
 
 mod call;
@@ -60,6 +61,7 @@ mod udp_test;
 mod uncertainty;
 mod unknown_mos;
 mod video;
+mod video_frames;
 mod volume;
 
 pub use call::{CallMessage, CallReport, CallSide, CallState, CallStream};
@@ -74,6 +76,7 @@ pub use transport_stream::TransportStreamReport;
 pub use udp_test::{Iperf3Report, WirestampReport};
 pub use unknown_mos::UnknownMos;
 pub use video::VideoReport;
+pub use video_frames::{UnknownVideoValue, VideoFramesReport};
 
 #[cfg(test)]
 mod tests;

@@ -18,6 +18,7 @@ use super::table::{Content, Flow};
 use super::tcp::Direction;
 use super::transport_stream::TransportStreamReport;
 use super::udp_test::{Iperf3Report, Test, WirestampReport};
+use super::video_frames::VideoFramesReport;
 use super::volume::Volume;
 use crate::Summary;
 use crate::emodel::{Codec, mos_of};
@@ -113,6 +114,9 @@ pub struct FlowReport {
     /// had any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encapsulations: Option<EncapsulationsReport>,
+    /// Frames of a video stream over RTP. None for other streams, for transport streams, and where the codec is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub video: Option<VideoFramesReport>,
 }
 
 /// Figures that every UDP test has.
@@ -240,17 +244,20 @@ impl FlowReport {
             transport_stream: None,
             rtcp: None,
             encapsulations: None,
+            video: None,
         }
     }
 
     fn of_stream(flow: FlowKey, stream: &Stream, config: &FlowConfig) -> Self {
         let clock_rate = stream.medium.encoding.as_ref().and_then(Encoding::jitter_rate);
+        let capture_lost = stream.capture_lost > 0 || stream.uncertainty.lost.max() > 0;
         Self {
             lost: Some(stream.total.lost),
             duplicated: Some(stream.duplicated),
             reordered: Some(stream.reordered),
             rtp: Some(RtpReport::of(stream, config)),
             rtcp: stream.rtcp.as_ref().map(|rtcp| rtcp.report(clock_rate)),
+            video: stream.frames.as_ref().map(|frames| frames.report(capture_lost)),
             ..Self::of(flow, &stream.volume)
         }
     }

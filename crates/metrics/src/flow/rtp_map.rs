@@ -70,7 +70,7 @@ impl FromStr for RtpMapEntry {
             let payload_type = number.parse().ok().filter(|it| *it <= MAX_PAYLOAD_TYPE)?;
             let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
             let video = VIDEO.iter().any(|it| it.eq_ignore_ascii_case(name));
-            let encoding = Encoding { name: name.into(), clock_rate, video };
+            let encoding = Encoding { name: name.into(), clock_rate, video, encrypted: false };
             is_name.then_some(Self { payload_type, encoding })
         };
         parse().ok_or_else(wrong)

@@ -60,7 +60,8 @@ impl Announcements {
     fn announce(&mut self, address: IpAddr, port: u16, medium: &RtpMedia<'_>) {
         let place = SocketAddr::new(address, port);
         let encodings = medium.formats.iter().filter_map(|format| {
-            Some((format.payload_type, Encoding::announced(medium.kind, &format.encoding?)?))
+            let encoding = Encoding::announced(medium.kind, &format.encoding?, medium.encrypted)?;
+            Some((format.payload_type, encoding))
         });
         let announced = self.media.entry(place).or_default();
         if announced.generation == self.generation {

@@ -7,7 +7,7 @@ use wirestamp_clock::{Span, Time, Utc};
 use super::codec_parts::CodecParts;
 use super::config::FlowConfig;
 use super::digits::Digits;
-use super::encoding::Encoding;
+use super::encoding::{Encoding, FrameFormat};
 use super::gap::Gap;
 use super::gap_losses::LossChange;
 use super::gaps::Gaps;
@@ -20,6 +20,7 @@ use super::rtcp::StreamRtcp;
 use super::series::{ImpairmentSeries, IntervalCodec};
 use super::uncertainty::ImpairmentUncertainty;
 use super::video::{Video, VideoPacket};
+use super::video_frames::{FramePacket, FramePart, UnknownVideoValue, VideoFrames};
 use super::volume::Volume;
 use crate::jitter_buffer::{Playout, Timeliness};
 use crate::rtp;
@@ -37,6 +38,8 @@ const TALK_SPURT_JUMP: Span = Span::from_millis(200);
 pub(super) struct Payload {
     pub(super) number: u8,
     pub(super) encoding: Option<Encoding>,
+    /// How the frames of a video are recognised; none for other media.
+    frame_format: Option<FrameFormat>,
     /// Generation of the announcements used for the encoding.
     generation: u32,
 }
@@ -58,6 +61,8 @@ pub(super) struct Stream {
     /// Payload type of the media, not of events or comfort noise.
     pub(super) medium: Payload,
     pub(super) video: Option<Box<Video>>,
+    /// Frames of a video; none for other media, and for transport streams.
+    pub(super) frames: Option<Box<VideoFrames>>,
     pub(super) codecs: CodecParts,
     pub(super) digits: Digits,
     /// Reports on it; none without RTCP.
@@ -90,6 +95,7 @@ impl Stream {
             uncertainty: ImpairmentUncertainty::default(),
             medium: payload.clone(),
             video: is_video.then(Box::default),
+            frames: None,
             codecs: CodecParts::default(),
             digits: Digits::default(),
             rtcp: None,
@@ -129,6 +135,7 @@ impl Stream {
             self.count_codec(header, context.config);
         }
         let skipped = self.count(seen, header.time);
+        self.record_frame(seen, step, header);
         self.follow_gaps(seen, step, header, clock_rate, missed);
         if clock_rate.is_none() || seen == ArrivalKind::Stray {
             return;
@@ -237,6 +244,46 @@ impl Stream {
         }
     }
 
+    /// Records a part of a video's frame.
+    fn record_frame(&mut self, seen: ArrivalKind, step: rtp::Step, header: &Header) {
+        let format = self.payload.frame_format;
+        if format.is_some() && self.frames.is_none() {
+            self.frames = Some(Box::default());
+        }
+        let Some(frames) = &mut self.frames else { return };
+        let (rtp::Step::Ahead(number) | rtp::Step::Behind(number) | rtp::Step::Restarted(number)) =
+            step
+        else {
+            return;
+        };
+        match seen {
+            ArrivalKind::Duplicate | ArrivalKind::Stray => return,
+            ArrivalKind::Restarted => frames.restart(),
+            ArrivalKind::Ahead { .. } | ArrivalKind::Late { .. } | ArrivalKind::Early { .. } => {}
+        }
+        let part = match format.filter(|_| header.payload > 0) {
+            None => FramePart::Other,
+            Some(FrameFormat::Encrypted) => {
+                FramePart::Unreadable(UnknownVideoValue::EncryptedPayload)
+            }
+            Some(FrameFormat::Unsupported) => {
+                FramePart::Unreadable(UnknownVideoValue::UnsupportedCodec)
+            }
+            Some(FrameFormat::Readable(codec)) => header.video(codec).map_or(
+                FramePart::Unreadable(UnknownVideoValue::UnreadablePayload),
+                FramePart::Readable,
+            ),
+        };
+        frames.record(&FramePacket {
+            number,
+            timestamp: header.timestamp,
+            marker: header.marker,
+            bytes: header.payload,
+            arrival: header.time,
+            part,
+        });
+    }
+
     /// Applies the latest assignment of losses.
     pub(super) fn apply_decisions(&mut self, missed: &mut CaptureLosses) {
         let mut changes = Vec::new();
@@ -289,7 +336,9 @@ impl Stream {
         }
         let before = std::mem::replace(&mut self.payload, Payload::of(number, context));
         if before.number == number && self.payload.encoding.is_none() {
-            self.payload.encoding = before.encoding; // its announcement was evicted
+            // Its announcement was evicted.
+            self.payload.encoding = before.encoding;
+            self.payload.frame_format = before.frame_format;
         }
         let encoding = self.payload.encoding.as_ref();
         if !is_auxiliary(header, encoding) {
@@ -346,6 +395,7 @@ impl Payload {
     fn of(number: u8, context: StreamContext<'_>) -> Self {
         let stated = context.config.rtp_map.encoding(number);
         let encoding = stated.or_else(|| context.announced.encoding(context.flow, number));
-        Self { number, encoding, generation: context.announced.generation }
+        let frame_format = encoding.as_ref().and_then(Encoding::frame_format);
+        Self { number, encoding, frame_format, generation: context.announced.generation }
     }
 }

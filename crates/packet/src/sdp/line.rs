@@ -32,6 +32,7 @@ pub(super) fn medium(value: &str) -> Option<Medium<'_>> {
         port_count,
         formats: formats(words)?,
         direction: Direction::default(),
+        encrypted: profile.contains("/SAVP"),
     }))
 }
 

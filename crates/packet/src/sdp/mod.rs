@@ -23,6 +23,8 @@ pub struct RtpMedia<'a> {
     pub formats: Vec<RtpFormat<'a>>,
     /// Whether the author sends, receives, or both.
     pub direction: Direction,
+    /// The payload is encrypted: a profile of SRTP (RFC 3711 section 12, RFC 5124, RFC 5764 section 8).
+    pub encrypted: bool,
 }
 
 /// Direction of a medium, from the author's view (RFC 8866 section 6.7).

@@ -64,6 +64,7 @@ fn flow(source: &str, destination: &str, protocol: u8) -> FlowReport {
         transport_stream: None,
         rtcp: None,
         encapsulations: None,
+        video: None,
     }
 }
 

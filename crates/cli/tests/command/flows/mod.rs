@@ -7,4 +7,5 @@ mod iperf3;
 mod plain_ip;
 mod rtcp;
 mod tunnels;
+mod video;
 mod wireguard;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::common::{json as run_json, run, tool};
 
-type Ends = ([u8; 4], u16, [u8; 4], u16);
+pub(super) type Ends = ([u8; 4], u16, [u8; 4], u16);
 
 const THERE: Ends = ([10, 0, 0, 1], 4000, [10, 0, 0, 2], 5004);
 const BACK: Ends = ([10, 0, 0, 2], 5004, [10, 0, 0, 1], 4000);
@@ -19,12 +19,16 @@ const CALLER: u32 = 0x11;
 const CALLEE: u32 = 0x22;
 
 const MILLISECOND: u64 = 1_000_000;
-const SECOND: u64 = 1_000_000_000;
+pub(super) const SECOND: u64 = 1_000_000_000;
 
 /// Time in nanoseconds, and an IPv4 packet.
-type Packet = (u64, Vec<u8>);
+pub(super) type Packet = (u64, Vec<u8>);
 
-fn udp(time: u64, (source, source_port, destination, port): Ends, payload: &[u8]) -> Packet {
+pub(super) fn udp(
+    time: u64,
+    (source, source_port, destination, port): Ends,
+    payload: &[u8],
+) -> Packet {
     let length = u16::try_from(payload.len()).unwrap();
     let [high, low] = (28 + length).to_be_bytes();
     let header = [0x45, 0, high, low, 0, 0, 0x40, 0, 64, 17, 0, 0];
@@ -87,7 +91,7 @@ fn reports() -> Vec<Packet> {
 }
 
 /// A file of classic pcap with stamps in nanoseconds and raw IP (link type 101).
-fn write(path: &Path, mut packets: Vec<Packet>) {
+pub(super) fn write(path: &Path, mut packets: Vec<Packet>) {
     packets.sort_by_key(|(time, _)| *time);
     let header = [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 65_535, 101].map(u32::to_le_bytes);
     let mut bytes = header.as_flattened().to_vec();

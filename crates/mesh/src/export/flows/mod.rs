@@ -200,6 +200,7 @@ fn empty() -> FlowReport {
         transport_stream: None,
         rtcp: None,
         encapsulations: None,
+        video: None,
     }
 }
 

@@ -6,6 +6,7 @@ mod other_traffic;
 mod rtcp;
 mod rtp;
 mod tcp;
+mod video;
 mod wirestamp;
 
 use wirestamp_clock::{Span, Time, Utc};

@@ -11,7 +11,7 @@ use wirestamp_metrics::flow::{
     CallReport, FlowReport, Iperf3Report, RtpReport, TcpReport, WirestampReport,
 };
 
-use super::super::super::{encapsulations, rtcp};
+use super::super::super::{encapsulations, rtcp, video};
 use super::super::REFRESH_INTERVAL;
 use super::super::data::Data;
 use super::super::graph::Graph;
@@ -61,6 +61,9 @@ pub(super) fn lines(report: &FlowReport, data: &Data, theme: Theme) -> Vec<Line<
     }
     if let Some(rtp) = &report.rtp {
         page.voice(report, rtp);
+    }
+    for (name, text) in report.video.iter().flat_map(video::lines) {
+        page.figure(name, text);
     }
     for (name, text) in report.rtcp.iter().flat_map(rtcp::lines) {
         page.figure(name, text);
