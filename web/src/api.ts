@@ -96,6 +96,23 @@ export interface Summary {
   max: number;
 }
 
+/** Answers of an active test for one interval. Packets that reached the reflector are answered, lost or undetermined. */
+export interface ReturnPath {
+  answered: number;
+  lost: number;
+  undetermined: number;
+  /** Without the time at the reflector. */
+  round_trip_ns: Summary | null;
+  round_trip_error_ns: number | null;
+  /** From the reflector to the sender. */
+  delay_ns: Summary | null;
+  error_ns: number | null;
+  /** Why there are no times, and why their errors are not known. */
+  no_times?: string;
+  no_error?: string;
+  contradicts_the_clocks: boolean;
+}
+
 /** Result of a path for one interval. */
 export interface PathResult {
   begin_ns: number;
@@ -118,6 +135,9 @@ export interface PathResult {
   /** If the task has a codec: the MOS, or the reason why there is none. */
   mos?: number;
   no_mos?: string;
+  /** Of an active test: the answers, or the reason why they are not known. */
+  return_path?: ReturnPath;
+  no_return_path?: string;
 }
 
 /** Short result of a path. Unknown values and zeros are omitted. */

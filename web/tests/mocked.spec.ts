@@ -64,6 +64,27 @@ test('a day is requested in minutes', async ({ page, day }) => {
   await page.screenshot({ path: 'screenshots/task-mocked.png', fullPage: true });
 });
 
+const RETURN_PATH = {
+  ...{ answered: 95, lost: 2, undetermined: 1, round_trip_ns: { ...SUMMARY, min: 3e5 }, round_trip_error_ns: 12_000 },
+  ...{ delay_ns: SUMMARY, error_ns: 50_000, contradicts_the_clocks: false },
+};
+
+test('an active test shows round trips and the return path', async ({ page, day }) => {
+  const path = { ...TASK, measure: 'active-delay', from: 'roof', to: 'cellar' };
+  const results = Array.from({ length: 1440 }, (_, index) => ({
+    ...result(index),
+    ...(index < 720 ? { no_return_path: 'not-reported' } : { return_path: RETURN_PATH }),
+  }));
+  await mockApi(page, path, results, 60);
+  await page.goto(day.url(DAY));
+  await expect(page.getByRole('heading', { name: 'Round trip' })).toBeVisible();
+  await expect(page.getByRole('heading', { name: 'One-way delay of the return path' })).toBeVisible();
+  await expect(page.getByRole('heading', { name: 'Loss of the return path' })).toBeVisible();
+  await expect(page.getByText('Return path: 68,400 answered')).toContainText('1,440 lost, 720 undetermined');
+  await expect(page.getByText('did not report answers')).toContainText('in 50\u202f% of this time');
+  await page.screenshot({ path: 'screenshots/task-active.png', fullPage: true });
+});
+
 test('a point shows packets and bandwidth', async ({ page, day }) => {
   const point = { ...TASK, measure: 'traffic', at: 'roof/eth0' };
   const results = Array.from({ length: 1440 }, (_, index) => ({

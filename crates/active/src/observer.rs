@@ -48,6 +48,17 @@ pub trait PacketObserver {
 
     /// The sender has counted an answer.
     fn answer(&mut self, _: &ReceivedAnswer) {}
+
+    /// The sender has reported all answers within the timeout to packets sent before this time, except those that the
+    /// kernel dropped ([`Self::answers_missed`]).
+    fn answered(&mut self, _: Time<Utc>) {}
+
+    /// The kernel dropped datagrams at the sender's socket. Answers to packets sent in this interval may be among them.
+    fn answers_missed(&mut self, _: &CaptureLoss) {}
+
+    /// The reflector's answer in this session left later than the send time in it, by this; none if the kernel has not
+    /// stamped it.
+    fn returned(&mut self, _: u16, _: Option<Span>) {}
 }
 
 /// Ignores all notifications.

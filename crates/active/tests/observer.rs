@@ -19,14 +19,27 @@ struct RecordingObserver {
     /// Packets with a time before one already reported as complete.
     late: u64,
     answers: u64,
+    /// Marks of the answered packets.
+    answered: Vec<u64>,
+    answered_until: Time<Utc>,
+    /// Answers whose time until they left is known.
+    returned: usize,
     rejected: Vec<NotStamp>,
 }
 
 impl RecordingObserver {
     fn new() -> Self {
-        let complete_until = Time::from_nanos(i64::MIN);
-        let (packets, rejected) = (Vec::new(), Vec::new());
-        Self { packets, complete_until, late: 0, answers: 0, rejected }
+        let beginning = Time::from_nanos(i64::MIN);
+        Self {
+            packets: Vec::new(),
+            complete_until: beginning,
+            late: 0,
+            answers: 0,
+            answered: Vec::new(),
+            answered_until: beginning,
+            returned: 0,
+            rejected: Vec::new(),
+        }
     }
 
     fn marks(&self) -> Vec<u64> {
@@ -44,8 +57,20 @@ impl PacketObserver for &mut RecordingObserver {
         self.complete_until = self.complete_until.max(until);
     }
 
-    fn answer(&mut self, _: &ReceivedAnswer) {
+    fn answer(&mut self, answer: &ReceivedAnswer) {
         self.answers += 1;
+        self.answered.push(answer.mark);
+        // All answers to earlier packets were reported.
+        self.late += u64::from(answer.sent.is_none_or(|sent| sent.utc < self.answered_until));
+    }
+
+    fn answered(&mut self, until: Time<Utc>) {
+        self.answered_until = self.answered_until.max(until);
+    }
+
+    fn returned(&mut self, session: u16, sending: Option<Span>) {
+        assert_eq!(session, 0);
+        self.returned += usize::from(sending.is_some_and(|sending| sending >= Span::ZERO));
     }
 
     fn rejected(&mut self, why: NotStamp) {
@@ -89,6 +114,12 @@ fn both_ends_report_the_same_marks() {
     assert_eq!(received.marks(), sent.marks());
     assert_eq!((sent.late, received.late, sent.answers), (0, 0, PACKETS));
     assert!(sent.complete_until > sent.packets[0].at, "{:?}", sent.complete_until);
+    // By the timeout of 10 s.
+    let behind = sent.complete_until - sent.answered_until;
+    assert!((Span::from_secs(9)..Span::from_secs(60)).contains(&behind), "{behind}");
+    sent.answered.sort_unstable();
+    assert_eq!(sent.answered, sent.marks());
+    assert!(received.returned > 0);
     for (there, here) in sent.packets.iter().zip(&received.packets) {
         let delay = here.at - there.at;
         assert!(delay + there.error >= Span::ZERO, "{there:?} {here:?}");

@@ -174,7 +174,9 @@ fn fill(
         let complete_until = Time::from_nanos((from + BATCH) * SECOND);
         let seen = |machine, error: Option<i64>, observations, missed| {
             let clock = MachineClock { machine: [machine; 16], error: error.map(Span::from_nanos) };
-            ObservationBatch { observations, missed, complete_until, begin, clock }.encode()
+            let answers = None;
+            ObservationBatch { observations, missed, complete_until, begin, clock, answers }
+                .encode()
         };
         first.take(number, &seen(1, Some(30_000), sent, Vec::new()))?;
         second.take(number, &seen(2, path.error, received, missed))?;

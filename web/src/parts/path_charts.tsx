@@ -11,6 +11,7 @@ import { Chart, type Line } from './chart';
 import { Figures } from './figures';
 import { Histogram } from './histogram';
 import { Ledger } from './ledger';
+import { ReturnCharts, ReturnNote } from './return_charts';
 
 interface Props {
   task: Task;
@@ -99,6 +100,7 @@ export function PathCharts({ task, results, stretch, step, onZoom }: Props) {
       <Figures results={results} />
       <Clocks task={task} results={results} />
       <MissingMos task={task} results={results} />
+      <ReturnNote results={results} />
       <div class="charts">
         {known ? (
           <Chart
@@ -134,6 +136,7 @@ export function PathCharts({ task, results, stretch, step, onZoom }: Props) {
         />
         <Chart {...shared} title="Loss" lines={LOSS} columns={loss} format={share} isFromZero />
         <Chart {...shared} title="Order" lines={ORDER} columns={order} format={share} isFromZero />
+        <ReturnCharts {...shared} results={results} step={step} />
         <Chart {...shared} title="Packets" lines={RATE} columns={rate} format={packetRate} isFromZero />
         {results.some((it) => it.mos !== undefined) && (
           <Chart

@@ -89,6 +89,8 @@ pub struct Reflection {
     pub class: u8,
     /// The sender's timestamp in the packet.
     pub made: Stamped,
+    /// Send time in the answer.
+    pub stated: Time<Utc>,
 }
 
 /// Returns packets, in the stateful mode of RFC 8762 section 4.2: counts the answers of each session. An
@@ -161,9 +163,10 @@ impl Reflector {
         let class = extensions::answer(rest, self.key.as_ref(), &asked, &mut behind);
 
         answer.clear();
+        let stated = clock.now();
         Reflected {
             sequence: number,
-            timestamp: stamped(clock.now()),
+            timestamp: stamped(stated),
             error: asked.state.estimate(),
             received: stamped(arrival.at),
             sent,
@@ -172,7 +175,7 @@ impl Reflector {
         .write(mode, answer);
         answer.extend(behind);
         self.counts.reflected += 1;
-        Ok(Reflection { session: id, number, class, made: sent.timestamp })
+        Ok(Reflection { session: id, number, class, made: sent.timestamp, stated })
     }
 
     /// Records the kernel's transmit stamp of an answer.

@@ -5,19 +5,21 @@ use std::net::SocketAddr;
 
 use wirestamp_capture::Stop;
 use wirestamp_clock::{Span, Time, Utc};
-use wirestamp_packet::CaptureLoss;
 use wirestamp_packet::stamp::Key;
 
-use super::{Arrival, RateLimit, Reflector, ReflectorCounts, SessionId, Unanswered};
-use crate::socket::{POLL_TIMEOUT, SendParameters, SocketError, StampedSocket, wait};
+use super::{
+    Arrival, RateLimit, Reflection, Reflector, ReflectorCounts, SessionId, Unanswered,
+};
+use crate::socket::{
+    BACKLOG, DropCounter, POLL_TIMEOUT, SendParameters, SocketError, StampedSocket, wait,
+};
 use crate::system_clock::{KernelClock, SystemClock};
 use crate::{PacketObserver, TestPacket, on_wire};
 
-/// Max time of a stamped packet in the kernel's backlog: two ticks of its timer (`netdev_budget_usecs`,
-/// `Documentation/admin-guide/sysctl/net.rst`), which are 8 ms at 250 Hz.
-const BACKLOG: Span = Span::from_millis(10);
 /// Max answers waiting for transmit stamps; the kernel reports most before the send call returns.
 const MAX_WAITING: usize = 4096;
+/// Max wait for a transmit stamp.
+const STAMP_TIMEOUT: Span = Span::from_millis(100);
 /// Max packets of one socket answered before the next socket is read.
 const BATCH: usize = 64;
 
@@ -32,10 +34,19 @@ pub struct Server {
 struct Bound {
     socket: StampedSocket,
     port: u16,
-    waiting: VecDeque<(u32, SessionId, u32)>,
-    /// Datagrams that the kernel dropped at the socket until `checked`.
-    dropped: u32,
-    checked: Time<Utc>,
+    waiting: VecDeque<WaitingAnswer>,
+    drops: DropCounter,
+}
+
+/// An answer that waits for its transmit stamp.
+struct WaitingAnswer {
+    /// The kernel's number.
+    number: u32,
+    session: SessionId,
+    /// Number in the session.
+    answer: u32,
+    /// Send time in the answer.
+    stated: Time<Utc>,
 }
 
 impl Server {
@@ -47,10 +58,10 @@ impl Server {
     pub fn bind(addresses: &[SocketAddr], key: Option<Key>) -> Result<Self, SocketError> {
         let clock = Box::<KernelClock>::default();
         let bind = |&address| {
-            let checked = clock.now();
+            let drops = DropCounter::new(clock.now());
             let socket = StampedSocket::bind(address)?;
             let port = socket.local_addr()?.port();
-            Ok(Bound { socket, port, waiting: VecDeque::new(), dropped: 0, checked })
+            Ok(Bound { socket, port, waiting: VecDeque::new(), drops })
         };
         let sockets = addresses.iter().map(bind).collect::<Result<_, _>>()?;
         Ok(Self { sockets, reflector: Reflector::new(key), clock })
@@ -93,7 +104,8 @@ impl Server {
             let mut until = clock.now();
             for bound in sockets {
                 let clock = clock.as_mut();
-                if let Some(missed) = bound.missed(until, clock)? {
+                let dropped = bound.socket.dropped()?;
+                if let Some(missed) = bound.drops.missed(dropped, until, clock) {
                     reflector.counts.dropped += missed.packets;
                     observer.missed(&missed);
                 }
@@ -107,22 +119,6 @@ impl Server {
 }
 
 impl Bound {
-    /// Datagrams that the kernel dropped at the socket since the last call. They arrived at a time between that call and this
-    /// one, which begins at `now`.
-    fn missed(
-        &mut self,
-        now: Time<Utc>,
-        clock: &mut dyn SystemClock,
-    ) -> Result<Option<CaptureLoss>, SocketError> {
-        let dropped = self.socket.dropped()?;
-        let packets = u64::from(dropped.wrapping_sub(self.dropped));
-        let from = self.checked;
-        (self.dropped, self.checked) = (dropped, now);
-        // A stamp is from before the packet reached the socket.
-        let missed = |until| CaptureLoss { from: (from - BACKLOG).min(until), until, packets };
-        Ok((packets > 0).then(|| missed(clock.now())))
-    }
-
     /// Answers waiting packets, up to a batch. Returns the receive time of the last one if more may wait.
     fn answer_all(
         &mut self,
@@ -131,7 +127,10 @@ impl Bound {
         answer: &mut Vec<u8>,
         observer: &mut impl PacketObserver,
     ) -> Result<Option<Time<Utc>>, SocketError> {
-        self.take_stamps(reflector);
+        self.take_stamps(reflector, observer);
+        let oldest = clock.now() - STAMP_TIMEOUT;
+        let late = self.waiting.iter().take_while(|it| it.stated < oldest).count();
+        self.stop_waiting(late, observer);
         let mut newest = None;
         for _ in 0..BATCH {
             let Some(received) = self.socket.receive().map_err(SocketError::Receive)? else {
@@ -175,30 +174,40 @@ impl Bound {
             let parameters = SendParameters { from: to, class: Some(reflection.class) };
             match self.socket.send(answer, from, parameters) {
                 Ok(number) => {
-                    self.waiting.push_back((number, reflection.session, reflection.number));
+                    let Reflection { session, number: answer, stated, .. } = reflection;
+                    self.waiting.push_back(WaitingAnswer { number, session, answer, stated });
                 }
                 Err(_) => {
-                    self.waiting.clear();
+                    // The kernel's numbers begin again.
+                    self.stop_waiting(self.waiting.len(), observer);
                     reflector.not_sent(&reflection);
                 }
             }
-            self.take_stamps(reflector);
+            self.take_stamps(reflector, observer);
         }
         Ok(newest)
     }
 
     /// Reads the transmit stamps of answers.
-    fn take_stamps(&mut self, reflector: &mut Reflector) {
+    fn take_stamps(&mut self, reflector: &mut Reflector, observer: &mut impl PacketObserver) {
         while let Some((number, at)) = self.socket.left() {
-            let nth = self.waiting.iter().position(|waiting| waiting.0 == number);
-            if let Some((_, session, answer)) =
-                nth.and_then(|nth| self.waiting.drain(..=nth).next_back())
-            {
+            let nth = self.waiting.iter().position(|waiting| waiting.number == number);
+            let Some(nth) = nth else { continue };
+            self.stop_waiting(nth, observer);
+            if let Some(waiting) = self.waiting.pop_front() {
+                let WaitingAnswer { session, answer, stated, .. } = waiting;
                 reflector.left(&session, answer, at);
+                // An earlier stamp belongs to a previous packet with the same kernel number.
+                observer.returned(session.number, (at >= stated).then_some(at - stated));
             }
         }
-        if self.waiting.len() > MAX_WAITING {
-            self.waiting.pop_front();
+        self.stop_waiting(self.waiting.len().saturating_sub(MAX_WAITING), observer);
+    }
+
+    /// Stops waiting for the stamps of the `answers` oldest answers.
+    fn stop_waiting(&mut self, answers: usize, observer: &mut impl PacketObserver) {
+        for waiting in self.waiting.drain(..answers) {
+            observer.returned(waiting.session.number, None);
         }
     }
 }

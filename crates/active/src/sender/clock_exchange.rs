@@ -81,6 +81,8 @@ mod tests {
     fn answer(millis: i64, there: i64, back: i64) -> ReceivedAnswer {
         ReceivedAnswer {
             sequence: 0,
+            mark: 0,
+            sent: None,
             at: Time::from_nanos(millis * 1_000_000),
             round_trip: Some(Span::from_nanos(there.saturating_add(back))),
             there: Some(Span::from_nanos(there)),

@@ -17,9 +17,11 @@ pub(super) struct FollowUpQueue {
     latest: u64,
 }
 
-/// TTL of an answer, and the clocks' error bounds at its arrival.
+/// Identity of the answered packet, its TTL, and the clocks' error bounds at the arrival of the answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AnswerContext {
+    /// The sender's timestamp in the answered packet.
+    pub(super) mark: u64,
     /// TTL of the packet at the reflector.
     pub(super) ttl: u8,
     /// Error bound of the sender's clock; none if it is not synchronized to UTC.

@@ -9,10 +9,13 @@ use fastrand::Rng;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use wirestamp_capture::Stop;
 use wirestamp_clock::{Span, Time, Utc};
+use wirestamp_packet::CaptureLoss;
 
 use super::session::mark;
 use super::{Session, TestConfig, TestReport};
-use crate::socket::{POLL_TIMEOUT, SendParameters, SocketError, StampedSocket, wait};
+use crate::socket::{
+    BACKLOG, DropCounter, POLL_TIMEOUT, SendParameters, SocketError, StampedSocket, wait,
+};
 use crate::system_clock::{KernelClock, SystemClock};
 use crate::{PacketObserver, TestPacket, on_wire};
 
@@ -31,6 +34,7 @@ pub struct Sender {
     socket: StampedSocket,
     clock: Box<dyn SystemClock + Send>,
     session: Session,
+    drops: DropCounter,
     /// Packets that wait for transmit stamps.
     waiting: VecDeque<Waiting>,
     packet: Vec<u8>,
@@ -56,6 +60,7 @@ impl Sender {
     /// [`SocketError::Bind`].
     pub fn open(test: TestConfig) -> Result<Self, SocketError> {
         let mut clock: Box<dyn SystemClock + Send> = Box::<KernelClock>::default();
+        let drops = DropCounter::new(clock.now());
         let socket = StampedSocket::bind(test.from)?;
         let from = SocketAddr::new(test.from.ip(), socket.local_addr()?.port());
         let test = TestConfig { from, ..test };
@@ -65,6 +70,7 @@ impl Sender {
             socket,
             clock,
             session,
+            drops,
             waiting: VecDeque::new(),
             packet: Vec::new(),
             failed: 0,
@@ -154,6 +160,7 @@ impl Sender {
             Ok(number) => {
                 let length = on_wire(self.packet.len(), self.test.to.is_ipv4());
                 let sent = self.clock.now();
+                self.session.sent(sequence, sent);
                 self.waiting.push_back(Waiting { number, sequence, made, sent, length });
             }
             Err(error) => {
@@ -209,11 +216,17 @@ impl Sender {
         self.take_stamps(observer);
         let late = self.waiting.iter().take_while(|it| it.sent + STAMP_TIMEOUT < now).count();
         self.stop_waiting(late, observer);
-        // Later packets have later times.
-        observer.complete(self.waiting.front().map_or(now, |packet| packet.made));
         self.session.set_clock(self.clock.state());
+        let dropped = self.socket.dropped()?;
+        if let Some(missed) = self.drops.missed(dropped, now, self.clock.as_ref()) {
+            // An answer arrives at most the timeout after its packet left.
+            let from = missed.from - self.test.timeout;
+            observer.answers_missed(&CaptureLoss { from, ..missed });
+        }
+        let mut is_drained = false;
         for _ in 0..BATCH {
             let Some(received) = self.socket.receive().map_err(SocketError::Receive)? else {
+                is_drained = true;
                 break;
             };
             let at = received.at.unwrap_or_else(|| self.clock.now());
@@ -226,6 +239,13 @@ impl Sender {
         while let Some(answer) = self.session.next_answer() {
             observer.answer(&answer);
         }
+        if is_drained {
+            // An answer stamped before `now` was in the backlog at most, and may still wait for its follow-up.
+            let waited = self.session.waited(now).max(Span::ZERO);
+            observer.answered(now - BACKLOG - waited - self.test.timeout);
+        }
+        // After the answers, which are then in the same batch. Later packets have later times.
+        observer.complete(self.waiting.front().map_or(now, |packet| packet.made));
         Ok(())
     }
 

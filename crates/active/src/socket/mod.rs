@@ -1,6 +1,7 @@
 //! UDP sockets with kernel stamps: `Documentation/networking/timestamping.rst`.
 
 mod control_data;
+mod drops;
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -18,6 +19,7 @@ use wirestamp_capture::Stop;
 use wirestamp_clock::{Time, Utc};
 
 use self::control_data::ControlData;
+pub(crate) use self::drops::{BACKLOG, DropCounter};
 
 /// Receive buffer: a second of about 100,000 short packets.
 const BUFFER: usize = 64 << 20;

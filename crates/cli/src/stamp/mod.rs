@@ -88,6 +88,8 @@ mod tests {
         let ms = Span::from_millis;
         let answer = ReceivedAnswer {
             sequence: 7,
+            mark: 0,
+            sent: None,
             at: Time::from_nanos(0),
             round_trip: Some(ms(5)),
             there: Some(ms(3)),

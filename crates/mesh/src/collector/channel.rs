@@ -11,7 +11,6 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 use wirestamp_clock::{Time, Utc};
 use wirestamp_metrics::Point;
-use wirestamp_metrics::emodel::Codec;
 
 use super::processor::Processor;
 use super::{Delivery, ExporterStats, Measured, ResultRange, Results, side};
@@ -145,9 +144,9 @@ impl Collector {
     /// # Errors
     /// When the file cannot be read.
     pub fn measured(&self, task: u64, range: &ResultRange) -> Result<Vec<Measured>, DatabaseError> {
-        let measured = self.results().measured(task, range)?;
-        let Some(codec) = self.codec(task) else { return Ok(measured) };
-        Ok(measured.into_iter().map(|it| it.rated(codec)).collect())
+        let measured = self.results().measured(task, range)?.into_iter();
+        let measure = self.measure(task);
+        Ok(measured.map(|it| of_task(it, measure.as_ref())).collect())
     }
 
     /// The newest window of a task.
@@ -156,8 +155,7 @@ impl Collector {
     /// When the file cannot be read.
     pub fn newest(&self, task: u64) -> Result<Option<Measured>, DatabaseError> {
         let newest = self.results().newest(task)?;
-        let Some(codec) = self.codec(task) else { return Ok(newest) };
-        Ok(newest.map(|it| it.rated(codec)))
+        Ok(newest.map(|it| of_task(it, self.measure(task).as_ref())))
     }
 
     /// Time up to which the results of a task are final: see [`Results::progress`].
@@ -275,9 +273,9 @@ impl Collector {
         Ok(ongoing)
     }
 
-    /// Codec for call quality of a task.
-    fn codec(&self, task: u64) -> Option<Codec> {
-        self.tasks.borrow().get(&task)?.task.measure.codec()
+    /// What a task measures.
+    fn measure(&self, task: u64) -> Option<Measure> {
+        Some(self.tasks.borrow().get(&task)?.task.measure.clone())
     }
 
     /// The tasks whose batches are accepted.
@@ -288,6 +286,16 @@ impl Collector {
     /// The stored results, locked.
     pub fn results(&self) -> MutexGuard<'_, Results> {
         self.results.lock()
+    }
+}
+
+/// Adds what depends on the task: the MOS if it names a codec, and why an active test has no return path.
+fn of_task(measured: Measured, measure: Option<&Measure>) -> Measured {
+    let is_active = matches!(measure, Some(Measure::ActiveDelay(_)));
+    let measured = if is_active { measured.of_active_test() } else { measured };
+    match measure.and_then(Measure::codec) {
+        Some(codec) => measured.rated(codec),
+        None => measured,
     }
 }
 

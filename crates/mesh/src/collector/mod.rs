@@ -11,6 +11,7 @@ mod processor;
 mod recent;
 mod reported;
 mod results;
+mod return_path;
 mod service;
 mod settled;
 mod single_point;
@@ -27,9 +28,10 @@ pub use pair::{Pair, Timing};
 pub use recent::Recent;
 pub use reported::{ExporterStats, Listener};
 pub use results::{
-    Brief, Counted, Delivered, Histograms, Hour, Measured, Missing, MosUnavailable, Progress,
-    ResultRange, Results, Spread, Step, Sum,
+    Brief, Counted, Delivered, Histograms, Hour, Measured, MeasuredReturn, Missing, MosUnavailable,
+    NoTimes, NotReported, Progress, ResultRange, Results, Spread, Step, Sum,
 };
+pub use return_path::ReturnPath;
 pub use settled::{Delivery, PointResults, Settled};
 pub use single_point::SinglePoint;
 pub use synchronisation::NotSynchronised;

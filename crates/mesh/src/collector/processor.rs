@@ -49,6 +49,9 @@ impl Processor {
             Measure::Flows { .. } => Self::Flows(SinglePoint::new(settled_until, acknowledged[0])),
             Measure::PassiveDelay(_) | Measure::ReportedDelay(_) | Measure::ActiveDelay(_) => {
                 let mut pair = Pair::new(timing(), settled_until, acknowledged);
+                if matches!(measure, Measure::ActiveDelay(_)) {
+                    pair = pair.with_answers();
+                }
                 for point in [Point::A, Point::B] {
                     let Delivered { acknowledged, is_unknown, .. } = delivered[side(point)];
                     if is_unknown {
@@ -136,6 +139,8 @@ fn seen(message: &[u8]) -> Result<ObservationBatch, String> {
     can_be(seen.complete_until)?;
     // Missed packets delay the results of the other point until the end of the loss.
     seen.missed.iter().try_for_each(|it| can_be(it.until))?;
+    let mut missed = seen.answers.iter().flat_map(|answers| &answers.missed);
+    missed.try_for_each(|it| can_be(it.until))?;
     Ok(seen)
 }
 

@@ -88,7 +88,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut results = Results::open(&folder.path().join("results")).unwrap();
         let time = |second| Time::from_nanos(0) + Span::from_secs(second);
-        let empty = Window { quality: Quality::new(), offset: Ok(Span::ZERO), least: None };
+        let empty = Window {
+            quality: Quality::new(),
+            offset: Ok(Span::ZERO),
+            least: None,
+            return_path: None,
+        };
         let windows = [1, 2, 3].map(|second| (time(second), empty.clone())).into();
         results.store(1, &Settled { windows, ..Settled::nothing(time(4)) }).unwrap();
         let count = |second| Count {

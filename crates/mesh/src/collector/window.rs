@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::{Outcome, Quality};
 
-use super::NotSynchronised;
+use super::{NotSynchronised, ReturnPath};
 
 /// Outcomes of the packets that passed A in a window, and of those that only B observed.
 #[derive(Clone, Debug)]
@@ -16,6 +16,8 @@ pub struct Window {
     pub offset: Result<Span, NotSynchronised>,
     /// Min upper bound of a delay, from the stamps of both ends; none without delays.
     pub(crate) least: Option<Span>,
+    /// Answers of an active test; none if the sender does not report them.
+    pub(crate) return_path: Option<ReturnPath>,
 }
 
 impl Window {

@@ -11,21 +11,26 @@ use wirestamp_active::sender::{PacketFormat, PacketSchedule, Sender, TestConfig}
 use wirestamp_active::{PacketObserver, SocketError, TestPacket, sender};
 use wirestamp_capture::{Sink, Stop};
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time, Utc};
-use wirestamp_metrics::{Observation, Sampling};
+use wirestamp_metrics::{Observation, ReplyKind};
 use wirestamp_packet::stamp::NotStamp;
 use wirestamp_packet::{CaptureLoss, FlowKey, LinkType, PacketId};
 
 use super::ChannelName;
+use super::answer_log::AnswerEvent;
 use super::machine::TestClock;
 use super::observer::ObservedPacket;
 use super::purpose::Purpose;
 use super::shared::{Shared, StartError, within};
 use super::tap::{Command, Tap};
 use super::test_stats::TestStats;
+use crate::protocol::TestAnswer;
 use crate::secret::Secret;
 
-/// How long the sender waits for answers when a test ends. Their contents are not needed.
-const ANSWER_TIMEOUT: Span = Span::from_millis(200);
+/// Time after which an answer counts as lost; also the wait for the last answers when a test ends.
+///
+/// With the length of a batch, it is shorter than the time after which the collector decides on a packet (the default
+/// timeout and skew of [`wirestamp_metrics::Config`]). So the collector has the answers by then.
+const ANSWER_TIMEOUT: Span = Span::from_millis(800);
 
 const UDP: u8 = 17;
 
@@ -94,13 +99,16 @@ impl TestEnds {
         let is_over = |name: &ChannelName, it: &mut Running| {
             wanted.get(name) != Some(&it.end) || it.thread.is_finished()
         };
-        for (name, running) in self.0.extract_if(is_over) {
-            if !wanted.contains_key(&name) {
+        let over: Vec<_> = self.0.extract_if(is_over).collect();
+        for (name, running) in &over {
+            if !wanted.contains_key(name) {
                 // If the end has stopped already, nothing receives the command.
-                drop(running.commands.send(Command::Detach(name)));
+                drop(running.commands.send(Command::Detach(*name)));
             }
-            running.end();
+            // All at once: each waits for its last answers.
+            running.stop.request();
         }
+        over.into_iter().for_each(|(_, running)| running.end());
         let mut troubles = Vec::new();
         for (name, end) in
             wanted.iter().filter(|(name, _)| !self.0.contains_key(*name)).collect::<Vec<_>>()
@@ -136,10 +144,8 @@ impl Running {
 
 fn begin(name: ChannelName, end: &TestEnd, shared: &Shared) -> Result<Running, StartError> {
     let (commands, receiver) = mpsc::channel();
-    if let Ok(all) = Sampling::share(1.0) {
-        // The observer stays attached until this end stops.
-        drop(commands.send(Command::Attach(name, None, Purpose::Observe(all))));
-    }
+    // The observer stays attached until this end stops.
+    drop(commands.send(Command::Attach(name, None, Purpose::Test)));
     let stop = Stop::new().map_err(StartError::Thread)?;
     let tap = shared.tap(LinkType::Ip, receiver);
     let session = end.part.session();
@@ -277,6 +283,29 @@ impl PacketObserver for &mut TestObserver {
 
     fn answer(&mut self, answer: &sender::ReceivedAnswer) {
         self.stats.exchanges().add(answer);
+        let sender::ReceivedAnswer { mark, sent, round_trip, back, taken, .. } = *answer;
+        if taken == ReplyKind::First
+            && let Some((sent, round_trip)) = sent.zip(round_trip)
+        {
+            let (identity, error) = (PacketId(mark), sent.error);
+            let sent = sent.utc;
+            let answer = TestAnswer { identity, sent, round_trip, back, error };
+            self.tap.answers(AnswerEvent::Received(answer));
+        }
+    }
+
+    fn answered(&mut self, until: Time<Utc>) {
+        self.tap.answers(AnswerEvent::CompleteUntil(until));
+    }
+
+    fn answers_missed(&mut self, missed: &CaptureLoss) {
+        self.tap.answers(AnswerEvent::Missed(*missed));
+    }
+
+    fn returned(&mut self, session: u16, sending: Option<Span>) {
+        if session == self.session {
+            self.tap.answers(AnswerEvent::Returned(sending));
+        }
     }
 
     fn rejected(&mut self, why: NotStamp) {

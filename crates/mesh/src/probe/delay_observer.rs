@@ -5,6 +5,7 @@ use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::{CaptureLoss, Observation, Sampling};
 use wirestamp_packet::Segmentation;
 
+use super::answer_log::{AnswerEvent, AnswerLog};
 use super::observer::{ObservedPacket, Observer};
 use crate::spool::Batch;
 
@@ -19,15 +20,18 @@ const CLOSING: Span = Span::from_secs(30);
 /// How far stamps may go back. Beyond that, the clock was set.
 const TOLERANCE: Span = Span::from_millis(100);
 
-/// Observes a sample of the packets at a point.
+/// Observes packets at a point: a sample, or all of an end of an active test.
 pub(super) struct DelayObserver {
-    sampling: Sampling,
+    /// None for all packets.
+    sampling: Option<Sampling>,
     /// Start of the observation.
     begin: Time<Utc>,
     seen: Vec<Observation>,
     /// Division of TCP segments that are longer than the network carries.
     segmentation: Segmentation,
     missed: Vec<CaptureLoss>,
+    /// Answers of an active test; none for other packets.
+    answers: Option<AnswerLog>,
     /// All packets before this time are in batches.
     reported_until: Option<Time<Utc>>,
     /// Packets arrived for a time that is reported already.
@@ -37,12 +41,22 @@ pub(super) struct DelayObserver {
 impl DelayObserver {
     /// Observes a sample from `begin` on.
     pub(super) fn new(sampling: Sampling, begin: Time<Utc>) -> Self {
+        Self::with(Some(sampling), None, begin)
+    }
+
+    /// Observes all packets and answers of an end of an active test from `begin` on.
+    pub(super) fn of_test(begin: Time<Utc>) -> Self {
+        Self::with(None, Some(AnswerLog::default()), begin)
+    }
+
+    fn with(sampling: Option<Sampling>, answers: Option<AnswerLog>, begin: Time<Utc>) -> Self {
         Self {
             sampling,
             begin,
             seen: Vec::new(),
             segmentation: Segmentation::default(),
             missed: Vec::new(),
+            answers,
             reported_until: None,
             is_set_back: false,
         }
@@ -53,7 +67,9 @@ impl DelayObserver {
         let time = observation.stamp.utc;
         if self.reported_until.is_some_and(|reported_until| time < reported_until - TOLERANCE) {
             self.is_set_back = true;
-        } else if time >= self.begin && self.sampling.chooses(observation) {
+        } else if time >= self.begin
+            && self.sampling.as_ref().is_none_or(|sampling| sampling.chooses(observation))
+        {
             self.seen.push(*observation);
         }
     }
@@ -67,10 +83,12 @@ impl DelayObserver {
         let (mut missed, later): (Vec<_>, _) =
             self.missed.drain(..).partition(|it| it.from < until);
         self.missed = later;
+        let mut answers = self.answers.as_mut().map(|answers| answers.take(until));
         let mut begin = (from == self.begin).then_some(self.begin);
         if std::mem::take(&mut self.is_set_back) {
             // The clock was set back: the times of these packets are unknown.
             (observations, missed, begin) = (Vec::new(), Vec::new(), Some(until));
+            answers = answers.map(|_| AnswerLog::none());
         }
         let mut batches = Vec::new();
         if observations.len() > PACKETS {
@@ -85,11 +103,14 @@ impl DelayObserver {
                 missed.into_iter().partition(|it: &CaptureLoss| it.from < complete_until);
             missed = later;
             let (begin, missed) = (begin.take(), own);
-            let seen = ObservationBatch { observations, missed, complete_until, begin, clock };
+            let answers = answers.as_ref().map(|_| AnswerLog::none());
+            let seen =
+                ObservationBatch { observations, missed, complete_until, begin, clock, answers };
             batches.push(batch(from, &seen));
             from = complete_until;
         }
-        let seen = ObservationBatch { observations, missed, complete_until: until, begin, clock };
+        let complete_until = until;
+        let seen = ObservationBatch { observations, missed, complete_until, begin, clock, answers };
         batches.push(batch(from, &seen));
         batches
     }
@@ -110,6 +131,13 @@ impl Observer for DelayObserver {
     fn missed(&mut self, missed: CaptureLoss) {
         if missed.until >= self.begin {
             self.missed.push(CaptureLoss { from: missed.from.max(self.begin), ..missed });
+        }
+    }
+
+    fn answers(&mut self, event: AnswerEvent) {
+        let Self { answers, begin, .. } = self;
+        if let Some(answers) = answers {
+            answers.record(event, *begin);
         }
     }
 
@@ -149,6 +177,7 @@ pub(super) fn absence(from: Time<Utc>, until: Time<Utc>, clock: MachineClock) ->
             complete_until: until,
             begin: Some(until),
             clock,
+            answers: None,
         },
     )
 }
@@ -171,6 +200,7 @@ mod tests {
     use wirestamp_packet::{FlowKey, LinkType, PacketId};
 
     use super::*;
+    use crate::protocol::TestAnswers;
 
     const CLOCK: MachineClock = MachineClock { machine: [1; 16], error: None };
 
@@ -299,6 +329,28 @@ mod tests {
         look(&mut watch, [1500]);
         let (times, seen) = passed(&one(watch.batches(at(1600), CLOCK)));
         assert_eq!((times, seen.begin), (vec![1500], None));
+    }
+
+    #[test]
+    fn answers_of_a_test_are_in_the_last_batch_of_a_time_range() {
+        let mut watch = DelayObserver::of_test(at(100));
+        look(&mut watch, [150]);
+        watch.answers(AnswerEvent::CompleteUntil(at(120)));
+        let (times, seen) = passed(&one(watch.batches(at(300), CLOCK)));
+        let answers = seen.answers.unwrap();
+        assert_eq!((times, answers.complete_until), (vec![150], Some(at(120))));
+        look(&mut watch, std::iter::repeat_n(350, PACKETS).chain([360]));
+        watch.answers(AnswerEvent::CompleteUntil(at(200)));
+        watch.answers(AnswerEvent::Returned(None));
+        let batches = watch.batches(at(500), CLOCK);
+        let answers: Vec<_> = batches.iter().map(|it| passed(it).1.answers.unwrap()).collect();
+        let of = |it: &TestAnswers| (it.complete_until, it.sending);
+        let expected = [(None, Some(Span::ZERO)), (Some(at(200)), None)];
+        assert_eq!(answers.iter().map(of).collect::<Vec<_>>(), expected);
+        // Packets of other points have no answers.
+        let mut other = DelayObserver::new(Sampling::share(1.0).unwrap(), at(100));
+        other.answers(AnswerEvent::CompleteUntil(at(120)));
+        assert_eq!(passed(&one(other.batches(at(300), CLOCK))).1.answers, None);
     }
 
     #[test]

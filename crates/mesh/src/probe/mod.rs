@@ -1,6 +1,7 @@
 //! The probe: measures the assigned tasks and delivers the observations to the collector.
 
 mod active;
+mod answer_log;
 mod assignment_store;
 mod assignment_stream;
 mod backlog;

@@ -8,6 +8,7 @@ use wirestamp_clock::{Stamp, Time, Utc};
 use wirestamp_metrics::{CaptureLoss, Observation};
 use wirestamp_packet::{Encapsulation, LinkType, Packet};
 
+use super::answer_log::AnswerEvent;
 use crate::spool::Batch;
 
 /// Consumer of packets that produces batches for the collector.
@@ -17,6 +18,9 @@ pub(super) trait Observer: Send {
 
     /// Records packets that the capture missed.
     fn missed(&mut self, missed: CaptureLoss);
+
+    /// Records news of the answers of an active test.
+    fn answers(&mut self, _: AnswerEvent) {}
 
     /// Batches of the packets before `until`, if there are enough for a batch. The capture is complete up to that time.
     fn batches(&mut self, until: Time<Utc>, clock: MachineClock) -> Vec<Batch>;

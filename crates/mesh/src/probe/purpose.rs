@@ -13,6 +13,8 @@ use super::packet_counter::PacketCounter;
 pub(super) enum Purpose {
     /// Packets to match with those of another point: all, or a sample.
     Observe(Sampling),
+    /// All packets of an end of an active test, and their answers.
+    Test,
     /// Packets and bytes per interval of this length.
     Count(Span),
     /// Statistics of each flow.
@@ -24,6 +26,7 @@ impl Purpose {
     pub(super) fn begin(&self, begin: Time<Utc>) -> Box<dyn Observer> {
         match self {
             Self::Observe(sampling) => Box::new(DelayObserver::new(sampling.clone(), begin)),
+            Self::Test => Box::new(DelayObserver::of_test(begin)),
             Self::Count(interval) => Box::new(PacketCounter::new(*interval, begin)),
             Self::Follow => Box::new(FlowObserver::new(begin)),
         }
@@ -31,6 +34,6 @@ impl Purpose {
 
     /// Whether another point waits for the observations of this one.
     pub(super) fn is_awaited(&self) -> bool {
-        matches!(self, Self::Observe(_))
+        matches!(self, Self::Observe(_) | Self::Test)
     }
 }

@@ -12,6 +12,7 @@ use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::LinkType;
 
 use super::ChannelName;
+use super::answer_log::AnswerEvent;
 use super::machine::Machine;
 use super::observer::{ObservedPacket, Observer};
 use super::purpose::Purpose;
@@ -106,6 +107,11 @@ impl Tap {
                 observer.packet(packet);
             }
         }
+    }
+
+    /// Sends news of the answers of an active test to all observers.
+    pub(super) fn answers(&mut self, event: AnswerEvent) {
+        self.observers.values_mut().for_each(|it| it.observer.answers(event));
     }
 
     /// Executes commands, when all packets before `until` were processed.

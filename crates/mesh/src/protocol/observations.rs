@@ -9,7 +9,8 @@ use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time, Utc};
 use wirestamp_metrics::{CaptureLoss, Observation};
 use wirestamp_packet::{FlowKey, PacketId};
 
-use super::MachineClock;
+use super::lists::{differences, missed};
+use super::{MachineClock, TestAnswers};
 use crate::v1;
 
 /// Observations of a point in a time range.
@@ -27,6 +28,8 @@ pub struct ObservationBatch {
     pub begin: Option<Time<Utc>>,
     /// State of the machine's clock.
     pub clock: MachineClock,
+    /// Answers to test packets; none if the point is not an end of an active test, or its probe does not report them.
+    pub answers: Option<TestAnswers>,
 }
 
 /// Why a message is not valid.
@@ -70,6 +73,9 @@ pub enum Malformed {
     /// The begin is after `complete_until`.
     #[error("the observations begin after their end")]
     Begin,
+    /// The answers to test packets are not valid.
+    #[error("the answers in the observations are not valid: {0}")]
+    Answers(&'static str),
     /// The state of the clock is missing or not valid.
     #[error("the observations do not state the error of their clock")]
     Clock,
@@ -92,6 +98,7 @@ impl ObservationBatch {
             complete_until: self.complete_until.as_nanos(),
             begin: self.begin.map(Time::as_nanos),
             clock: Some(self.clock.encode()),
+            answers: self.answers.as_ref().map(TestAnswers::encode),
         };
         message.encode_to_vec()
     }
@@ -149,7 +156,10 @@ impl ObservationBatch {
         }
         let clock = message.clock.as_ref().and_then(MachineClock::decode);
         let clock = clock.ok_or(Malformed::Clock)?;
-        Ok(Self { observations, missed, complete_until, begin, clock })
+        let answers = message.answers.as_ref();
+        let answers = answers.map(|it| TestAnswers::decode(it, message.complete_until));
+        let answers = answers.transpose().map_err(Malformed::Answers)?;
+        Ok(Self { observations, missed, complete_until, begin, clock, answers })
     }
 }
 
@@ -196,17 +206,6 @@ fn key(flow: &v1::Flow) -> Option<FlowKey> {
     is_of_one_family.then_some(FlowKey { source, destination, protocol })
 }
 
-fn missed(it: &CaptureLoss) -> v1::Missed {
-    v1::Missed { from: it.from.as_nanos(), until: it.until.as_nanos(), packets: it.packets }
-}
-
-/// The first value, and the differences between consecutive values.
-fn differences(values: impl Iterator<Item = i64>) -> Vec<i64> {
-    let mut before = 0_i64;
-    // Wraps around for distant times; adding wraps back.
-    values.map(|value| value.wrapping_sub(std::mem::replace(&mut before, value))).collect()
-}
-
 /// A stamp without its raw value.
 pub(crate) fn stamp(utc: Time<Utc>, error: Span) -> Stamp {
     let value = u64::try_from(utc.as_nanos()).unwrap_or(0);
@@ -248,6 +247,7 @@ mod tests {
                  0..i64::MAX, 0..1_000_000_000_i64), 0..50),
             missed in prop::collection::vec((any::<i64>(), any::<i64>(), any::<u64>()), 0..3),
             begin: Option<i64>, machine: [u8; 16], error in prop::option::of(0..i64::MAX),
+            has_answers: bool,
         ) {
             let observations = packets.into_iter().map(|(id, flow, length, time, error)| Observation {
                 id: PacketId(id),
@@ -265,6 +265,7 @@ mod tests {
                 complete_until: Time::from_nanos(i64::MAX),
                 begin: begin.map(Time::from_nanos),
                 clock: MachineClock { machine, error: error.map(Span::from_nanos) },
+                answers: has_answers.then(TestAnswers::default),
             };
             prop_assert_eq!(ObservationBatch::decode(&seen.encode()), Ok(seen));
         }
@@ -295,6 +296,7 @@ mod tests {
             complete_until: Time::from_nanos(1_800_000_001_000_000_000),
             begin: None,
             clock: CLOCK,
+            answers: None,
         };
         // Identity 8, time 3, length 2, flow and error 1 each.
         assert!(seen.encode().len() < 15 * 10_000 + 200, "{}", seen.encode().len());
@@ -313,6 +315,7 @@ mod tests {
             complete_until: 2,
             begin: None,
             clock: Some(CLOCK.encode()),
+            answers: None,
         };
         let refused = |change: &dyn Fn(&mut v1::Observations)| {
             let mut message = whole();
@@ -339,6 +342,9 @@ mod tests {
         }
         assert!(refused(&|it| it.begin = Some(3)).contains("begin after their end"));
         assert!(refused(&|it| it.clock = None).contains("the error of their clock"));
+        let sending = Some(u64::MAX);
+        let answers = || Some(v1::TestAnswers { sending, ..v1::TestAnswers::default() });
+        assert!(refused(&|it| it.answers = answers()).contains("a sending time is too long"));
         let short = |it: &mut v1::Observations| it.clock.as_mut().unwrap().machine.truncate(9);
         assert!(refused(&short).contains("the error of their clock"));
         assert!(

@@ -169,6 +169,7 @@ pub(crate) fn batch((from, until): (i64, i64), is_first: bool, seen: Vec<Observa
         complete_until: Time::from_nanos(until),
         begin: is_first.then_some(Time::from_nanos(from - 1000 * MILLISECOND)),
         clock: MachineClock { machine: [7; 16], error: None },
+        answers: None,
     };
     Batch { items, times: from..=until, body: seen.encode() }
 }

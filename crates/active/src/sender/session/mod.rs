@@ -22,6 +22,11 @@ use crate::{low_half, nearest, on_wire};
 pub struct ReceivedAnswer {
     /// Number of the answered packet.
     pub sequence: u64,
+    /// Identity of the answered packet ([`TestPacket::mark`](crate::TestPacket::mark)).
+    pub mark: u64,
+    /// Send time of the answered packet, with its error: the kernel's stamp, or else the program's time; none for a
+    /// very late duplicate.
+    pub sent: Option<Stamp>,
     /// Receive time.
     pub at: Time<Utc>,
     /// Round-trip time without the time at the reflector; none for a very late duplicate.
@@ -162,6 +167,15 @@ impl Session {
         stamp(at, if self.same_clock { Span::ZERO } else { self.own.error })
     }
 
+    /// Sets the time at which the system call that sent a packet had returned. Without a transmit stamp, the packet
+    /// left between its own time and this one.
+    pub fn sent(&mut self, sequence: u64, until: Time<Utc>) {
+        if let Some(made) = self.test.sent_at(sequence) {
+            let error = made.error + (until - made.utc).max(Span::ZERO);
+            self.test.restamp(sequence, Stamp { error, ..made });
+        }
+    }
+
     /// Sets the kernel's transmit stamp of a packet.
     pub fn left(&mut self, sequence: u64, at: Time<Utc>) {
         // A stamp before the packet's own time belongs to a previous packet with the same kernel number.
@@ -215,7 +229,7 @@ impl Session {
         }
         let own = self.own.synchronised.then_some(self.own.error);
         let theirs = error.bound().filter(|_| error.is_synchronised());
-        let context = AnswerContext { ttl, own, theirs };
+        let context = AnswerContext { mark: sent.timestamp.0, ttl, own, theirs };
         if self.follow_ups.is_expected() {
             self.waiting.push(answer, context);
         } else {
@@ -226,14 +240,17 @@ impl Session {
 
     /// Counts an answer whose data is complete.
     fn take(&mut self, answer: &Reply, context: AnswerContext, has_stamp: bool) {
-        let there = self.test.sent_at(answer.sequence).map(|sent| answer.received.utc - sent.utc);
+        let sent = self.test.sent_at(answer.sequence);
+        let there = sent.map(|sent| answer.received.utc - sent.utc);
         let back = answer.back.utc - answer.returned.utc;
         let taken = self.test.take(*answer);
         self.returned_by_kernel += u64::from(has_stamp && taken == ReplyKind::First);
         let round_trip = there.map(|there| there + back);
-        let AnswerContext { ttl, own, theirs } = context;
+        let AnswerContext { mark, ttl, own, theirs } = context;
         self.answers.push_back(ReceivedAnswer {
             sequence: answer.sequence,
+            mark,
+            sent,
             at: answer.back.utc,
             round_trip,
             there,
@@ -243,6 +260,12 @@ impl Session {
             own,
             theirs,
         });
+    }
+
+    /// Time that the oldest received answer has waited for its follow-up; zero if none waits.
+    #[must_use]
+    pub fn waited(&self, now: Time<Utc>) -> Span {
+        self.waiting.waited(now)
     }
 
     /// Removes and returns the next counted answer.

@@ -231,3 +231,34 @@ fn answer_gives_clock_offset_and_error_bounds() {
         assert_eq!(exchange.contradicts_the_clocks(), is_wrong);
     }
 }
+
+#[test]
+fn packet_without_a_stamp_has_the_error_of_the_system_call() {
+    let format = PacketFormat { light: true, ..PacketFormat::default() };
+    for (left, error) in [(Some(LATER), 0), (None, 2 * LATER)] {
+        let mut reflector = Reflector::new(None);
+        let config = TestConfig { same_clock: true, ..test(format.clone()) };
+        let mut session = Session::new(&config, right());
+        let (mut packet, mut answer) = (Vec::new(), Vec::new());
+        let at = |nanos| Time::from_nanos(BEGIN + nanos);
+        let sequence = session.packet(at(0), &mut packet);
+        session.sent(sequence, at(2 * LATER));
+        left.into_iter().for_each(|left| session.left(sequence, at(left)));
+        let arrival = Arrival {
+            bytes: &packet,
+            from: ([192, 0, 2, 1], 4000).into(),
+            to: None,
+            at: at(THERE),
+            ttl: 64,
+            class: 0,
+        };
+        let mut clock = At(BEGIN + THERE, right());
+        let reflection = reflector.reflect(&arrival, &mut clock, &mut answer).unwrap();
+        assert_eq!(reflection.stated, at(THERE));
+        session.answer(&answer, TO, at(THERE + BACK)).unwrap();
+        let answer = session.next_answer().unwrap();
+        let sent = answer.sent.unwrap();
+        assert_eq!((sent.utc, sent.error), (at(left.unwrap_or(0)), Span::from_nanos(error)));
+        assert_eq!(answer.mark, reflection.made.0);
+    }
+}

@@ -12,6 +12,7 @@ mod nodes;
 mod openapi;
 mod page;
 mod pki;
+mod return_path;
 mod services;
 mod task_end;
 

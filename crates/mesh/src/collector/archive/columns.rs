@@ -2,7 +2,7 @@
 
 use wirestamp_results::Field;
 
-use crate::collector::{Counted, Measured, Spread};
+use crate::collector::{Counted, Measured, MeasuredReturn, Spread};
 
 pub(super) const MEASURED: &[Field<Measured>] = &[
     Field::whole("begin_ns", |it| Some(it.begin_ns)),
@@ -40,6 +40,33 @@ pub(super) const MEASURED: &[Field<Measured>] = &[
     Field::whole("contradicts_the_clocks", |it| Some(it.contradicts_the_clocks.into())),
     Field::real("mos", |it| it.mos),
     Field::text("no_mos", |it| it.no_mos.map(|why| why.as_ref().to_owned())),
+    Field::whole("answered", |it| whole(path(it)?.answered)),
+    Field::whole("return_lost", |it| whole(path(it)?.lost)),
+    Field::whole("return_undetermined", |it| whole(path(it)?.undetermined)),
+    Field::whole("round_trip_min_ns", |it| Some(trip(it)?.min)),
+    Field::real("round_trip_mean_ns", |it| Some(trip(it)?.mean)),
+    Field::real("round_trip_stddev_ns", |it| Some(trip(it)?.stddev)),
+    Field::whole("round_trip_p50_ns", |it| trip(it)?.p50),
+    Field::whole("round_trip_p90_ns", |it| trip(it)?.p90),
+    Field::whole("round_trip_p99_ns", |it| trip(it)?.p99),
+    Field::whole("round_trip_p999_ns", |it| trip(it)?.p999),
+    Field::whole("round_trip_max_ns", |it| Some(trip(it)?.max)),
+    Field::whole("round_trip_error_ns", |it| path(it)?.round_trip_error_ns),
+    Field::whole("return_delay_min_ns", |it| Some(return_delay(it)?.min)),
+    Field::real("return_delay_mean_ns", |it| Some(return_delay(it)?.mean)),
+    Field::real("return_delay_stddev_ns", |it| Some(return_delay(it)?.stddev)),
+    Field::whole("return_delay_p50_ns", |it| return_delay(it)?.p50),
+    Field::whole("return_delay_p90_ns", |it| return_delay(it)?.p90),
+    Field::whole("return_delay_p99_ns", |it| return_delay(it)?.p99),
+    Field::whole("return_delay_p999_ns", |it| return_delay(it)?.p999),
+    Field::whole("return_delay_max_ns", |it| Some(return_delay(it)?.max)),
+    Field::whole("return_error_ns", |it| path(it)?.error_ns),
+    Field::whole("return_contradicts_the_clocks", |it| {
+        Some(path(it)?.contradicts_the_clocks.into())
+    }),
+    Field::text("no_times", |it| Some(path(it)?.no_times?.as_ref().to_owned())),
+    Field::text("no_return_error", |it| Some(path(it)?.no_error?.as_ref().to_owned())),
+    Field::text("no_return_path", |it| Some(it.no_return_path?.as_ref().to_owned())),
     Field::time("begin_time", |it| Some(it.begin_ns)),
 ];
 
@@ -62,6 +89,18 @@ fn above(measured: &Measured) -> Option<&Spread> {
 
 fn variation(measured: &Measured) -> Option<&Spread> {
     measured.variation_ns.as_ref()
+}
+
+fn path(measured: &Measured) -> Option<&MeasuredReturn> {
+    measured.return_path.as_ref()
+}
+
+fn trip(measured: &Measured) -> Option<&Spread> {
+    path(measured)?.round_trip_ns.as_ref()
+}
+
+fn return_delay(measured: &Measured) -> Option<&Spread> {
+    path(measured)?.delay_ns.as_ref()
 }
 
 /// Databases have signed integers, so there are no larger values.

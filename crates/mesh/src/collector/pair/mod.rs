@@ -8,16 +8,19 @@
 //! was silent for longer; which of several identical packets is which; and which missing packets were lost by a
 //! capture, if both points saw none for longer or the capture lost packets for longer than [`MAX_MISSED_INTERVAL`].
 
-use std::collections::VecDeque;
+mod answers;
+
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
 
 use crate::protocol::{MachineClock, ObservationBatch};
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::{CaptureLoss, Config, Correlator, Observation, Outcome, Point};
 
+use self::answers::Answers;
 use super::coverage::Coverage;
 use super::window::Windows;
-use super::{Delivery, Settled, Window, side, synchronisation};
+use super::{Delivery, ReturnPath, Settled, Window, side, synchronisation};
 
 /// Max time for which missed packets delay the acknowledgement of batches.
 const MAX_MISSED_INTERVAL: Span = Span::from_secs(10);
@@ -40,6 +43,8 @@ pub struct Pair {
     /// Intervals in which captures missed packets, while they affect open windows.
     missed: Vec<(Time<Utc>, Time<Utc>)>,
     coverage: Coverage,
+    /// Answers of an active test.
+    answers: Option<Answers>,
 }
 
 /// State of one point.
@@ -59,6 +64,8 @@ struct Batch {
     complete_until: Time<Utc>,
     /// None if the batch was dropped.
     clock: Option<MachineClock>,
+    /// Max time from the stated send time of an answer until it left; none if it is unknown.
+    sending: Option<Span>,
     /// Packets dropped with it.
     dropped: u64,
     /// It only states that the point was not observed until its end.
@@ -86,7 +93,15 @@ impl Pair {
             windows: Windows::new(timing.window, settled_until),
             missed: Vec::new(),
             coverage: Coverage::default(),
+            answers: None,
         }
+    }
+
+    /// The ends of an active test, which report answers to its packets.
+    #[must_use]
+    pub fn with_answers(self) -> Self {
+        let answers = Answers::new(self.windows.length(), self.windows.settled_until());
+        Self { answers: Some(answers), ..self }
     }
 
     /// Takes the next batch of a point.
@@ -94,16 +109,27 @@ impl Pair {
         let side = &self.sides[side(point)];
         let delivery = side.receives(&(number..=number));
         if delivery == Delivery::Taken {
-            let ObservationBatch { observations, missed, complete_until, begin, clock } = seen;
+            let ObservationBatch { observations, missed, complete_until, begin, clock, .. } = seen;
             // The time of skipped batches is not observed.
             let begin = begin.or_else(|| side.is_unknown.then_some(*complete_until));
             if let Some(begin) = begin {
                 self.coverage.leave_out(point, side.complete_until, begin);
             }
+            let settled_until = self.windows.settled_until();
+            let answers = self.answers.as_mut().filter(|_| point == Point::A);
+            if let Some(answers) = answers {
+                answers.open_windows(seen, begin, settled_until);
+                if let Some(received) = &seen.answers {
+                    answers.take(received);
+                }
+            }
             self.observe_between(point, observations, missed);
             let is_closing = observations.is_empty() && seen.begin == Some(*complete_until);
             let (complete_until, clock) = (*complete_until, Some(*clock));
-            self.complete(point, Batch { number, complete_until, clock, dropped: 0, is_closing });
+            let sending = seen.answers.as_ref().and_then(|answers| answers.sending);
+            let dropped = 0;
+            let batch = Batch { number, complete_until, clock, sending, dropped, is_closing };
+            self.complete(point, batch);
         }
         delivery
     }
@@ -120,6 +146,9 @@ impl Pair {
         let delivery = side.receives(numbers);
         if delivery == Delivery::Taken {
             self.coverage.leave_out(point, side.complete_until, until);
+            if let Some(answers) = self.answers.as_mut().filter(|_| point == Point::A) {
+                answers.leave_out(until);
+            }
             self.complete(point, Batch::without(*numbers.end(), until, packets));
         }
         delivery
@@ -168,15 +197,15 @@ impl Pair {
     }
 
     fn observe(&mut self, point: Point, observations: &[Observation]) {
-        let Self { timing, correlator, windows, coverage, .. } = self;
-        let mut record = recorder(windows, coverage, &timing.matching);
+        let Self { timing, correlator, windows, coverage, answers, .. } = self;
+        let mut record = recorder(windows, answers, coverage, &timing.matching);
         correlator.observe_all(observations, |it| (point, it), &mut record);
     }
 
     /// Ends a batch: the point is complete up to its time.
     fn complete(&mut self, point: Point, batch: Batch) {
-        let Self { timing, correlator, windows, coverage, .. } = self;
-        let mut record = recorder(windows, coverage, &timing.matching);
+        let Self { timing, correlator, windows, coverage, answers, .. } = self;
+        let mut record = recorder(windows, answers, coverage, &timing.matching);
         correlator.advance(point, batch.complete_until, &mut record);
         let side = &mut self.sides[side(point)];
         side.push(batch);
@@ -207,10 +236,18 @@ impl Pair {
         if until <= self.windows.settled_until() {
             return None;
         }
-        let late = self.windows.take_late();
+        let mut late = self.windows.take_late();
+        let mut return_paths = BTreeMap::new();
+        if let Some(answers) = &mut self.answers {
+            late += answers.take_late();
+            return_paths = answers.settle(until);
+        }
         let windows = self.windows.settle(until).into_iter();
         let windows = windows.map(|(begin, (quality, least))| {
-            (begin, Window { offset: self.offset(begin), quality, least })
+            let return_path = return_paths.remove(&begin);
+            let return_path =
+                return_path.map(|path| ReturnPath { sending: self.sending(begin), ..path });
+            (begin, Window { offset: self.offset(begin), quality, least, return_path })
         });
         let windows = windows.collect();
         let needed_from = self.needed_from(until);
@@ -248,6 +285,15 @@ impl Pair {
         synchronisation::offset(first, second)
     }
 
+    /// Max time from the stated send time of an answer until it left, while the packets of a window passed both points;
+    /// none if it is not known of a batch.
+    fn sending(&self, begin: Time<Utc>) -> Option<Span> {
+        let until = begin + self.windows.length() + self.reach();
+        let batches = self.sides[side(Point::B)].within(begin - self.timing.matching.skew, until);
+        let times = batches.filter(|it| !it.is_closing).map(|it| it.sending);
+        times.reduce(|one, other| Some(one?.max(other?))).flatten()
+    }
+
     /// Max time between the observations of a packet at both points.
     fn reach(&self) -> Span {
         let Config { timeout, skew, .. } = self.timing.matching;
@@ -256,17 +302,26 @@ impl Pair {
 }
 
 /// Records outcomes in windows.
-fn recorder(windows: &mut Windows, coverage: &Coverage, rule: &Config) -> impl FnMut(Outcome) {
+fn recorder(
+    windows: &mut Windows,
+    answers: &mut Option<Answers>,
+    coverage: &Coverage,
+    rule: &Config,
+) -> impl FnMut(Outcome) {
     move |outcome| {
         let covers = |point, from, until| coverage.covers(point, from, until);
-        windows.record(&outcome.where_captured(rule, covers));
+        let outcome = outcome.where_captured(rule, covers);
+        windows.record(&outcome);
+        if let Some(answers) = answers.as_mut() {
+            answers.record(&outcome);
+        }
     }
 }
 
 impl Batch {
     /// A batch that was skipped.
     fn without(number: u64, complete_until: Time<Utc>, dropped: u64) -> Self {
-        Self { number, complete_until, clock: None, dropped, is_closing: false }
+        Self { number, complete_until, clock: None, sending: None, dropped, is_closing: false }
     }
 }
 
@@ -284,11 +339,16 @@ impl Side {
 
     /// Clock states in a time range.
     fn clocks(&self, from: Time<Utc>, until: Time<Utc>) -> impl Iterator<Item = &MachineClock> {
+        self.within(from, until).filter_map(|batch| batch.clock.as_ref())
+    }
+
+    /// Batches in a time range.
+    fn within(&self, from: Time<Utc>, until: Time<Utc>) -> impl Iterator<Item = &Batch> {
         let behind = self.batches.partition_point(|batch| batch.complete_until <= from);
         // The last one reaches beyond the range.
         let beyond = self.batches.partition_point(|batch| batch.complete_until < until) + 1;
         let beyond = beyond.min(self.batches.len()).max(behind);
-        self.batches.range(behind..beyond).filter_map(|batch| batch.clock.as_ref())
+        self.batches.range(behind..beyond)
     }
 
     /// Removes batches complete before a time. Returns the packets dropped with them.
@@ -313,5 +373,7 @@ impl Side {
     }
 }
 
+#[cfg(test)]
+mod answer_tests;
 #[cfg(test)]
 mod tests;

@@ -100,6 +100,7 @@ fn batches(fates: &[Fate]) -> [Vec<ObservationBatch>; 2] {
                 complete_until: times.end,
                 begin: (nth == 0).then_some(at(-1000)),
                 clock: clock(side, times.start),
+                answers: None,
             }
         };
         (0..end / BATCH).map(batch).collect()

@@ -189,7 +189,7 @@ fn each(
     Ok(())
 }
 
-fn decoded(row: &Row<'_>, column: usize) -> rusqlite::Result<CompactHistogram> {
+pub(super) fn decoded(row: &Row<'_>, column: usize) -> rusqlite::Result<CompactHistogram> {
     let bytes = row.get_ref(column)?.as_blob()?;
     CompactHistogram::decode(bytes)
         .map_err(|why| rusqlite::Error::FromSqlConversionFailure(column, Type::Blob, Box::new(why)))

@@ -59,7 +59,7 @@ pub(super) fn forget(
 ) -> rusqlite::Result<()> {
     let hour = before.interval_begin(Step::Hour.length()).as_nanos();
     let minute = Step::Minute.length().as_nanos();
-    for table in ["window", "histogram", "count"] {
+    for table in ["window", "histogram", "return_path", "count"] {
         let query = format!(
             "DELETE FROM {table} WHERE task = ?1 AND step = 0 AND begin < ?2 AND begin <
              (SELECT MIN(archived_until, settled_until / ?3 * ?3) FROM task WHERE number = ?1)"

@@ -7,6 +7,8 @@ mod flows;
 mod histograms;
 mod hours;
 mod mos;
+mod return_paths;
+mod spreads;
 mod tables;
 mod windows;
 
@@ -25,6 +27,7 @@ pub use brief::Brief;
 use counts_schema::CountsSchema;
 pub use histograms::{Histograms, Missing};
 pub use mos::MosUnavailable;
+pub use return_paths::{MeasuredReturn, NoTimes, NotReported};
 use tables::SCHEMA;
 
 /// The database.
@@ -87,6 +90,13 @@ pub struct Measured {
     /// Why the MOS is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_mos: Option<MosUnavailable>,
+    /// Round trips and the return path of an active test. In the results of an active test, either this or
+    /// `no_return_path` is present.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub return_path: Option<MeasuredReturn>,
+    /// Why round trips and the return path are not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_return_path: Option<NotReported>,
 }
 
 /// Distribution of values, in nanoseconds.

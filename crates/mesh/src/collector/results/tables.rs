@@ -11,9 +11,9 @@ use crate::database::{DatabaseSchema, unsigned};
 /// "WSRE".
 pub(super) const SCHEMA: DatabaseSchema = DatabaseSchema {
     application: 0x5753_5245,
-    version: 4,
+    version: 5,
     tables: TABLES,
-    upgrades: &[(3, HISTOGRAMS)],
+    upgrades: &[(3, HISTOGRAMS), (4, RETURN_PATHS)],
 };
 
 /// Windows from before version 4 have no histograms.
@@ -25,6 +25,25 @@ const HISTOGRAMS: &str = "
         PRIMARY KEY (task, step, begin)
     ) STRICT, WITHOUT ROWID;
     PRAGMA user_version = 4;
+    COMMIT;";
+
+/// Windows from before version 5 have no return paths.
+const RETURN_PATHS: &str = "
+    BEGIN;
+    CREATE TABLE return_path (
+        task INTEGER NOT NULL, step INTEGER NOT NULL, begin INTEGER NOT NULL,
+        answered INTEGER NOT NULL, lost INTEGER NOT NULL, contradicts INTEGER NOT NULL,
+        unknown_error INTEGER NOT NULL, round_trip_error INTEGER, delay_error INTEGER,
+        round_trip_count INTEGER NOT NULL, round_trip_min INTEGER, round_trip_mean REAL,
+        round_trip_squares REAL, round_trip_p50 INTEGER, round_trip_p90 INTEGER,
+        round_trip_p99 INTEGER, round_trip_p999 INTEGER, round_trip_max INTEGER,
+        delay_count INTEGER NOT NULL, delay_min INTEGER, delay_mean REAL, delay_squares REAL,
+        delay_p50 INTEGER, delay_p90 INTEGER, delay_p99 INTEGER, delay_p999 INTEGER,
+        delay_max INTEGER,
+        round_trips BLOB NOT NULL, delays BLOB NOT NULL,
+        PRIMARY KEY (task, step, begin)
+    ) STRICT, WITHOUT ROWID;
+    PRAGMA user_version = 5;
     COMMIT;";
 
 /// Times and delays are in nanoseconds. `step` is the length of a window or interval in seconds, 0 as measured; the
@@ -61,6 +80,19 @@ const TABLES: &str = "
         delay BLOB NOT NULL, variation BLOB NOT NULL,
         PRIMARY KEY (task, step, begin)
     ) STRICT, WITHOUT ROWID;
+    CREATE TABLE return_path (
+        task INTEGER NOT NULL, step INTEGER NOT NULL, begin INTEGER NOT NULL,
+        answered INTEGER NOT NULL, lost INTEGER NOT NULL, contradicts INTEGER NOT NULL,
+        unknown_error INTEGER NOT NULL, round_trip_error INTEGER, delay_error INTEGER,
+        round_trip_count INTEGER NOT NULL, round_trip_min INTEGER, round_trip_mean REAL,
+        round_trip_squares REAL, round_trip_p50 INTEGER, round_trip_p90 INTEGER,
+        round_trip_p99 INTEGER, round_trip_p999 INTEGER, round_trip_max INTEGER,
+        delay_count INTEGER NOT NULL, delay_min INTEGER, delay_mean REAL, delay_squares REAL,
+        delay_p50 INTEGER, delay_p90 INTEGER, delay_p99 INTEGER, delay_p999 INTEGER,
+        delay_max INTEGER,
+        round_trips BLOB NOT NULL, delays BLOB NOT NULL,
+        PRIMARY KEY (task, step, begin)
+    ) STRICT, WITHOUT ROWID;
     CREATE TABLE count (
         task INTEGER NOT NULL, step INTEGER NOT NULL, begin INTEGER NOT NULL,
         packets INTEGER NOT NULL, bytes INTEGER NOT NULL, missed INTEGER NOT NULL,
@@ -73,7 +105,7 @@ const TABLES: &str = "
     ) STRICT;
     CREATE INDEX flow_last ON flow (task, last);
     PRAGMA application_id = 0x57535245;
-    PRAGMA user_version = 4;
+    PRAGMA user_version = 5;
     COMMIT;";
 
 pub(super) fn progress(database: &Connection, task: u64) -> rusqlite::Result<Progress> {

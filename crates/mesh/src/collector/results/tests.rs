@@ -28,7 +28,7 @@ fn observation(id: u64, nanos: i64) -> Observation {
 
 /// Ten packets: one is lost, the others have delays of 1, 2, 3... us.
 fn window(offset: Result<Span, NotSynchronised>) -> Window {
-    Window { quality: quality(0..10), offset, least: Some(Span::ZERO) }
+    Window { quality: quality(0..10), offset, least: Some(Span::ZERO), return_path: None }
 }
 
 fn quality(ids: Range<i64>) -> Quality {
@@ -158,7 +158,12 @@ fn check_spread(spread: Option<&Spread>, summary: Option<Summary>, off: Option<f
 fn minutes_and_hours_are_merged_after_their_end() {
     let folder = tempfile::tempdir().unwrap();
     let mut results = Results::open(&folder.path().join("results")).unwrap();
-    let part = |ids, offset| Window { quality: quality(ids), offset, least: Some(Span::ZERO) };
+    let part = |ids, offset| Window {
+        quality: quality(ids),
+        offset,
+        least: Some(Span::ZERO),
+        return_path: None,
+    };
     let synchronised = Ok(Span::from_nanos(500));
     let parts = [
         (58, part(0..10, synchronised)),
@@ -255,6 +260,7 @@ fn histograms_cover_any_range_and_count_missing_values() {
         quality: quality(ids),
         offset: Ok(Span::from_nanos(500)),
         least: Some(Span::ZERO),
+        return_path: None,
     };
     let unknown = Window { offset: Err(NotSynchronised::First), ..synchronised(3..5) };
     let windows = [
@@ -293,7 +299,7 @@ fn database_without_histograms_is_upgraded() {
     let known = || window(Ok(Span::from_nanos(500)));
     let second = |second| settled((second + 1) * SECOND, vec![(second * SECOND, known())], [1, 1]);
     results.store(7, &second(1)).unwrap();
-    let before = "DROP TABLE histogram; PRAGMA user_version = 3;";
+    let before = "DROP TABLE histogram; DROP TABLE return_path; PRAGMA user_version = 3;";
     results.database.change(|change| change.execute_batch(before)).unwrap();
     drop(results);
     let mut results = Results::open(&path).unwrap();

@@ -3,17 +3,15 @@
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params, params_from_iter};
 use wirestamp_clock::{Span, Time, Utc};
-use wirestamp_metrics::numeric::count_to_f64;
-use wirestamp_metrics::{Counts, Summary};
+use wirestamp_metrics::Counts;
 
 use super::histograms::{self, Histograms};
-use super::{Measured, ResultRange, Spread, Step};
+use super::{Measured, ResultRange, Spread, Step, return_paths, spreads};
 use crate::collector::Window;
 use crate::database::unsigned;
 
-/// Number of columns before the two distributions, and of each distribution.
+/// Number of columns before the two distributions.
 const AHEAD: usize = 16;
-const SPREAD: usize = 9;
 
 pub(super) fn insert(
     change: &Transaction<'_>,
@@ -44,33 +42,17 @@ pub(super) fn insert(
     values.push(error.err().map(|why| why.as_ref().to_owned()).into());
     values.push(window.contradicts_the_clocks().into());
     for distribution in [window.quality.delay(), window.quality.variation()] {
-        values.extend(columns(distribution.summary().as_ref()));
+        let spread = distribution.summary().as_ref().map(Spread::from);
+        values.extend(spreads::columns(spread.as_ref()));
     }
     let places = vec!["?"; values.len()].join(", ");
     let query = format!("INSERT INTO window VALUES ({places})");
     change.prepare_cached(&query)?.execute(params_from_iter(values))?;
-    histograms::insert(change, (task, Step::AsMeasured, begin), &Histograms::from(window))
-}
-
-fn columns(summary: Option<&Summary>) -> [Value; SPREAD] {
-    let Some(summary) = summary else {
-        let mut none = [const { Value::Null }; SPREAD];
-        none[0] = Value::Integer(0);
-        return none;
-    };
-    let Summary { count, min, mean, stddev, p50, p90, p99, p999, max } = *summary;
-    let squares = stddev * stddev * count_to_f64(count.saturating_sub(1));
-    [
-        count.cast_signed().into(),
-        min.into(),
-        mean.into(),
-        squares.into(),
-        p50.into(),
-        p90.into(),
-        p99.into(),
-        p999.into(),
-        max.into(),
-    ]
+    let key = (task, Step::AsMeasured, begin);
+    if let Some(path) = &window.return_path {
+        return_paths::insert(change, key, path, window.offset.ok())?;
+    }
+    histograms::insert(change, key, &Histograms::from(window))
 }
 
 /// Merges windows into longer ones that ended between two times.
@@ -100,6 +82,7 @@ pub(super) fn merge(
                 [task.cast_signed(), step.seconds(), length.as_nanos(), of.seconds(), from, until];
             change.prepare_cached(&query)?.execute(values)?;
             histograms::merge(change, task, (of, step), from..until)?;
+            return_paths::merge(change, task, (of, step), from..until)?;
         }
     }
     Ok(())
@@ -128,18 +111,23 @@ pub(super) fn measured(
     let mut statement = database.prepare_cached(query)?;
     let values = params![task.cast_signed(), step.seconds(), from, until, most];
     let rows = statement.query_map(values, window)?;
-    rows.collect()
+    let mut windows = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+    return_paths::add(database, task, step, &mut windows)?;
+    Ok(windows)
 }
 
 pub(super) fn newest(database: &Connection, task: u64) -> rusqlite::Result<Option<Measured>> {
     let query = "SELECT * FROM window WHERE task = ? AND step = ? ORDER BY begin DESC LIMIT 1";
     let values = [task.cast_signed(), Step::AsMeasured.seconds()];
-    database.prepare_cached(query)?.query_row(values, window).optional()
+    let found = database.prepare_cached(query)?.query_row(values, window).optional()?;
+    let Some(mut newest) = found else { return Ok(None) };
+    return_paths::add(database, task, Step::AsMeasured, std::slice::from_mut(&mut newest))?;
+    Ok(Some(newest))
 }
 
 fn window(row: &Row<'_>) -> rusqlite::Result<Measured> {
     let why: Option<String> = row.get(14)?;
-    let delay = spread(row, AHEAD)?;
+    let delay = spreads::read(row, AHEAD)?;
     Ok(Measured {
         begin_ns: row.get(2)?,
         counts: Counts {
@@ -159,28 +147,10 @@ fn window(row: &Row<'_>) -> rusqlite::Result<Measured> {
         delay_ns: delay.filter(|_| why.is_none()),
         not_synchronised: why.and_then(|name| name.parse().ok()),
         contradicts_the_clocks: row.get(15)?,
-        variation_ns: spread(row, AHEAD + SPREAD)?,
+        variation_ns: spreads::read(row, AHEAD + spreads::COLUMNS)?,
         mos: None,
         no_mos: None,
+        return_path: None,
+        no_return_path: None,
     })
-}
-
-fn spread(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<Spread>> {
-    let count = unsigned(row, first)?;
-    if count == 0 {
-        return Ok(None);
-    }
-    let squares: f64 = row.get(first + 3)?;
-    let stddev = if count > 1 { (squares / count_to_f64(count - 1)).sqrt() } else { 0.0 };
-    Ok(Some(Spread {
-        count,
-        min: row.get(first + 1)?,
-        mean: row.get(first + 2)?,
-        stddev,
-        p50: row.get(first + 4)?,
-        p90: row.get(first + 5)?,
-        p99: row.get(first + 6)?,
-        p999: row.get(first + 7)?,
-        max: row.get(first + 8)?,
-    }))
 }

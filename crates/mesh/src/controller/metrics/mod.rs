@@ -9,6 +9,7 @@
 mod counted;
 mod delays;
 mod probes;
+mod return_path;
 pub(super) mod totals;
 mod window;
 

@@ -11,6 +11,7 @@ use wirestamp_metrics::CompactHistogram;
 use wirestamp_results::Families;
 
 use super::delays::Delays;
+use super::return_path::{ReturnTotals, show_return_path};
 use super::window::{COUNTS, show_window};
 use crate::Name;
 use crate::collector::{Measured, ResultRange, Step};
@@ -28,6 +29,7 @@ pub(super) struct Total {
     pub(super) next: Option<i64>,
     pub(super) counts: [u64; COUNTS.len()],
     delays: Delays,
+    returns: ReturnTotals,
     newest: Option<Measured>,
 }
 
@@ -105,12 +107,14 @@ impl Total {
 
     pub(super) fn behind(newest: Option<Measured>) -> Self {
         let next = newest.as_ref().map_or(i64::MIN, |it| it.begin_ns.saturating_add(1));
-        Self { next: Some(next), counts: [0; COUNTS.len()], delays: Delays::default(), newest }
+        let (counts, delays) = ([0; COUNTS.len()], Delays::default());
+        Self { next: Some(next), counts, delays, returns: ReturnTotals::default(), newest }
     }
 
     /// Adds the next results, in order of time, and the histogram of their delays.
     pub(super) fn add(&mut self, measured: Vec<Measured>, delays: &CompactHistogram) {
         self.delays.add(&measured, delays);
+        self.returns.add(&measured);
         for it in &measured {
             for (total, (_, count)) in self.counts.iter_mut().zip(&COUNTS) {
                 *total += count(&it.counts);
@@ -127,9 +131,13 @@ impl Total {
             families.add(&format!("wirestamp_task_{name}_packets_total"), &labels, *total);
         }
         self.delays.show(&labels, families);
+        self.returns.show(&labels, families);
         let oldest = (now - MAX_AGE).as_nanosecond();
         if let Some(newest) = self.newest.as_ref().filter(|it| i128::from(it.begin_ns) >= oldest) {
             show_window(newest, &labels, families);
+            if let Some(path) = &newest.return_path {
+                show_return_path(path, &labels, families);
+            }
         }
     }
 }

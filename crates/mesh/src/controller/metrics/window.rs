@@ -53,7 +53,8 @@ pub(super) fn show_window(measured: &Measured, labels: &Labels, families: &mut F
     families.add("wirestamp_task_clocks_contradicted", labels, measured.contradicts_the_clocks);
 }
 
-fn show_spread(name: &str, spread: &Spread, labels: &Labels, families: &mut Families) {
+/// The values of a distribution.
+pub(super) fn show_spread(name: &str, spread: &Spread, labels: &Labels, families: &mut Families) {
     let Spread { min, mean, p50, p99, max, .. } = *spread;
     let values = [
         ("min", Some(seconds(min))),

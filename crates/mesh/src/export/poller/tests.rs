@@ -14,7 +14,8 @@ fn time(second: i64) -> Time<Utc> {
 
 /// Stores three seconds of the first task, settled up to one minute.
 fn store(folder: &Path) {
-    let empty = Window { quality: Quality::new(), offset: Ok(Span::ZERO), least: None };
+    let empty =
+        Window { quality: Quality::new(), offset: Ok(Span::ZERO), least: None, return_path: None };
     let windows = [1, 2, 3].map(|second| (time(second), empty.clone())).into();
     let mut results = Results::open(&folder.join("results.sqlite")).unwrap();
     results.store(1, &Settled { windows, ..Settled::nothing(time(60)) }).unwrap();

@@ -191,7 +191,8 @@ impl Digests {
         observations.sort_by_key(|it| it.stamp.utc);
         let missed = self.gaps.extract_if(.., |gap| gap.from < until).collect();
         self.known_until = Some(until);
-        ObservationBatch { observations, missed, complete_until: until, begin, clock: self.clock }
+        let (complete_until, clock, answers) = (until, self.clock, None);
+        ObservationBatch { observations, missed, complete_until, begin, clock, answers }
     }
 
     fn hold(&mut self, observation: Observation, sent: Time<Utc>) {
