@@ -321,6 +321,11 @@ export async function endTask(name: string): Promise<void> {
   await call(`tasks/${name}`, { method: 'DELETE' });
 }
 
+/** Removes an ended task with its results. */
+export async function removeTask(name: string, number: number): Promise<void> {
+  await call(`tasks/${name}/results?number=${number}`, { method: 'DELETE' });
+}
+
 export function isOfPath(result: Result): result is PathResult {
   return 'sent' in result;
 }

@@ -30,6 +30,12 @@ test('an empty page explains how to create a task', async ({ page, empty }) => {
   await page.getByRole('button', { name: 'End task' }).click();
   await page.getByRole('button', { name: 'End it' }).click();
   await expect(page.locator('.badge')).toContainText('ended');
+  await page.getByRole('button', { name: 'Remove task' }).click();
+  await expect(page.getByRole('dialog')).toContainText('cannot be restored');
+  await page.getByRole('button', { name: 'Keep it' }).click();
+  await page.getByRole('button', { name: 'Remove task' }).click();
+  await page.getByRole('button', { name: 'Remove it' }).click();
+  await expect(page.getByText('No tasks yet')).toBeVisible();
 });
 
 test('the form of each measure creates a task', async ({ page, empty }) => {

@@ -6,6 +6,8 @@ mod exporting;
 use std::net::Ipv4Addr;
 use std::ops::Range;
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use common::{
     BEGIN, MILLISECOND, Probe, Running, authority, batch, mesh, now, observation, subject, sum,
@@ -14,6 +16,7 @@ use common::{
 use tokio::net::TcpSocket;
 use tokio::runtime::Runtime;
 use wirestamp_mesh::collector::Measured;
+use wirestamp_mesh::controller::Removal;
 use wirestamp_mesh::member;
 use wirestamp_mesh::pki::{Authority, Credentials, Request, Role, Token};
 use wirestamp_mesh::probe::{self, ChannelName};
@@ -150,6 +153,57 @@ fn token_works_once_and_with_its_ca_only() {
     assert!(why.contains("UnknownIssuer"), "{why}");
     let renewed = runtime.block_on(member::renew(&address, &credentials)).unwrap();
     assert!(renewed.certificate_pem != credentials.certificate_pem);
+}
+
+/// A probe has batches of a task that was removed: they leave its spool, and no results come back.
+#[test]
+fn late_batches_of_a_removed_task_are_discarded() {
+    let (folder, mesh) = mesh();
+    let runtime = Runtime::new().unwrap();
+    let probes = [("roof", 0), ("cellar", 1)]
+        .map(|(name, point)| Probe::let_in(&runtime, folder.path(), mesh.address, name, point))
+        .map(Arc::new);
+    let begin =
+        |address| probes.each_ref().map(|probe| runtime.spawn(Arc::clone(probe).deliver(address)));
+    let hold = |numbers: Range<i64>| {
+        for (point, probe) in (0..).zip(&probes) {
+            probe.hold(batches(point, numbers.clone()));
+        }
+    };
+    let spools_are_empty = || {
+        let until = Instant::now() + Duration::from_secs(60);
+        while probes.iter().any(|probe| probe.stock.bytes() > 0) {
+            assert!(Instant::now() < until, "batches are still in a spool");
+            thread::sleep(Duration::from_millis(20));
+        }
+    };
+    hold(0..BATCHES / 2);
+    let ends = begin(mesh.address);
+    mesh.wait_for(500);
+    let name = "p".parse().unwrap();
+    assert_eq!(mesh.plan.end(&name, now()).unwrap(), Some(1));
+    assert_eq!(mesh.plan.remove(&name, 1).unwrap(), Removal::Removed);
+    // The deliveries end. When they begin again, all batches are acknowledged.
+    ends.into_iter().for_each(|end| drop(runtime.block_on(end).unwrap()));
+    let ends = begin(mesh.address);
+    spools_are_empty();
+    hold(BATCHES / 2..BATCHES);
+    spools_are_empty();
+    let until = Instant::now() + Duration::from_secs(60);
+    while mesh.collector.results().is_stored(1).unwrap() {
+        assert!(Instant::now() < until, "the results are still stored");
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert!(mesh.measured().is_empty());
+    // Also after a restart of the controller.
+    let address = mesh.kill();
+    ends.into_iter().for_each(|end| drop(runtime.block_on(end).unwrap()));
+    let mesh = Running::start_with(folder.path(), address, None);
+    begin(mesh.address);
+    hold(BATCHES..BATCHES + 9);
+    spools_are_empty();
+    assert!(mesh.measured().is_empty() && !mesh.collector.results().is_stored(1).unwrap());
+    assert!(mesh.plan.subscribe().borrow().is_empty());
 }
 
 /// A host opens many connections and sends nothing. Most of them are closed at once, and others can still enrol.

@@ -10,6 +10,7 @@ import { FlowTable } from '../parts/flow_table';
 import { PathCharts } from '../parts/path_charts';
 import { PointCharts } from '../parts/point_charts';
 import { Ranges } from '../parts/ranges';
+import { RemoveTask } from '../parts/remove_task';
 import { mayChange, me, newest, probes, tasks } from '../mesh';
 import { useKeysOfRange } from '../keys';
 import { stretchOf, useFlows, useResults, type Loaded } from '../results';
@@ -88,6 +89,7 @@ interface FrameProps extends FoundProps {
 function Frame({ task, range, latest, error, show, onSave, children }: FrameProps) {
   const [there, who] = [useStore(probes), useStore(me)];
   const [isEnding, setEnding] = useState(false);
+  const [isRemoving, setRemoving] = useState(false);
   const stretch = stretchOf(range);
   useKeysOfRange(stretch, show);
   return (
@@ -124,6 +126,11 @@ function Frame({ task, range, latest, error, show, onSave, children }: FrameProp
               End task
             </button>
           )}
+          {mayChange(who) && task.ended && (
+            <button type="button" class="danger" onClick={() => setRemoving(true)}>
+              Remove task
+            </button>
+          )}
         </div>
       </div>
       <Ranges range={range} stretch={stretch} onRange={show} />
@@ -134,6 +141,7 @@ function Frame({ task, range, latest, error, show, onSave, children }: FrameProp
       )}
       {children}
       {isEnding && <EndTask task={task} onClose={() => setEnding(false)} />}
+      {isRemoving && <RemoveTask task={task} onClose={() => setRemoving(false)} onRemoved={() => go('#/')} />}
     </>
   );
 }

@@ -14,7 +14,7 @@ use wirestamp_metrics::Point;
 
 use super::processor::Processor;
 use super::{Delivery, ExporterStats, Measured, ResultRange, Results, side};
-use crate::task::{Measure, Task, Tasks};
+use crate::task::{Measure, Removed, Task, Tasks};
 use crate::{DatabaseError, Name};
 
 /// The spool from which a delivery comes.
@@ -32,6 +32,7 @@ pub struct SpoolOrigin {
 pub struct Collector {
     results: Mutex<Results>,
     tasks: watch::Receiver<Arc<Tasks>>,
+    pub(super) removed: watch::Receiver<Arc<Removed>>,
     ongoing: Mutex<HashMap<u64, Arc<Ongoing>>>,
     /// Notified when results are stored.
     stored: watch::Sender<()>,
@@ -103,6 +104,7 @@ impl Collector {
         Self {
             results,
             tasks,
+            removed: watch::channel(Arc::default()).1,
             ongoing,
             stored: watch::Sender::default(),
             trouble: watch::Sender::default(),
@@ -228,7 +230,11 @@ impl Collector {
                 continue;
             }
             info!("{who} delivers to task {name}, from batch {first} of a new spool");
-            let begun = self.results().begin_spool(task, point, spool, behind);
+            let begun = {
+                let mut results = self.results();
+                self.check_not_removed(task)?;
+                results.begin_spool(task, point, spool, behind)
+            };
             self.noted(begun)?;
             // Unsettled data of the other spool is discarded: part of it may be delivered again.
             state.is_lost = before.is_some();
@@ -271,6 +277,13 @@ impl Collector {
         let ongoing = Arc::new(Ongoing { task, name, state, changed });
         all.insert(task, Arc::clone(&ongoing));
         Ok(ongoing)
+    }
+
+    /// Ends the deliveries of a task: what is not stored is discarded.
+    pub(super) fn supersede(&self, task: u64) {
+        let Some(ongoing) = self.ongoing.lock().remove(&task) else { return };
+        ongoing.state.lock().is_lost = true;
+        ongoing.changed.send_replace(());
     }
 
     /// What a task measures.
@@ -360,7 +373,11 @@ impl Channel {
         if delivery == Delivery::Taken
             && let Some(settled) = state.processor.settle()
         {
-            let stored = self.collector.results().store(*task, &settled);
+            let stored = {
+                let mut results = self.collector.results();
+                self.collector.check_not_removed(*task)?;
+                results.store(*task, &settled)
+            };
             if let Err(error) = self.collector.noted(stored) {
                 changed.send_replace(());
                 return Err(error.into());

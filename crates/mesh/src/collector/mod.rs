@@ -9,6 +9,7 @@ pub mod node;
 mod pair;
 mod processor;
 mod recent;
+mod removal;
 mod reported;
 mod results;
 mod return_path;

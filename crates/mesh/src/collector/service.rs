@@ -50,10 +50,18 @@ impl Collection for Service {
         let Opening { spool, task: number, point, first, instance } = opening;
         let probe = &caller.subject().name;
         let origin = SpoolOrigin { spool, first, instance };
+        let (receipts, answers) = mpsc::channel(RECEIPTS);
+        if self.collector.is_removed(number) {
+            task::spawn(async move {
+                if let Err(status) = discard_all(first, deliveries, &receipts, &caller).await {
+                    drop(receipts.send(Err(status)).await);
+                }
+            });
+            return Ok(Response::new(ReceiverStream::new(answers)));
+        }
         let open = || self.collector.open(probe, (number, point), origin);
         let channel = task::block_in_place(open)
             .inspect_err(|why| warn!("rejected deliveries of {probe}: {why}"))?;
-        let (receipts, answers) = mpsc::channel(RECEIPTS);
         task::spawn(async move {
             if let Err(status) = take_all(channel, deliveries, &receipts, &caller).await {
                 warn!(
@@ -100,6 +108,42 @@ async fn take_all(
     }
 }
 
+/// Acknowledges the batches of a removed task without storing them, so that they leave the spool. `first` is the number of
+/// the first one.
+async fn discard_all(
+    first: u64,
+    mut deliveries: Streaming<Delivery>,
+    receipts: &mpsc::Sender<Result<Receipt, Status>>,
+    caller: &Caller,
+) -> Result<(), Status> {
+    let mut up_to = first.saturating_sub(1);
+    while receipts.send(Ok(Receipt { up_to })).await.is_ok() {
+        let delivery = tokio::select! {
+            () = receipts.closed() => break,
+            delivery = deliveries.message() => delivery?,
+        };
+        let Some(delivery) = delivery else { break };
+        // The certificate may have been revoked.
+        caller.check()?;
+        up_to = up_to.max(last_number(&delivery)?);
+    }
+    Ok(())
+}
+
+/// Number of the last batch in a delivery.
+fn last_number(delivery: &Delivery) -> Result<u64, Status> {
+    let number = match &delivery.what {
+        Some(What::Batch(Batch { number, .. })) => Some(*number),
+        Some(What::Dropped(DroppedBatches { first, last, .. })) if first <= last => Some(*last),
+        _ => None,
+    };
+    number.filter(|it| NUMBERS.contains(it)).ok_or_else(not_a_delivery)
+}
+
+fn not_a_delivery() -> Status {
+    Status::invalid_argument("a delivery must contain a batch or dropped batches")
+}
+
 fn take(channel: &Channel, delivery: Delivery) -> Result<(), Status> {
     match delivery.what {
         Some(What::Batch(Batch { number, body })) if NUMBERS.contains(&number) => {
@@ -110,11 +154,7 @@ fn take(channel: &Channel, delivery: Delivery) -> Result<(), Status> {
         {
             channel.give_up(&(first..=last), until, packets.min(MAX_PACKETS))?;
         }
-        _ => {
-            return Err(Status::invalid_argument(
-                "a delivery must contain a batch or dropped batches",
-            ));
-        }
+        _ => return Err(not_a_delivery()),
     }
     Ok(())
 }

@@ -62,11 +62,14 @@ impl CollectorSession {
             .map_err(|error| Status::unavailable(error.to_string()))?;
         placement.set_trouble(&subject.name, came, trouble);
         let (mut tasks, mut placed, mut last) = (plan.subscribe(), placement.subscribe(), None);
+        // A removal also changes the tasks.
+        let removed = plan.removed();
         loop {
             // The certificate may have been revoked.
             self.caller.check()?;
             let of_it = placement.tasks_of(&tasks.borrow_and_update(), Some(&subject.name));
-            let charge = charge(&of_it, &members.borrow_and_update());
+            let removed = placement.removed_of(&removed.borrow(), &subject.name);
+            let charge = charge(&of_it, removed, &members.borrow_and_update());
             if last.as_ref() != Some(&charge) {
                 last = Some(charge.clone());
                 if charges.send(Ok(charge)).await.is_err() {
@@ -90,14 +93,14 @@ impl CollectorSession {
     }
 }
 
-fn charge(tasks: &Tasks, members: &ValidCertificates) -> Charge {
+fn charge(tasks: &Tasks, removed: Vec<u64>, members: &ValidCertificates) -> Charge {
     let task = |(number, entered): (&u64, &TaskRecord)| {
         // A task that was parsed can be serialised.
         let body = serde_json::to_string(&entered.task).ok()?;
         let ended = entered.ended.map(Timestamp::as_second);
         Some(Task { number: *number, body, made: entered.made.as_second(), ended })
     };
-    Charge { tasks: tasks.iter().filter_map(task).collect(), good: members.good() }
+    Charge { tasks: tasks.iter().filter_map(task).collect(), good: members.good(), removed }
 }
 
 /// The address at which a collector can be reached, from its own statement and its connection.

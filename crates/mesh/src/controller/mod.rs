@@ -20,6 +20,7 @@ mod placement;
 mod probe_registry;
 mod probe_session;
 mod recent;
+mod removal;
 mod response;
 mod results;
 mod routes;
@@ -46,7 +47,7 @@ pub use health::{
 pub use local::{Loopback, NotLoopback};
 pub use probe_registry::{ProbeRegistry, RegisteredProbe};
 pub use sources::{QueryError, Sources};
-pub use task_store::{Change, TaskStore};
+pub use task_store::{Change, Removal, TaskStore};
 
 use crate::DatabaseError;
 use crate::authorizer::Authorizer;
@@ -146,7 +147,8 @@ impl Controller {
         let tasks = placement.tasks_of(&tasks, None);
         let tasks = watch::Sender::new(Arc::new(tasks));
         let results = Results::open(&folder.join("results.sqlite"))?;
-        let collector = Arc::new(Collector::new(results, tasks.subscribe()));
+        let collector = Collector::new(results, tasks.subscribe()).with_removed(plan.removed());
+        let collector = Arc::new(collector);
         let archive = Archive::new(folder.join("archive"), Arc::clone(&collector), keep);
         let probes = Arc::new(ProbeRegistry::default());
         let keeper =

@@ -15,7 +15,7 @@ use tracing::warn;
 
 use super::shared_ca::ValidCertificates;
 use crate::database::{Database, DatabaseSchema, unsigned};
-use crate::task::{TaskRecord, Tasks};
+use crate::task::{Removed, TaskRecord, Tasks};
 use crate::v1::Destination;
 use crate::{DatabaseError, Name};
 
@@ -168,6 +168,13 @@ impl TaskPlacement {
             (home(task) == collector).then(|| (*task, entered.clone()))
         };
         tasks.iter().filter_map(of).collect()
+    }
+
+    /// The removed tasks of a collector.
+    pub(super) fn removed_of(&self, removed: &Removed, collector: &Name) -> Vec<u64> {
+        let state = self.state.lock();
+        let home = |task: &u64| state.placement.get(task).and_then(Option::as_ref);
+        removed.iter().copied().filter(|task| home(task) == Some(collector)).collect()
     }
 
     /// Where probes deliver tasks of other collectors. The address is empty if the collector has no valid certificate.
@@ -328,6 +335,10 @@ mod tests {
         assert_eq!(placement.destinations(1..5, &members(&authority)), [nowhere]);
         placement.place(4, &all, &members(&authority)).unwrap();
         assert_eq!(placement.of(4), None);
+        // Removed tasks stay with their collector, which deletes their results.
+        let removed = Removed::from([1, 3, 9]);
+        assert_eq!(placement.removed_of(&removed, &name("one")), [3]);
+        assert!(placement.removed_of(&removed, &name("other")).is_empty());
     }
 
     #[test]

@@ -25,7 +25,7 @@ use super::credentials::now;
 use super::error_response::{ApiError, CommonErrors, ErrorBody};
 use super::probe_registry::RegisteredProbe;
 use super::task_store::Change;
-use super::{description, events, histogram, metrics, page, recent, results};
+use super::{description, events, histogram, metrics, page, recent, removal, results};
 use crate::Name;
 use crate::task::Task;
 
@@ -34,7 +34,7 @@ pub(super) fn routes(api: Api) -> Router {
     let (routes, described) = OpenApiRouter::with_openapi(description::begin())
         .routes(routes!(tasks))
         .routes(routes!(enter, end))
-        .routes(routes!(results::results))
+        .routes(routes!(results::results, removal::remove))
         .routes(routes!(histogram::histogram))
         .routes(routes!(recent::recent))
         .routes(routes!(probes))
@@ -125,7 +125,7 @@ fn task(name: &Name, body: &[u8]) -> Result<Task, ApiError> {
 
 /// Ends a task
 ///
-/// Its results stay.
+/// Its results stay until the task is removed.
 #[utoipa::path(delete, path = "/api/v1/tasks/{name}", params(("name" = Name, Path)), responses(
     (status = 204, description = "The task was ended"),
     (status = 400, description = "The name is not valid", body = ErrorBody),

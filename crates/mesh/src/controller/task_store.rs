@@ -10,15 +10,15 @@ use rusqlite::{Connection, Row, Transaction, params};
 use tokio::sync::watch;
 
 use crate::database::{Database, DatabaseSchema, unsigned};
-use crate::task::{Task, TaskRecord, Tasks};
+use crate::task::{Removed, Task, TaskRecord, Tasks};
 use crate::{DatabaseError, Name, secret};
 
 /// "WSPL".
 const SCHEMA: DatabaseSchema = DatabaseSchema {
     application: 0x5753_504c,
-    version: 2,
+    version: 3,
     tables: TABLES,
-    upgrades: &[(1, SECRETS)],
+    upgrades: &[(1, SECRETS), (2, REMOVED)],
 };
 
 /// Numbers are never reused. Times are in seconds since 1970.
@@ -29,8 +29,9 @@ const TABLES: &str = "
         origin TEXT NOT NULL, made INTEGER NOT NULL, ended INTEGER, secret BLOB
     ) STRICT;
     CREATE UNIQUE INDEX task_name ON task (name) WHERE ended IS NULL;
+    CREATE TABLE removed (number INTEGER PRIMARY KEY) STRICT;
     PRAGMA application_id = 0x5753504c;
-    PRAGMA user_version = 2;
+    PRAGMA user_version = 3;
     COMMIT;";
 
 /// Version 1 had no authenticated tasks.
@@ -38,6 +39,13 @@ const SECRETS: &str = "
     BEGIN;
     ALTER TABLE task ADD COLUMN secret BLOB;
     PRAGMA user_version = 2;
+    COMMIT;";
+
+/// Until version 2, tasks were not removed.
+const REMOVED: &str = "
+    BEGIN;
+    CREATE TABLE removed (number INTEGER PRIMARY KEY) STRICT;
+    PRAGMA user_version = 3;
     COMMIT;";
 
 /// Origin of a task.
@@ -48,6 +56,7 @@ const FILE: &str = "file";
 pub struct TaskStore {
     database: Mutex<Database>,
     tasks: watch::Sender<Arc<Tasks>>,
+    removed: watch::Sender<Arc<Removed>>,
 }
 
 /// Result of creating a task.
@@ -59,6 +68,17 @@ pub enum Change {
     Unchanged(u64),
 }
 
+/// Result of removing a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removal {
+    /// The task was removed.
+    Removed,
+    /// The task has not ended.
+    Running,
+    /// There is no task of this name and number.
+    NoSuchTask,
+}
+
 impl TaskStore {
     /// Opens the file of tasks. Created if it does not exist.
     ///
@@ -67,13 +87,20 @@ impl TaskStore {
     pub fn open(path: &Path) -> Result<Self, DatabaseError> {
         let database = Database::open(path, &SCHEMA)?;
         let tasks = watch::Sender::new(Arc::new(database.read(all)?));
-        Ok(Self { database: Mutex::new(database), tasks })
+        let removed = watch::Sender::new(Arc::new(database.read(removed)?));
+        Ok(Self { database: Mutex::new(database), tasks, removed })
     }
 
     /// The tasks and their changes.
     #[must_use]
     pub fn subscribe(&self) -> watch::Receiver<Arc<Tasks>> {
         self.tasks.subscribe()
+    }
+
+    /// The removed tasks and their changes.
+    #[must_use]
+    pub fn removed(&self) -> watch::Receiver<Arc<Removed>> {
+        self.removed.subscribe()
     }
 
     /// Creates a task. A different task of the same name is ended.
@@ -147,6 +174,28 @@ impl TaskStore {
         Ok(number)
     }
 
+    /// Removes an ended task. Its number stays known, so that its results are deleted and late batches are discarded.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn remove(&self, name: &Name, number: u64) -> Result<Removal, DatabaseError> {
+        let mut database = self.database.lock();
+        match self.find(name, Some(number)) {
+            None => return Ok(Removal::NoSuchTask),
+            Some((_, TaskRecord { ended: None, .. })) => return Ok(Removal::Running),
+            Some(_) => {}
+        }
+        database.change(|change| {
+            let number = [number.cast_signed()];
+            change.execute("INSERT INTO removed VALUES (?)", number)?;
+            change.execute("DELETE FROM task WHERE number = ?", number)
+        })?;
+        // A collector that has no task of a number then has it among the removed ones.
+        self.removed.send_replace(Arc::new(database.read(removed)?));
+        self.publish(&database)?;
+        Ok(Removal::Removed)
+    }
+
     /// The current task of a name.
     #[must_use]
     pub fn current(&self, name: &Name) -> Option<(u64, TaskRecord)> {
@@ -193,6 +242,12 @@ fn all(database: &Connection) -> rusqlite::Result<Tasks> {
     let mut statement = database.prepare("SELECT number, body, made, ended FROM task")?;
     let tasks = statement.query_map([], |row| Ok((unsigned(row, 0)?, entered(row)?)))?;
     tasks.collect()
+}
+
+fn removed(database: &Connection) -> rusqlite::Result<Removed> {
+    let mut statement = database.prepare("SELECT number FROM removed")?;
+    let numbers = statement.query_map([], |row| unsigned(row, 0))?;
+    numbers.collect()
 }
 
 fn entered(row: &Row<'_>) -> rusqlite::Result<TaskRecord> {
@@ -252,6 +307,31 @@ mod tests {
     }
 
     #[test]
+    fn only_ended_tasks_are_removed_and_numbers_are_not_reused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plan");
+        let plan = TaskStore::open(&path).unwrap();
+        let mut removed = plan.removed();
+        let flows = task(r#"{"name":"f","measure":"flows","at":"a/eth0"}"#);
+        let other: Name = "other".parse().unwrap();
+        plan.enter(&flows, at(1)).unwrap();
+        assert_eq!(plan.remove(&flows.name, 1).unwrap(), Removal::Running);
+        plan.end(&flows.name, at(2)).unwrap();
+        for (name, number) in [(&flows.name, 2), (&other, 1), (&flows.name, u64::MAX)] {
+            assert_eq!(plan.remove(name, number).unwrap(), Removal::NoSuchTask);
+        }
+        assert!(!removed.has_changed().unwrap());
+        assert_eq!(plan.remove(&flows.name, 1).unwrap(), Removal::Removed);
+        assert_eq!(plan.remove(&flows.name, 1).unwrap(), Removal::NoSuchTask);
+        assert_eq!(**removed.borrow_and_update(), Removed::from([1]));
+        assert!(plan.subscribe().borrow().is_empty());
+        drop(plan);
+        let plan = TaskStore::open(&path).unwrap();
+        assert_eq!(**plan.removed().borrow(), Removed::from([1]));
+        assert_eq!(plan.enter(&flows, at(3)).unwrap(), Change::Created(2));
+    }
+
+    #[test]
     fn secret_is_stored_but_not_published() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("plan");
@@ -282,7 +362,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("plan");
         let tables =
-            TABLES.replace(", secret BLOB", "").replace("user_version = 2", "user_version = 1");
+            TABLES.replace(", secret BLOB", "").replace("user_version = 3", "user_version = 1");
+        let tables =
+            tables.replace("CREATE TABLE removed (number INTEGER PRIMARY KEY) STRICT;", "");
         let before = Connection::open(&path).unwrap();
         before.execute_batch(&tables).unwrap();
         let body = r#"{"name":"x","measure":"active-delay","from":"a","to":"b"}"#;

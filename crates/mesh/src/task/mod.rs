@@ -21,7 +21,7 @@ mod schedule;
 mod schema;
 mod spec;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -56,6 +56,9 @@ pub struct Task {
 /// All tasks, also ended ones, by number. Numbers are never reused.
 pub type Tasks = BTreeMap<u64, TaskRecord>;
 
+/// Numbers of the tasks that were removed with their results.
+pub type Removed = BTreeSet<u64>;
+
 /// A task with its times.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TaskRecord {
@@ -64,6 +67,6 @@ pub struct TaskRecord {
     pub task: Task,
     /// Creation time, in whole seconds.
     pub made: Timestamp,
-    /// When the task was ended, if it was. Its results stay.
+    /// When the task was ended, if it was. Its results stay until the task is removed.
     pub ended: Option<Timestamp>,
 }

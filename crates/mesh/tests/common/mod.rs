@@ -42,7 +42,15 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// Starts a controller with a task.
     pub(crate) fn start(folder: &Path, address: SocketAddr) -> Self {
+        let task =
+            r#"{"name":"p","measure":"passive-delay","from":"roof/eth0","to":"cellar/eth0"}"#;
+        Self::start_with(folder, address, Some(task))
+    }
+
+    /// Starts a controller with this task, or with the tasks in the folder only.
+    pub(crate) fn start_with(folder: &Path, address: SocketAddr, task: Option<&str>) -> Self {
         let runtime = Runtime::new().unwrap();
         let socket = TcpListener::bind(address).unwrap();
         let keep = Keep { age: Duration::from_secs(3600), bytes: None };
@@ -51,12 +59,11 @@ impl Running {
         let page = Some("127.0.0.1:0".parse().unwrap());
         let settings = Settings { socket, folder: folder_of_all, authority, names, keep, page };
         let controller = runtime.block_on(async { Controller::open(settings) }).unwrap();
-        let task: Task = serde_json::from_str(
-            r#"{"name":"p","measure":"passive-delay","from":"roof/eth0","to":"cellar/eth0"}"#,
-        )
-        .unwrap();
-        let entered = controller.plan().enter(&task, now()).unwrap();
-        assert!(matches!(entered, Change::Created(1) | Change::Unchanged(1)));
+        if let Some(task) = task {
+            let task: Task = serde_json::from_str(task).unwrap();
+            let entered = controller.plan().enter(&task, now()).unwrap();
+            assert!(matches!(entered, Change::Created(1) | Change::Unchanged(1)));
+        }
         let (address, collector) = (controller.address(), controller.collector());
         let (sources, plan) = (controller.sources(), controller.plan());
         let (tasks, probes) = (plan.subscribe(), controller.probes());

@@ -15,6 +15,7 @@ mod pki;
 mod return_path;
 mod services;
 mod task_end;
+mod task_removal;
 
 use std::fs;
 use std::path::Path;

@@ -9,6 +9,7 @@
 
 mod columns;
 mod damaged;
+mod removal;
 mod task_end;
 
 use std::fs::{self, File};
@@ -231,14 +232,24 @@ fn about(path: &Path) -> impl FnOnce(io::Error) -> ArchiveError {
 /// Maintains the archive of these tasks forever.
 pub(crate) async fn maintain(archive: &Arc<Archive>, tasks: watch::Receiver<Arc<Tasks>>) {
     let mut interval = tokio::time::interval(INTERVAL);
+    let mut removed = archive.collector.removed();
     let mut is_first = true;
     loop {
-        interval.tick().await;
+        let is_due = tokio::select! {
+            _ = interval.tick() => true,
+            Ok(()) = removed.changed() => false,
+        };
+        if !is_due {
+            let archive = Arc::clone(archive);
+            drop(tokio::task::spawn_blocking(move || archive.remove_tasks()).await);
+            continue;
+        }
         let (archive, tasks) = (Arc::clone(archive), Arc::clone(&tasks.borrow()));
         // A collector of its own receives its tasks from the controller.
         let is_checked = is_first && !tasks.is_empty();
         is_first &= !is_checked;
         let maintain = move || {
+            archive.remove_tasks();
             if is_checked {
                 archive.replace_damaged(&tasks);
             }

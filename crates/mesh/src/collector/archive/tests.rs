@@ -220,6 +220,37 @@ fn truncated_files_are_written_again_or_renamed() {
 }
 
 #[test]
+fn removed_task_leaves_neither_files_nor_results() {
+    let folder = tempfile::tempdir().unwrap();
+    let begin = Time::from_nanos(1_800_000_000 * SECOND);
+    let collector = collector(folder.path(), begin, 9);
+    let (removal, removed) = watch::channel(Arc::default());
+    let collector = Arc::into_inner(collector).unwrap().with_removed(removed);
+    let collector = Arc::new(collector);
+    let path = folder.path().join("archive");
+    let keep = Keep { age: 1000 * 365 * DAY, bytes: None };
+    let archive = Archive::new(path.clone(), Arc::clone(&collector), keep);
+    archive.tend_task(7, &task()).unwrap();
+    let last = path.join("task=v").join("hour=2027-01-15T09");
+    for name in ["7.new", "7.damaged", "70.parquet", "7.txt"] {
+        fs::write(last.join(name), "x").unwrap();
+    }
+    archive.remove_tasks();
+    assert_eq!(names(&path).len(), 4, "nothing was removed yet");
+    removal.send_replace(Arc::new([7].into()));
+    archive.remove_tasks();
+    let mut left: Vec<_> = entries(&last).unwrap();
+    left.sort();
+    assert_eq!(left, ["7.txt", "70.parquet"].map(|name| last.join(name)));
+    assert!(!path.join("task=v").join("hour=2027-01-15T08").exists());
+    assert!(collector.results().counted(7, &everything()).unwrap().is_empty());
+    assert!(!collector.results().is_stored(7).unwrap());
+    // A maintenance that began earlier writes no file again.
+    archive.tend_task(7, &task()).unwrap();
+    assert_eq!(names(&path), ["2027-01-15T09"]);
+}
+
+#[test]
 fn archive_without_files_is_empty() {
     let folder = tempfile::tempdir().unwrap();
     assert!(files(&folder.path().join("none")).unwrap().is_empty());

@@ -14,13 +14,14 @@ use tracing::{info, warn};
 use crate::atomic_file;
 use crate::authorizer::CertificateList;
 use crate::pki::{self, Serial};
-use crate::task::{TaskRecord, Tasks};
+use crate::task::{Removed, TaskRecord, Tasks};
 use crate::v1::{Charge, Good, Task};
 
 /// Tasks whose batches are accepted, and valid certificates.
 pub(super) struct MeshState {
     file: PathBuf,
     tasks: watch::Sender<Arc<Tasks>>,
+    removed: watch::Sender<Arc<Removed>>,
     /// Expiry of each valid certificate.
     good: RwLock<HashMap<Serial, Timestamp>>,
 }
@@ -34,7 +35,8 @@ impl MeshState {
             }
             Charge::default()
         });
-        let mesh_state = Self { file, tasks: watch::Sender::default(), good: RwLock::default() };
+        let (tasks, removed) = (watch::Sender::default(), watch::Sender::default());
+        let mesh_state = Self { file, tasks, removed, good: RwLock::default() };
         mesh_state.take(&charge);
         mesh_state
     }
@@ -42,6 +44,11 @@ impl MeshState {
     /// The tasks and their changes.
     pub(super) fn tasks(&self) -> watch::Receiver<Arc<Tasks>> {
         self.tasks.subscribe()
+    }
+
+    /// The removed tasks and their changes.
+    pub(super) fn removed(&self) -> watch::Receiver<Arc<Removed>> {
+        self.removed.subscribe()
     }
 
     /// Replaces tasks and certificates.
@@ -55,6 +62,12 @@ impl MeshState {
     fn take(&self, charge: &Charge) {
         let good = charge.good.iter().filter_map(good).collect();
         *self.good.write() = good;
+        let removed: Removed = charge.removed.iter().copied().collect();
+        self.removed.send_if_modified(|before| {
+            let is_other = **before != removed;
+            *before = Arc::new(removed);
+            is_other
+        });
         let tasks: Tasks = charge.tasks.iter().filter_map(task).collect();
         self.tasks.send_if_modified(|before| {
             let is_other = **before != tasks;
@@ -116,13 +129,15 @@ mod tests {
         open().replace(&Charge {
             tasks: vec![task(1, BODY, None), task(2, BODY, Some(2000)), task(3, "{", None)],
             good: vec![good(0, 50), nonsense],
+            removed: vec![7],
         });
         let mesh_state = open();
+        assert_eq!(**mesh_state.removed().borrow(), Removed::from([7]));
         let tasks = mesh_state.tasks().borrow().clone();
         let ended: Vec<_> = tasks.iter().map(|(number, it)| (*number, it.ended)).collect();
         assert_eq!(ended, [(1, None), (2, Some(at(2000)))]);
         assert_eq!([49, 50].map(|now| is_good(&mesh_state, now)), [[true, false], [false, false]]);
-        mesh_state.replace(&Charge { tasks: Vec::new(), good: vec![good(1, 60)] });
+        mesh_state.replace(&Charge { good: vec![good(1, 60)], ..Charge::default() });
         assert_eq!(is_good(&mesh_state, 49), [false, true]);
         assert!(open().tasks().borrow().is_empty());
     }

@@ -94,7 +94,8 @@ impl Node {
         let member = Member::open(controller, file, token.as_ref(), Role::Collector).await?;
         let mesh_state = Arc::new(MeshState::open(folder.join("charge")));
         let results = Results::open(&folder.join("results.sqlite"))?;
-        let collector = Arc::new(Collector::new(results, mesh_state.tasks()));
+        let collector = Collector::new(results, mesh_state.tasks());
+        let collector = Arc::new(collector.with_removed(mesh_state.removed()));
         let archive = Archive::new(folder.join("archive"), Arc::clone(&collector), keep);
         let authorizer = Arc::new(Authorizer::new(mesh_state.clone()));
         let deliveries =

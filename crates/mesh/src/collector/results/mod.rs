@@ -7,6 +7,7 @@ mod flows;
 mod histograms;
 mod hours;
 mod mos;
+mod removal;
 mod return_paths;
 mod spreads;
 mod tables;
@@ -396,6 +397,23 @@ impl Results {
     /// When the file cannot be written.
     pub fn forget(&mut self, task: u64, before: Time<Utc>) -> Result<(), DatabaseError> {
         self.database.change(|change| hours::forget(change, task, before))
+    }
+
+    /// Whether anything is stored of a task.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn is_stored(&self, task: u64) -> Result<bool, DatabaseError> {
+        self.database.read(|database| removal::is_stored(database, task))
+    }
+
+    /// Deletes results of a task, at most `most` rows of each table. Returns the number of rows deleted: 0 if none is
+    /// left.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn remove(&mut self, task: u64, most: u32) -> Result<usize, DatabaseError> {
+        self.database.change(|change| removal::remove(change, task, most))
     }
 
     /// The newest window of a task.
