@@ -7,9 +7,7 @@ use wirestamp_capture::Stop;
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::stamp::Key;
 
-use super::{
-    Arrival, RateLimit, Reflection, Reflector, ReflectorCounts, SessionId, Unanswered,
-};
+use super::{Arrival, RateLimit, Reflection, Reflector, ReflectorCounts, SessionId, Unanswered};
 use crate::socket::{
     BACKLOG, DropCounter, POLL_TIMEOUT, SendParameters, SocketError, StampedSocket, wait,
 };
