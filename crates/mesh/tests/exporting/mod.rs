@@ -2,6 +2,7 @@
 
 mod flows;
 mod nfdump;
+mod pmacct;
 mod prometheus;
 
 use std::fs;
@@ -138,6 +139,16 @@ fn free_port() -> u16 {
 /// Records that nfacctd (pmacct) prints for these messages and keys: exactly `count`. `primitives` describes the
 /// enterprise keys.
 fn printed(messages: &[Vec<u8>], keys: &str, primitives: &str, count: usize) -> Vec<Value> {
+    printed_until(messages, keys, primitives, |found| found.len() == count)
+}
+
+/// The same until they are complete, and no more.
+fn printed_until(
+    messages: &[Vec<u8>],
+    keys: &str,
+    primitives: &str,
+    is_complete: impl Fn(&[Value]) -> bool,
+) -> Vec<Value> {
     let folder = tempfile::tempdir().unwrap();
     let [settings, file] = ["settings", "primitives"].map(|name| folder.path().join(name));
     fs::write(&file, primitives).unwrap();
@@ -162,7 +173,10 @@ fn printed(messages: &[Vec<u8>], keys: &str, primitives: &str, count: usize) -> 
         .for_each(|message| assert!(sender.send_to(message, ("127.0.0.1", port)).is_ok()));
     let printed = BufReader::new(nfacctd.0.stdout.take().unwrap()).lines().map(Result::unwrap);
     let mut records = printed.map(|line| serde_json::from_str::<Value>(&line).unwrap());
-    let found = records.by_ref().take(count).collect();
+    let mut found = Vec::new();
+    while !is_complete(&found) {
+        found.push(records.next().expect("more records"));
+    }
     // Its other process ends on its own, and closes the pipe.
     drop(nfacctd);
     assert_eq!(records.count(), 0);
