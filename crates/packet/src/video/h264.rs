@@ -52,12 +52,14 @@ fn parse_unit(unit: &[u8]) -> Option<VideoPayload> {
 
 fn of_unit(kind: u8, content: &[u8]) -> Option<VideoPayload> {
     let begin = match kind {
+        // Reserved: senders do not use them, so the payload is something else.
+        17 | 18 | 22 | 23 => return None,
         // Before the sequence parameters is at most a delimiter, which decoders do not need (H.264 section 7.4.1.2.3).
         SEQUENCE_PARAMETERS | DELIMITER => FrameBegin::First,
         SLICE | PARTITION_A | IDR_SLICE if begins_with_another_macroblock(content) => {
             FrameBegin::Continues
         }
-        SLICE | PARTITION_A | IDR_SLICE | SEI | PICTURE_PARAMETERS | 14..=18 | 20..=LAST_UNIT => {
+        SLICE | PARTITION_A | IDR_SLICE | SEI | PICTURE_PARAMETERS | 14..=16 | 20 | 21 => {
             FrameBegin::Possible
         }
         1..=LAST_UNIT => FrameBegin::Continues,
@@ -123,8 +125,9 @@ mod tests {
 
     #[test]
     fn other_payloads_are_none() {
-        // The forbidden bit, no unit, and MTAP16.
-        for payload in [&[0xe5, 0x88][..], &[0x60, 1], &[0x7a, 0, 0, 0, 1], &[0x7e, 1]] {
+        // The forbidden bit, no unit, a reserved unit, and MTAP16.
+        let payloads = [&[0xe5, 0x88][..], &[0x60, 1], &[0x77, 1], &[0x7a, 0, 0, 0, 1], &[0x7e, 1]];
+        for payload in payloads {
             assert_eq!(found(payload), None, "{payload:x?}");
         }
     }

@@ -13,6 +13,8 @@ const VIDEO_PARAMETERS: u8 = 32;
 const DELIMITER: u8 = 35;
 /// Ends of the sequence and of the bitstream, filler data, and SEI after the picture.
 const AFTER_PICTURE: [u8; 4] = [36, 37, 38, 40];
+/// Numbers that are reserved. Senders do not use them (table 7-1): such a payload is something else.
+const RESERVED: [RangeInclusive<u8>; 3] = [10..=15, 24..=31, 41..=47];
 /// The last number of a unit; the higher ones are those of RFC 7798.
 const LAST_UNIT: u8 = 47;
 
@@ -41,12 +43,11 @@ pub(super) fn parse(payload: &[u8], length: usize) -> Option<VideoPayload> {
 /// The content after the header.
 fn of_content(kind: u8, content: &[u8], length: usize) -> Option<VideoPayload> {
     match kind {
-        0..=LAST_UNIT => Some(of_unit(kind, content)),
+        0..=LAST_UNIT => of_unit(kind, content),
         AGGREGATION => aggregation(content, length, parse_unit),
         FRAGMENT => {
             let (header, content) = content.split_first()?;
-            let kind = header & 0x3f;
-            (kind <= LAST_UNIT).then(|| fragment(*header, of_unit(kind, content)))?
+            fragment(*header, of_unit(header & 0x3f, content)?)
         }
         _ => None,
     }
@@ -60,11 +61,13 @@ fn kind(bytes: &[u8]) -> Option<u8> {
 
 /// A unit, or its first bytes.
 fn parse_unit(unit: &[u8]) -> Option<VideoPayload> {
-    let kind = kind(unit).filter(|kind| *kind <= LAST_UNIT)?;
-    Some(of_unit(kind, unit.get(HEADER..).unwrap_or_default()))
+    of_unit(kind(unit)?, unit.get(HEADER..).unwrap_or_default())
 }
 
-fn of_unit(kind: u8, content: &[u8]) -> VideoPayload {
+fn of_unit(kind: u8, content: &[u8]) -> Option<VideoPayload> {
+    if kind > LAST_UNIT || RESERVED.iter().any(|range| range.contains(&kind)) {
+        return None;
+    }
     // The first bit of a slice: `first_slice_segment_in_pic_flag` (H.265 section 7.3.6.1).
     let is_later_slice =
         SLICES.contains(&kind) && content.first().is_some_and(|byte| byte & 0x80 == 0);
@@ -73,7 +76,7 @@ fn of_unit(kind: u8, content: &[u8]) -> VideoPayload {
         _ if is_later_slice || AFTER_PICTURE.contains(&kind) => FrameBegin::Continues,
         _ => FrameBegin::Possible,
     };
-    VideoPayload::of_unit(begin, RANDOM_ACCESS.contains(&kind))
+    Some(VideoPayload::of_unit(begin, RANDOM_ACCESS.contains(&kind)))
 }
 
 #[cfg(test)]
@@ -132,8 +135,10 @@ mod tests {
 
     #[test]
     fn other_payloads_are_none() {
-        // The forbidden bit, no temporal identifier, an unknown structure, and one byte.
-        for payload in [&[0x82, 1, 0x80][..], &[2, 0, 0x80], &[51 << 1, 1, 0], &[2]] {
+        // The forbidden bit, no temporal identifier, an unknown structure, a reserved unit, and one byte.
+        let payloads =
+            [&[0x82, 1, 0x80][..], &[2, 0, 0x80], &[51 << 1, 1, 0], &[46 << 1, 1, 0x80], &[2]];
+        for payload in payloads {
             assert_eq!(found(payload), None, "{payload:x?}");
         }
     }

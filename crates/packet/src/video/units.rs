@@ -4,6 +4,8 @@ use super::{FrameBegin, VideoPayload};
 
 /// Bytes of the size before each unit.
 const SIZE: usize = 2;
+/// Max bytes of the header of a unit.
+const MAX_HEADER: usize = 2;
 
 impl VideoPayload {
     /// A NAL unit.
@@ -33,8 +35,8 @@ pub(super) fn aggregation(
         let size = usize::from(u16::from_be_bytes(*size));
         left = left.checked_sub(SIZE + size).filter(|_| size > 0)?;
         let (unit, after) = units.split_at_checked(size).unwrap_or((units, &[]));
-        if unit.is_empty() {
-            left = left.max(1); // this unit was not captured
+        if unit.len() < size.min(MAX_HEADER) {
+            left = left.max(1); // the header of this unit was not captured
             break;
         }
         let unit = parse_unit(unit)?;
