@@ -56,8 +56,7 @@ impl Claim {
         (relevant, in_words): (f64, &str),
         numbers: &str,
     ) -> Self {
-        let numbers = format!("{numbers}; a difference below {in_words} counts as none");
-        let found = Self::of(claim, lead, &numbers);
+        let found = Self::of(claim, lead, numbers);
         let is_below = |lead: &Option<Estimate>| {
             lead.is_some_and(|it| it.around(it.mean - relevant).sign() == Sign::Below)
         };
@@ -67,6 +66,10 @@ impl Claim {
         }
         let (open, contradicted) = (Verdict::Open.words(), Verdict::Contradicted.words());
         let sentence = found.sentence.replacen(open, contradicted, 1);
+        let sentence = format!(
+            "{}; a difference below {in_words} counts as none.",
+            sentence.trim_end_matches('.')
+        );
         Self { verdict: Verdict::Contradicted, sentence, ..found }
     }
 
