@@ -120,7 +120,7 @@ fn packets_of_several_interfaces_keep_their_interface() {
     let [from, until] = [2, 3].map(|number| stamp(number, 20).utc);
     writer.missed_of(1, &CaptureLoss { from, until, packets: 3 }).unwrap();
     assert!(writer.packet_of(2, &packet(6)).is_err(), "there is no such interface");
-    let [a, b] = [2, 3].map(|delivered| Ledger { delivered, ..LEDGER });
+    let [a, b] = [2, 3].map(|delivered| Ledger { delivered, kernel_dropped: 3, ..LEDGER });
     writer.finish_all(&[a, b]).unwrap();
     let mut reader = Reader::open(&to.path).unwrap();
     let mut numbers = Vec::new();
