@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use wirestamp_clock::Time;
 use wirestamp_metrics::flow::{FlowConfig, FlowMonitor, FlowPacket};
-use wirestamp_packet::{LinkType, Packet};
+use wirestamp_packet::{Encapsulation, LinkType, Packet};
 
 fuzz_target!(|frames: Vec<(i64, u16, Vec<u8>)>| {
     let codecs = ["96=H264/90000", "97=H265/90000", "98=VP8/90000", "99=VP9/90000", "100=AV1/90000"];
@@ -14,7 +14,11 @@ fuzz_target!(|frames: Vec<(i64, u16, Vec<u8>)>| {
     for (nanos, length, bytes) in &frames {
         let Ok(packet) = Packet::parse(LinkType::Ip, bytes) else { continue };
         let time = Time::from_nanos(*nanos);
-        monitor.observe(&FlowPacket { packet: &packet, length: u32::from(*length), time });
+        // Frames of several link types have the same bytes, because here only the headers before IP matter.
+        let link = LinkType::of_number(u32::from(*length)).unwrap_or(LinkType::Ethernet);
+        let encapsulation = Encapsulation::of(link, bytes, nanos % 2 == 0);
+        let length = u32::from(*length);
+        monitor.observe(&FlowPacket { packet: &packet, length, time, encapsulation });
         observed += 1;
     }
     let reported: u64 = monitor.flows().map(|report| report.packets).sum();
