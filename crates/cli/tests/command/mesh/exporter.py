@@ -19,6 +19,7 @@ import zlib
 interface, direction, source, collector_port, udp_port = sys.argv[1:]
 collector = ("127.0.0.1", int(collector_port))
 
+SO_RCVBUFFORCE = 33  # also above net.core.rmem_max (socket(7))
 SO_TIMESTAMPNS = 35
 PACKET_OUTGOING = 4
 SINCE_1900 = 2_208_988_800
@@ -76,7 +77,7 @@ def record(frame, stamp):
 out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 out.bind((source, 0))
 tap = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
-tap.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
+tap.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 8 << 20)
 tap.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
 tap.bind((interface, 0))
 tap.settimeout(0.02)
