@@ -1,11 +1,14 @@
 //! Printing of results, remarks and numbers.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 
 use clap::Args;
 use serde::Serialize;
 use wirestamp_metrics::emodel::Scale;
 use wirestamp_report::format;
+
+/// Buffer in front of standard output for JSON, in bytes.
+const JSON_BUFFER: usize = 1 << 16;
 
 /// Output options of every command.
 #[derive(Clone, Copy, Debug, Args)]
@@ -30,11 +33,13 @@ impl Output {
     ) -> anyhow::Result<()> {
         let mut out = io::stdout().lock();
         if self.json {
+            // Without it, each line is a write of its own.
+            let mut out = BufWriter::with_capacity(JSON_BUFFER, out);
             serde_json::to_writer_pretty(&mut out, document).map_err(io::Error::from)?;
             writeln!(out)?;
-        } else {
-            out.write_all(text(document).as_bytes())?;
+            return Ok(out.flush()?);
         }
+        out.write_all(text(document).as_bytes())?;
         Ok(out.flush()?)
     }
 

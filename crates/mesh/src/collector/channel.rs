@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 use thiserror::Error;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::block_in_place;
 use tracing::{info, warn};
 use wirestamp_clock::{Time, Utc};
 use wirestamp_metrics::Point;
 
+use super::group_store::{GroupStore, Outcome};
 use super::processor::Processor;
 use super::{Delivery, ExporterStats, Measured, ResultRange, Results, side};
 use crate::task::{Measure, Removed, Task, Tasks};
@@ -28,9 +30,14 @@ pub struct SpoolOrigin {
     pub instance: u64,
 }
 
+/// Deliveries that may wait for the database at a time. What waits together is stored together.
+const TURNS: usize = 64;
+
 /// Receives batches and stores results.
 pub struct Collector {
-    results: Mutex<Results>,
+    store: GroupStore,
+    /// Limits the deliveries that wait for the database at a time: each blocks a thread.
+    turns: Semaphore,
     tasks: watch::Receiver<Arc<Tasks>>,
     pub(super) removed: watch::Receiver<Arc<Removed>>,
     ongoing: Mutex<HashMap<u64, Arc<Ongoing>>>,
@@ -100,12 +107,12 @@ impl Collector {
     /// A collector that stores results in `results` and accepts batches of `tasks`.
     #[must_use]
     pub fn new(results: Results, tasks: watch::Receiver<Arc<Tasks>>) -> Self {
-        let (results, ongoing) = (Mutex::new(results), Mutex::default());
         Self {
-            results,
+            store: GroupStore::new(results),
+            turns: Semaphore::new(TURNS),
             tasks,
             removed: watch::channel(Arc::default()).1,
-            ongoing,
+            ongoing: Mutex::default(),
             stored: watch::Sender::default(),
             trouble: watch::Sender::default(),
             exporter_stats: ExporterStats::default(),
@@ -296,9 +303,16 @@ impl Collector {
         &self.tasks
     }
 
+    /// Reads or changes the state of a task for a delivery.
+    pub(super) async fn in_turn<T>(&self, act: impl FnOnce() -> T) -> T {
+        // The semaphore is never closed.
+        let _turn = self.turns.acquire().await;
+        block_in_place(act)
+    }
+
     /// The stored results, locked.
     pub fn results(&self) -> MutexGuard<'_, Results> {
-        self.results.lock()
+        self.store.results.lock()
     }
 }
 
@@ -373,22 +387,20 @@ impl Channel {
         if delivery == Delivery::Taken
             && let Some(settled) = state.processor.settle()
         {
-            let stored = {
-                let mut results = self.collector.results();
-                self.collector.check_not_removed(*task)?;
-                results.store(*task, &settled)
+            let (acknowledged, late) = (settled.acknowledged, settled.late);
+            let is_removed = |task| self.collector.is_removed(task);
+            let stored = match self.collector.store.store(*task, settled, is_removed) {
+                Ok(Outcome::Removed) => return Err(Refused::Superseded(*task)),
+                stored => stored.map(drop),
             };
             if let Err(error) = self.collector.noted(stored) {
                 changed.send_replace(());
                 return Err(error.into());
             }
-            state.acknowledged = settled.acknowledged;
+            state.acknowledged = acknowledged;
             self.collector.stored.send_replace(());
-            if settled.late > 0 {
-                warn!(
-                    "task {name}: {} packets arrived after their windows were final",
-                    settled.late
-                );
+            if late > 0 {
+                warn!("task {name}: {late} packets arrived after their windows were final");
             }
         }
         state.is_lost = false;

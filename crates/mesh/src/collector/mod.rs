@@ -5,6 +5,7 @@ mod archive;
 mod channel;
 mod coverage;
 mod flow;
+mod group_store;
 pub mod node;
 mod pair;
 mod processor;

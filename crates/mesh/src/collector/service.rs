@@ -60,10 +60,15 @@ impl Collection for Service {
             return Ok(Response::new(ReceiverStream::new(answers)));
         }
         let open = || self.collector.open(probe, (number, point), origin);
-        let channel = task::block_in_place(open)
+        let channel = self
+            .collector
+            .in_turn(open)
+            .await
             .inspect_err(|why| warn!("rejected deliveries of {probe}: {why}"))?;
+        let collector = Arc::clone(&self.collector);
         task::spawn(async move {
-            if let Err(status) = take_all(channel, deliveries, &receipts, &caller).await {
+            let taken = take_all(&collector, channel, deliveries, &receipts, &caller).await;
+            if let Err(status) = taken {
                 warn!(
                     "deliveries of {} to task {number} end: {}",
                     caller.subject(),
@@ -79,6 +84,7 @@ impl Collection for Service {
 
 /// Takes batches until the stream ends, and sends receipts.
 async fn take_all(
+    collector: &Collector,
     mut channel: Channel,
     mut deliveries: Streaming<Delivery>,
     receipts: &mpsc::Sender<Result<Receipt, Status>>,
@@ -88,7 +94,7 @@ async fn take_all(
     loop {
         // While a point is ahead, its stream is not read: flow control stops the probe.
         let state = || Ok::<_, Refused>((channel.up_to()?, channel.is_ahead()?));
-        let (up_to, is_ahead) = task::block_in_place(state)?;
+        let (up_to, is_ahead) = collector.in_turn(state).await?;
         if sent.replace(up_to) != Some(up_to) && receipts.send(Ok(Receipt { up_to })).await.is_err()
         {
             return Ok(());
@@ -100,7 +106,7 @@ async fn take_all(
                 Some(delivery) => {
                     // The certificate may have been revoked.
                     caller.check()?;
-                    task::block_in_place(|| take(&channel, delivery))?;
+                    collector.in_turn(|| take(&channel, delivery)).await?;
                 }
                 None => return Ok(()),
             },

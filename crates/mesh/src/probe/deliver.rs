@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use tokio::sync::mpsc;
-use tokio::task::block_in_place;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
 use tracing::warn;
@@ -34,7 +33,7 @@ pub async fn deliver(
     let refused = |status| Error::refused(format!("the collector of task {}", name.task), status);
     let (deliveries, outgoing) = mpsc::channel(QUEUED_BATCHES);
     let ChannelName { task, point } = name;
-    let (stream, first) = block_in_place(|| spool.opening(name))?;
+    let (stream, first) = spool.in_turn(|spool| spool.opening(name)).await?;
     // The queue has room for the first message.
     drop(
         deliveries
@@ -55,12 +54,12 @@ pub async fn deliver(
         if let Some(sent) = sent
             && waiting.is_empty()
         {
-            waiting = block_in_place(|| spool.read(name, sent, READ_BYTES))?.into();
+            waiting = spool.in_turn(|spool| spool.read(name, sent, READ_BYTES)).await?.into();
         }
         tokio::select! {
             receipt = receipts.message() => {
                 let Some(Receipt { up_to }) = receipt.map_err(refused)? else { return Ok(()) };
-                if !block_in_place(|| spool.acknowledge(name, up_to))? {
+                if !spool.in_turn(|spool| spool.acknowledge(name, up_to)).await? {
                     warn!("task {}: {RESTORED}", name.task);
                     return Ok(());
                 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
+use tokio::task::block_in_place;
 use wirestamp_clock::{Time, Utc};
 
 use super::ChannelName;
@@ -13,6 +14,8 @@ use crate::spool::{Batch, Held, Spool};
 /// Batches for the collector, shared between measurement and delivery.
 pub struct SharedSpool {
     spool: Mutex<Spool>,
+    /// Serialises the deliveries of many tasks: each that waits for the lock of the spool would block a thread.
+    turn: tokio::sync::Mutex<()>,
     /// Notified of each append.
     grown: watch::Sender<()>,
     /// Why the last write failed, with a task that it concerns; none if it did not.
@@ -29,6 +32,7 @@ impl SharedSpool {
     pub fn new(spool: Spool) -> Self {
         Self {
             spool: Mutex::new(spool),
+            turn: tokio::sync::Mutex::default(),
             grown: watch::Sender::default(),
             failure: Mutex::default(),
             restored: Mutex::default(),
@@ -71,6 +75,12 @@ impl SharedSpool {
         let reported = self.spool.lock().reported_until()?.into_iter();
         let named = reported.filter_map(|(name, nanos)| Some((name.parse().ok()?, nanos)));
         Ok(named.map(|(name, nanos)| (name, Time::from_nanos(nanos))).collect())
+    }
+
+    /// Reads or changes the spool for a delivery, one at a time.
+    pub(super) async fn in_turn<T>(&self, act: impl FnOnce(&Self) -> T) -> T {
+        let _turn = self.turn.lock().await;
+        block_in_place(|| act(self))
     }
 
     /// Number of the spool, and number of the channel's first batch that is stored or comes next.

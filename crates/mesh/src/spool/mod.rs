@@ -159,12 +159,14 @@ impl Spool {
         database.read(|database| tables::read(database, channel, behind, bytes, known))
     }
 
-    /// Deletes the entries of a channel up to a number: the collector has them.
+    /// Deletes the entries of a channel up to a number: the collector has them. A power failure may undo this; then they
+    /// are delivered again, and the collector skips them.
     ///
     /// # Errors
     /// When the file cannot be written.
     pub fn acknowledge(&mut self, channel: &str, up_to: u64) -> Result<(), Error> {
-        let freed = self.database.change(|change| tables::acknowledge(change, channel, up_to))?;
+        let freed =
+            self.database.change_soon(|change| tables::acknowledge(change, channel, up_to))?;
         self.bytes = self.bytes.saturating_sub(freed);
         Ok(())
     }

@@ -60,14 +60,14 @@ pub(super) fn newest_batches(database: &Connection) -> rusqlite::Result<NewestBa
 /// Key of a channel; none if it has had no batch.
 pub(super) fn number(database: &Connection, channel: &str) -> rusqlite::Result<Option<i64>> {
     let query = "SELECT number FROM channel WHERE name = ?";
-    database.query_row(query, [channel], |row| row.get(0)).optional()
+    database.prepare_cached(query)?.query_row([channel], |row| row.get(0)).optional()
 }
 
 /// Number of the spool for a channel.
 pub(super) fn stream(database: &Connection, channel: &str) -> rusqlite::Result<i64> {
     let query = "SELECT coalesce((SELECT stream FROM channel WHERE name = ?),
                                  (SELECT id FROM stream))";
-    database.query_row(query, [channel], |row| row.get(0))
+    database.prepare_cached(query)?.query_row([channel], |row| row.get(0))
 }
 
 /// Gives a channel another number of its spool. Returns its key.
@@ -98,7 +98,8 @@ pub(super) fn first(database: &Connection, channel: &str) -> rusqlite::Result<u6
                      (SELECT min(first) FROM given_up WHERE channel = number),
                      next)
                  FROM channel WHERE name = ?";
-    let first = database.query_row(query, [channel], |row| unsigned(row, 0)).optional()?;
+    let first =
+        database.prepare_cached(query)?.query_row([channel], |row| unsigned(row, 0)).optional()?;
     Ok(first.unwrap_or(1))
 }
 

@@ -1,8 +1,10 @@
 //! Flows by key, with eviction of the flow that was idle for longest.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
+use hashbrown::HashTable;
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::FlowKey;
 
@@ -89,22 +91,27 @@ impl Flow {
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     limit: usize,
-    places: HashMap<FlowKey, usize, RandomState>,
+    hasher: RandomState,
+    /// Indices of the flows by the hash of their key. The keys are in the flows, which every packet reads anyway: with
+    /// many flows, a second copy would be out of the processor's cache.
+    places: HashTable<u32>,
     pub(super) flows: Vec<Flow>,
     /// Flows that were idle for longest when this list was filled, with the number of their last packet then.
     idle: VecDeque<(u64, usize)>,
 }
 
 impl Table {
-    /// A table for at most `limit` flows; 0 is taken as 1.
+    /// A table for at most `limit` flows: from 1 to 2^32 - 1.
     pub(super) fn new(limit: usize) -> Self {
-        let places = HashMap::with_hasher(RandomState::default());
-        Self { limit: limit.max(1), places, flows: Vec::new(), idle: VecDeque::new() }
+        let limit = limit.clamp(1, u32::MAX as usize);
+        let (hasher, places) = (RandomState::default(), HashTable::new());
+        Self { limit, hasher, places, flows: Vec::new(), idle: VecDeque::new() }
     }
 
     #[inline]
     pub(super) fn place(&self, key: &FlowKey) -> Option<usize> {
-        self.places.get(key).copied()
+        let is_it = |place: &u32| self.flows[*place as usize].key == *key;
+        self.places.find(self.hasher.hash_one(key), is_it).map(|place| *place as usize)
     }
 
     pub(super) fn flow(&mut self, place: usize) -> &mut Flow {
@@ -153,12 +160,19 @@ impl Table {
             (place, Some(std::mem::replace(&mut self.flows[place], new)))
         };
         if let Some(evicted) = &evicted {
-            self.places.remove(&evicted.key);
+            let is_it = |other: &u32| *other as usize == place;
+            if let Ok(entry) = self.places.find_entry(self.hasher.hash_one(evicted.key), is_it) {
+                entry.remove();
+            }
             if let Content::Tcp { peer: Some(peer), .. } = evicted.content {
                 self.flows[peer].set_peer(None);
             }
         }
-        self.places.insert(key, place);
+        #[expect(clippy::cast_possible_truncation, reason = "the limit fits")]
+        let new = place as u32;
+        let Self { hasher, places, flows, .. } = self;
+        let hash = |place: &u32| hasher.hash_one(flows[*place as usize].key);
+        places.insert_unique(hasher.hash_one(key), new, hash);
         self.link_peer(place);
         (place, evicted)
     }

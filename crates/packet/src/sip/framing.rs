@@ -1,5 +1,7 @@
 //! Where messages begin and end in a stream (RFC 3261 sections 7.5 and 18.3).
 
+use std::iter;
+
 use super::VERSION;
 
 /// Max bytes of a message in a stream.
@@ -65,8 +67,29 @@ pub(super) fn head_and_body(bytes: &[u8]) -> (&[u8], &[u8]) {
         return bytes.split_at(length);
     }
     let head = &bytes[..bytes.len().min(MAX_HEAD)];
-    let lines = head.iter().rposition(|byte| *byte == b'\n').map_or(0, |place| place + 1);
+    // A field is complete when the next one begins.
+    let begins_field = |place: &usize| head[place - 1] == b'\n' && !is_fold(head[*place]);
+    let lines = (1..head.len()).rfind(begins_field).unwrap_or(0);
     (&head[..lines], &[])
+}
+
+/// The lines of a header, without their ends. A line that is continued on the next one (section 7.3.1) is one line here,
+/// with the line break in it.
+pub(super) fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = head;
+    iter::from_fn(move || {
+        let ends_line = |place: &usize| {
+            rest[place - 1] == b'\n' && rest.get(*place).is_none_or(|next| !is_fold(*next))
+        };
+        let end = (1..rest.len()).find(ends_line).unwrap_or(rest.len());
+        let line = rest.split_off(..end).filter(|line| !line.is_empty())?;
+        Some(line.trim_ascii_end())
+    })
+}
+
+/// Whether a line that begins with this byte continues the line before.
+fn is_fold(first: u8) -> bool {
+    matches!(first, b' ' | b'\t')
 }
 
 /// Length of the header with the empty line at its end; none if it is too long.
@@ -84,7 +107,7 @@ fn head_length(bytes: &[u8]) -> Option<usize> {
 
 /// The length of the body; 0 if it is not stated, none if it is unreadable.
 fn content_length(head: &[u8]) -> Option<usize> {
-    for line in head.split(|byte| *byte == b'\n') {
+    for line in lines(head) {
         let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };
         let (name, value) = (line[..colon].trim_ascii_end(), line[colon + 1..].trim_ascii());
         if name.eq_ignore_ascii_case(b"Content-Length") || name.eq_ignore_ascii_case(b"l") {

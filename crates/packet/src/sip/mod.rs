@@ -57,7 +57,7 @@ impl<'a> Message<'a> {
     pub fn parse(bytes: &'a [u8]) -> Option<Self> {
         let blank = bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
         let (head, body) = framing::head_and_body(&bytes[blank..]);
-        let mut lines = head.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
+        let mut lines = framing::lines(head);
         let start = StartLine::parse(str::from_utf8(lines.next()?).ok()?)?;
         let (mut call_id, mut from, mut to, mut sequence) = (None, None, None, None);
         for line in lines {
@@ -94,11 +94,10 @@ impl<'a> StartLine<'a> {
     }
 }
 
-/// Name and value of a header field; none for the continuation of a line (RFC 3261 section 7.3.1), whose content is not
-/// needed here. A value that is not UTF-8 begins with its `<`, because only a display name may be in another encoding.
+/// Name and value of a header field. A value that is not UTF-8 begins with its `<`, because only a display name may be in
+/// another encoding.
 fn field(line: &[u8]) -> Option<(&str, &str)> {
-    let is_continued = line.first().is_some_and(u8::is_ascii_whitespace);
-    let colon = line.iter().position(|byte| *byte == b':').filter(|_| !is_continued)?;
+    let colon = line.iter().position(|byte| *byte == b':')?;
     let (name, value) = (&line[..colon], &line[colon + 1..]);
     let name = str::from_utf8(name.trim_ascii_end()).ok()?;
     let value = str::from_utf8(value).or_else(|error| {

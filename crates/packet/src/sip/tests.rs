@@ -74,6 +74,23 @@ fn cut_header_is_read_up_to_the_last_whole_line() {
     assert_eq!(parse(&INVITE[..end - 3]), None, "CSeq is cut");
 }
 
+/// RFC 3261 section 7.3.1; RFC 4475 section 3.1.1.1 has such a message.
+#[test]
+fn field_may_continue_on_the_next_lines() {
+    let folded = INVITE
+        .replace("Call-ID: ", "Call-ID:\r\n\t ")
+        .replace(";tag=", "\r\n ;tag =\r\n ")
+        .replace("314159 INVITE", "314159\r\n  INVITE")
+        .replace("Length: 5", "Length:\r\n 5");
+    assert_eq!(parse(&folded), parse(INVITE));
+    assert_eq!(framing(folded.as_bytes()), Framing::Complete(folded.len()));
+    let from = folded.find("\r\n ;tag").expect("the fold");
+    assert_eq!(framing::lines(&folded.as_bytes()[..from + 2]).count(), 3);
+    // The line before the cut may be continued.
+    let end = INVITE.find("Subject").expect("the field");
+    assert_eq!(parse(&INVITE[..end]), None);
+}
+
 #[test]
 fn messages_of_a_stream_are_delimited() {
     let stream = [INVITE, INVITE].concat();

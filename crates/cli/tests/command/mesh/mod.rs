@@ -8,6 +8,7 @@ mod faults;
 mod floods;
 mod forged_packets;
 mod lab;
+mod many_tasks;
 mod nodes;
 mod openapi;
 mod page;

@@ -16,6 +16,7 @@ mod windows;
 use std::ops::Range;
 use std::path::Path;
 
+use rusqlite::Transaction;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use wirestamp_clock::{Span, Time, Utc};
@@ -266,22 +267,19 @@ impl Results {
     /// # Errors
     /// When the file cannot be written; then nothing is stored.
     pub fn store(&mut self, task: u64, settled: &Settled) -> Result<(), DatabaseError> {
+        self.store_all([(task, settled)])
+    }
+
+    /// Stores final results of several tasks, in one transaction.
+    ///
+    /// # Errors
+    /// When the file cannot be written; then nothing is stored.
+    pub fn store_all<'a>(
+        &mut self,
+        results: impl IntoIterator<Item = (u64, &'a Settled)>,
+    ) -> Result<(), DatabaseError> {
         self.database.change(|change| {
-            let before = tables::progress(change, task)?.settled_until;
-            for (begin, window) in &settled.windows {
-                windows::insert(change, task, *begin, window)?;
-            }
-            windows::merge(change, task, before, settled.until)?;
-            for count in &settled.point_results.counts {
-                counts::add(change, task, count)?;
-            }
-            for flow in &settled.point_results.flows {
-                flows::put(change, task, flow)?;
-            }
-            if !settled.point_results.flows.is_empty() {
-                flows::bound(change, task)?;
-            }
-            tables::settle(change, task, settled)
+            results.into_iter().try_for_each(|(task, settled)| store(change, task, settled))
         })
     }
 
@@ -423,6 +421,24 @@ impl Results {
     pub fn newest(&self, task: u64) -> Result<Option<Measured>, DatabaseError> {
         self.database.read(|database| windows::newest(database, task))
     }
+}
+
+fn store(change: &Transaction<'_>, task: u64, settled: &Settled) -> rusqlite::Result<()> {
+    let before = tables::progress(change, task)?.settled_until;
+    for (begin, window) in &settled.windows {
+        windows::insert(change, task, *begin, window)?;
+    }
+    windows::merge(change, task, before, settled.until)?;
+    for count in &settled.point_results.counts {
+        counts::add(change, task, count)?;
+    }
+    for flow in &settled.point_results.flows {
+        flows::put(change, task, flow)?;
+    }
+    if !settled.point_results.flows.is_empty() {
+        flows::bound(change, task)?;
+    }
+    tables::settle(change, task, settled)
 }
 
 #[cfg(test)]

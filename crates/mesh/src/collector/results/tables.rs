@@ -111,11 +111,13 @@ const TABLES: &str = "
 pub(super) fn progress(database: &Connection, task: u64) -> rusqlite::Result<Progress> {
     let query = "SELECT settled_until FROM task WHERE number = ?";
     let task = task.cast_signed();
-    let settled: Option<i64> = database.query_row(query, [task], |row| row.get(0)).optional()?;
+    let mut statement = database.prepare_cached(query)?;
+    let settled: Option<i64> = statement.query_row([task], |row| row.get(0)).optional()?;
     let query =
         "SELECT spool, acknowledged, given_up, unknown FROM point WHERE task = ? AND point = ?";
-    let delivered = |point| {
-        let found = database.query_row(query, params![task, number(point)], |row| {
+    let mut statement = database.prepare_cached(query)?;
+    let mut delivered = |point| {
+        let found = statement.query_row(params![task, number(point)], |row| {
             Ok(Delivered {
                 spool: Some(row.get(0)?),
                 acknowledged: unsigned(row, 1)?,
