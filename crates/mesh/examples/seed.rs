@@ -141,7 +141,8 @@ fn copy(
         }
         // Complete hours are archived already.
         let task_row =
-            "INSERT INTO task SELECT ?1, settled_until, late, settled_until / ?2 * ?2 FROM task
+            "INSERT INTO task (number, settled_until, late, archived_until)
+                        SELECT ?1, settled_until, late, settled_until / ?2 * ?2 FROM task
                         WHERE number = 1";
         database.execute(task_row, params![task, HOUR * SECOND])?;
     }

@@ -22,7 +22,8 @@ const READ_BYTES: u64 = 1 << 20;
 pub(super) const RESTORED: &str = "the collector has batches that are not in the folder of this probe: the folder was \
                                    restored or copied; only what was observed since the probe started is delivered";
 
-/// Delivers the batches of a channel, also later ones, until the collector ends the stream.
+/// Delivers the batches of a channel, also later ones, until the collector ends the stream. `epoch` is that of the
+/// placement of the task.
 ///
 /// # Errors
 /// When the collector cannot be reached or rejects the stream; the caller then connects again.
@@ -30,11 +31,13 @@ pub async fn deliver(
     collector: Channel,
     spool: &SharedSpool,
     name: ChannelName,
+    epoch: u64,
 ) -> Result<(), Error> {
     let refused = |status| Error::refused(format!("the collector of task {}", name.task), status);
     let (deliveries, outgoing) = mpsc::channel(QUEUED_BATCHES);
     let ChannelName { task, point } = name;
-    let (stream, first) = block_in_place(|| spool.opening(name))?;
+    let opening = || Ok::<_, Error>((spool.opening(name)?, spool.known_times(name)?));
+    let ((stream, first), (settled_until, begin)) = block_in_place(opening)?;
     // The queue has room for the first message.
     drop(
         deliveries
@@ -44,6 +47,9 @@ pub async fn deliver(
                 point,
                 first,
                 instance: spool.instance,
+                epoch: Some(epoch),
+                settled_until,
+                begin,
             })))
             .await,
     );
@@ -59,8 +65,9 @@ pub async fn deliver(
         }
         tokio::select! {
             receipt = receipts.message() => {
-                let Some(Receipt { up_to }) = receipt.map_err(refused)? else { return Ok(()) };
-                if !block_in_place(|| spool.acknowledge(name, up_to))? {
+                let Some(receipt) = receipt.map_err(refused)? else { return Ok(()) };
+                let Receipt { up_to, settled_until } = receipt;
+                if !block_in_place(|| spool.acknowledge(name, up_to, settled_until))? {
                     warn!("task {}: {RESTORED}", name.task);
                     return Ok(());
                 }
