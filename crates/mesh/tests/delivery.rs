@@ -122,7 +122,7 @@ fn unauthorized_delivery_is_rejected() {
     let trust = Trust::Token(&unused);
     let anonymous = runtime.block_on(async { call(&address, Role::Controller, &trust) }).unwrap();
     let eve = let_in("eve", 0);
-    let why = runtime.block_on(probe::deliver(anonymous, &eve.stock, eve.channel)).unwrap_err();
+    let why = runtime.block_on(probe::deliver(anonymous, &eve.stock, eve.channel, 0)).unwrap_err();
     assert!(why.to_string().contains("this requires a certificate of the mesh"), "{why}");
     // With a revoked certificate.
     let revoked = let_in("cellar", 1);

@@ -4,10 +4,11 @@ use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use rustix::thread::CapabilitySet;
 use wirestamp_mesh::collector::Listener;
 use wirestamp_mesh::controller::{Controller, Loopback, Settings};
@@ -62,6 +63,10 @@ pub(crate) struct Arguments {
     /// addresses can be forged: allow only exporters to reach this port
     #[arg(long, value_name = "ADDRESS:PORT")]
     digests: Option<SocketAddr>,
+    /// Move the tasks of a separate collector to others when it is away for this long, such as 30s or 5m; `never` or 0:
+    /// keep them
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = move_after)]
+    move_after: MoveAfter,
     /// Folder of all data of this node
     #[arg(long, value_name = "FOLDER", default_value = "/var/lib/wirestamp/controller")]
     folder: PathBuf,
@@ -77,6 +82,23 @@ pub(crate) struct Arguments {
     user: RunAs,
 }
 
+/// How long a collector may be away; none if its tasks stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct MoveAfter(Option<Duration>);
+
+fn move_after(text: &str) -> Result<MoveAfter, String> {
+    if text == "never" || text == "0" {
+        return Ok(MoveAfter(None));
+    }
+    let time: SignedDuration =
+        text.parse().map_err(|_| "expected a time such as 30s or 5m, or never")?;
+    match Duration::try_from(time) {
+        Ok(time) if time.is_zero() => Ok(MoveAfter(None)),
+        Ok(time) if time >= Duration::from_secs(1) => Ok(MoveAfter(Some(time))),
+        _ => Err("expected at least 1 second, or never".to_owned()),
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
     let Arguments {
         listen,
@@ -85,6 +107,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         tasks,
         ipfix,
         digests,
+        move_after: MoveAfter(move_after),
         folder,
         retention,
         authority,
@@ -118,8 +141,8 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     }
     log(output);
     let (folder, authority, names) = (folder.clone(), authority.clone(), names.clone());
-    let settings =
-        Settings { socket, folder, authority, names, keep: retention.keep(), page: *page };
+    let (keep, page, move_after) = (retention.keep(), *page, *move_after);
+    let settings = Settings { socket, folder, authority, names, keep, page, move_after };
     let runtime = runtime()?;
     let controller = runtime.block_on(async { Controller::open(settings) })?;
     if let Some(tasks) = tasks {
@@ -160,4 +183,21 @@ fn listen_for_digests(
         }
     });
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn move_after_is_a_time_or_never() {
+        let after = |seconds| Ok(MoveAfter(Some(Duration::from_secs(seconds))));
+        assert_eq!([move_after("2s"), move_after("5m")], [after(2), after(300)]);
+        for text in ["never", "0", "0s"] {
+            assert_eq!(move_after(text), Ok(MoveAfter(None)));
+        }
+        for text in ["10ms", "-1s", "soon", ""] {
+            assert!(move_after(text).is_err(), "{text}");
+        }
+    }
 }

@@ -13,9 +13,10 @@ use tracing::{info, warn};
 use wirestamp_clock::{Time, Utc};
 use wirestamp_metrics::Point;
 
+use super::epochs::{Epochs, TaskEpoch};
 use super::group_store::{GroupStore, Outcome};
 use super::processor::Processor;
-use super::{Delivery, ExporterStats, Measured, ResultRange, Results, side};
+use super::{Delivery, ExporterStats, Measured, ResultRange, Results, Settled, side};
 use crate::task::{Measure, Removed, Task, Tasks};
 use crate::{DatabaseError, Name};
 
@@ -46,6 +47,7 @@ pub struct Collector {
     /// Why results cannot be stored; none if they can.
     trouble: watch::Sender<Option<String>>,
     exporter_stats: ExporterStats,
+    pub(super) epochs: Epochs,
 }
 
 /// Why a delivery is rejected.
@@ -64,6 +66,9 @@ pub enum Refused {
         /// The probe.
         probe: Name,
     },
+    /// The task is at another collector, or has come back from one: the probe uses an earlier placement.
+    #[error("task {0} moved to another collector")]
+    Moved(Name),
     /// Another call delivers from a newer spool, or results could not be stored.
     #[error("another call replaced this one for task {0}; reconnect")]
     Superseded(u64),
@@ -86,6 +91,8 @@ struct Ongoing {
 
 struct State {
     processor: Processor,
+    /// Everything before this time is stored.
+    settled_until: Time<Utc>,
     spools: [Option<i64>; 2],
     /// Runs of the probes that delivered last; 0 if unknown.
     instances: [u64; 2],
@@ -100,6 +107,7 @@ pub struct Channel {
     ongoing: Arc<Ongoing>,
     point: Point,
     spool: i64,
+    epoch: u64,
     changed: watch::Receiver<()>,
 }
 
@@ -107,6 +115,7 @@ impl Collector {
     /// A collector that stores results in `results` and accepts batches of `tasks`.
     #[must_use]
     pub fn new(results: Results, tasks: watch::Receiver<Arc<Tasks>>) -> Self {
+        let epochs = Epochs::of(&results);
         Self {
             store: GroupStore::new(results),
             turns: Semaphore::new(TURNS),
@@ -116,6 +125,7 @@ impl Collector {
             stored: watch::Sender::default(),
             trouble: watch::Sender::default(),
             exporter_stats: ExporterStats::default(),
+            epochs,
         }
     }
 
@@ -138,7 +148,7 @@ impl Collector {
     }
 
     /// Notes whether results could be stored.
-    fn noted(&self, stored: Result<(), DatabaseError>) -> Result<(), DatabaseError> {
+    pub(super) fn noted(&self, stored: Result<(), DatabaseError>) -> Result<(), DatabaseError> {
         let now = stored.as_ref().err().map(ToString::to_string);
         self.trouble.send_if_modified(|trouble| {
             let is_other = *trouble != now;
@@ -207,7 +217,7 @@ impl Collector {
         self.begin(&task, (number, point), origin, exporter)
     }
 
-    fn begin(
+    pub(super) fn begin(
         self: &Arc<Self>,
         entered: &Task,
         (task, point): (u64, Point),
@@ -216,6 +226,10 @@ impl Collector {
     ) -> Result<Channel, Refused> {
         let name = &entered.name;
         let (here, behind) = (side(point), first.saturating_sub(1));
+        let TaskEpoch { epoch, is_former } = self.epoch_of(task);
+        if is_former {
+            return Err(Refused::Moved(name.clone()));
+        }
         let ongoing = loop {
             let ongoing = self.ongoing(task, entered)?;
             let mut state = ongoing.state.lock();
@@ -252,11 +266,16 @@ impl Collector {
             ongoing.changed.send_replace(());
         };
         let changed = ongoing.changed.subscribe();
-        Ok(Channel { collector: Arc::clone(self), ongoing, point, spool, changed })
+        Ok(Channel { collector: Arc::clone(self), ongoing, point, spool, epoch, changed })
     }
 
     /// The task and its point, if the probe observes it.
-    fn part(&self, probe: &Name, task: u64, point: u32) -> Result<(Task, Point), Refused> {
+    pub(super) fn part(
+        &self,
+        probe: &Name,
+        task: u64,
+        point: u32,
+    ) -> Result<(Task, Point), Refused> {
         let tasks = self.tasks.borrow();
         let task = &tasks.get(&task).ok_or(Refused::NoSuchTask(task))?.task;
         let mut own = [(0, Point::A), (1, Point::B)].into_iter().zip(task.measure.probes());
@@ -278,8 +297,10 @@ impl Collector {
         let acknowledged = progress.delivered.map(|it| it.acknowledged);
         let spools = progress.delivered.map(|it| it.spool);
         let instances = [0; 2];
-        let state =
-            Mutex::new(State { processor, spools, instances, acknowledged, is_lost: false });
+        let settled_until = progress.settled_until;
+        let is_lost = false;
+        let state = State { processor, settled_until, spools, instances, acknowledged, is_lost };
+        let state = Mutex::new(state);
         let (name, changed) = (entered.name.clone(), watch::Sender::default());
         let ongoing = Arc::new(Ongoing { task, name, state, changed });
         all.insert(task, Arc::clone(&ongoing));
@@ -335,6 +356,18 @@ impl Channel {
         Ok(self.state()?.acknowledged[side(self.point)])
     }
 
+    /// Time before which all results are stored, in nanoseconds since 1970 (UTC); none if there are none yet. They need
+    /// no batch up to [`Self::up_to`], which is returned, too.
+    ///
+    /// # Errors
+    /// When the channel was superseded.
+    pub fn settled(&self) -> Result<(u64, Option<i64>), Refused> {
+        let state = self.state()?;
+        let settled_until = state.settled_until.as_nanos();
+        let settled_until = (settled_until > i64::MIN).then_some(settled_until);
+        Ok((state.acknowledged[side(self.point)], settled_until))
+    }
+
     /// Whether batches should wait until the other point catches up.
     ///
     /// # Errors
@@ -387,7 +420,7 @@ impl Channel {
         if delivery == Delivery::Taken
             && let Some(settled) = state.processor.settle()
         {
-            let (acknowledged, late) = (settled.acknowledged, settled.late);
+            let Settled { acknowledged, late, until, .. } = settled;
             let is_removed = |task| self.collector.is_removed(task);
             let stored = match self.collector.store.store(*task, settled, is_removed) {
                 Ok(Outcome::Removed) => return Err(Refused::Superseded(*task)),
@@ -398,6 +431,7 @@ impl Channel {
                 return Err(error.into());
             }
             state.acknowledged = acknowledged;
+            state.settled_until = until;
             self.collector.stored.send_replace(());
             if late > 0 {
                 warn!("task {name}: {late} packets arrived after their windows were final");
@@ -417,7 +451,11 @@ impl Channel {
 
     /// The state of the task, unless the channel was superseded.
     fn state(&self) -> Result<MutexGuard<'_, State>, Refused> {
-        let Ongoing { task, state, .. } = &*self.ongoing;
+        let Ongoing { task, name, state, .. } = &*self.ongoing;
+        let here = TaskEpoch { epoch: self.epoch, is_former: false };
+        if self.collector.epoch_of(*task) != here {
+            return Err(Refused::Moved(name.clone()));
+        }
         let state = state.lock();
         let is_newest = state.spools[side(self.point)] == Some(self.spool);
         if is_newest && !state.is_lost { Ok(state) } else { Err(Refused::Superseded(*task)) }

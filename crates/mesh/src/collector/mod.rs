@@ -4,6 +4,7 @@ mod answers;
 mod archive;
 mod channel;
 mod coverage;
+mod epochs;
 mod flow;
 mod group_store;
 pub mod node;
@@ -25,13 +26,15 @@ use wirestamp_metrics::Point;
 
 pub use archive::{Archive, ArchiveError, Keep};
 pub use channel::{Channel, Collector, Refused, SpoolOrigin};
+pub use epochs::{EarlierDelivery, Opened, TaskEpoch, TaskEpochs};
 pub use flow::{Flow, NoFlow};
 pub use pair::{Pair, Timing};
 pub use recent::Recent;
 pub use reported::{ExporterStats, Listener};
 pub use results::{
-    Brief, Counted, Delivered, Histograms, Hour, Measured, MeasuredReturn, Missing, MosUnavailable,
-    NoTimes, NotReported, Progress, ResultRange, Results, Spread, Step, Sum,
+    Begun, Brief, Counted, Delivered, EpochBegin, Handover, Histograms, Hour, Measured,
+    MeasuredReturn, Missing, MosUnavailable, NoTimes, NotReported, PointBegin, Progress,
+    ResultRange, Results, Spread, Step, Sum,
 };
 pub use return_path::ReturnPath;
 pub use settled::{Delivery, PointResults, Settled};

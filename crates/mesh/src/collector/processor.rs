@@ -37,7 +37,7 @@ pub(super) enum Processor {
 impl Processor {
     /// Continues from the stored progress.
     pub(super) fn new(measure: &Measure, progress: &Progress) -> Self {
-        let Progress { settled_until, delivered } = *progress;
+        let Progress { settled_until, delivered, .. } = *progress;
         let acknowledged = delivered.map(|it| it.acknowledged);
         match measure {
             Measure::Volume { .. } => {

@@ -9,7 +9,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 use tracing::warn;
 
-use super::{Channel, Collector, Refused, SpoolOrigin};
+use super::{Channel, Collector, EarlierDelivery, Opened, Refused, SpoolOrigin};
 use crate::authorizer::{Authorizer, Caller};
 use crate::pki::Role;
 use crate::v1::collection_server::Collection;
@@ -47,8 +47,10 @@ impl Collection for Service {
             );
             return Err(Status::invalid_argument("the first message must be an opening"));
         };
-        let Opening { spool, task: number, point, first, instance } = opening;
-        let probe = &caller.subject().name;
+        let Opening { spool, task: number, point, first, instance, .. } = opening;
+        let Opening { epoch, settled_until, begin, .. } = opening;
+        let earlier = EarlierDelivery { epoch, settled_until, begin };
+        let probe = caller.subject().name.clone();
         let origin = SpoolOrigin { spool, first, instance };
         let (receipts, answers) = mpsc::channel(RECEIPTS);
         if self.collector.is_removed(number) {
@@ -59,16 +61,23 @@ impl Collection for Service {
             });
             return Ok(Response::new(ReceiverStream::new(answers)));
         }
-        let open = || self.collector.open(probe, (number, point), origin);
-        let channel = self
-            .collector
-            .in_turn(open)
-            .await
-            .inspect_err(|why| warn!("rejected deliveries of {probe}: {why}"))?;
+        let collector = Arc::clone(&self.collector);
+        let open = move || collector.open_moved(&probe, (number, point), origin, earlier);
+        let opened =
+            self.collector.in_turn(&open).await.inspect_err(|why| {
+                warn!("rejected deliveries of {}: {why}", caller.subject().name)
+            })?;
         let collector = Arc::clone(&self.collector);
         task::spawn(async move {
-            let taken = take_all(&collector, channel, deliveries, &receipts, &caller).await;
-            if let Err(status) = taken {
+            let took = async {
+                match opened_channel(&collector, opened, open, &receipts).await? {
+                    Some(channel) => {
+                        take_all(&collector, channel, deliveries, &receipts, &caller).await
+                    }
+                    None => Ok(()),
+                }
+            };
+            if let Err(status) = took.await {
                 warn!(
                     "deliveries of {} to task {number} end: {}",
                     caller.subject(),
@@ -79,6 +88,34 @@ impl Collection for Service {
             }
         });
         Ok(Response::new(ReceiverStream::new(answers)))
+    }
+}
+
+/// The channel of an opened delivery, after the other probe of a task that moved here has opened its own; none if the
+/// probe ended the call before.
+async fn opened_channel(
+    collector: &Collector,
+    mut opened: Opened,
+    open: impl Fn() -> Result<Opened, Refused>,
+    receipts: &mpsc::Sender<Result<Receipt, Status>>,
+) -> Result<Option<Channel>, Status> {
+    let (mut begun, mut placed) = (collector.begun(), collector.placements());
+    loop {
+        if let Opened::Channel(channel) = opened {
+            return Ok(Some(channel));
+        }
+        // What has changed before this is seen by the next attempt.
+        begun.mark_unchanged();
+        placed.mark_unchanged();
+        opened = collector.in_turn(&open).await?;
+        if matches!(opened, Opened::Channel(_)) {
+            continue;
+        }
+        tokio::select! {
+            () = receipts.closed() => return Ok(None),
+            changed = begun.changed() => if changed.is_err() { return Ok(None) },
+            Ok(()) = placed.changed() => {}
+        }
     }
 }
 
@@ -93,10 +130,10 @@ async fn take_all(
     let mut sent = None;
     loop {
         // While a point is ahead, its stream is not read: flow control stops the probe.
-        let state = || Ok::<_, Refused>((channel.up_to()?, channel.is_ahead()?));
-        let (up_to, is_ahead) = collector.in_turn(state).await?;
-        if sent.replace(up_to) != Some(up_to) && receipts.send(Ok(Receipt { up_to })).await.is_err()
-        {
+        let state = || Ok::<_, Refused>((channel.settled()?, channel.is_ahead()?));
+        let ((up_to, settled_until), is_ahead) = collector.in_turn(state).await?;
+        let receipt = Receipt { up_to, settled_until };
+        if sent.replace(up_to) != Some(up_to) && receipts.send(Ok(receipt)).await.is_err() {
             return Ok(());
         }
         tokio::select! {
@@ -123,7 +160,7 @@ async fn discard_all(
     caller: &Caller,
 ) -> Result<(), Status> {
     let mut up_to = first.saturating_sub(1);
-    while receipts.send(Ok(Receipt { up_to })).await.is_ok() {
+    while receipts.send(Ok(Receipt { up_to, settled_until: None })).await.is_ok() {
         let delivery = tokio::select! {
             () = receipts.closed() => break,
             delivery = deliveries.message() => delivery?,
@@ -171,6 +208,7 @@ impl From<Refused> for Status {
         match refused {
             Refused::NoSuchTask(_) => Self::not_found(why),
             Refused::NotYours { .. } => Self::permission_denied(why),
+            Refused::Moved(_) => Self::failed_precondition(why),
             Refused::Superseded(_) => Self::aborted(why),
             Refused::OutOfTurn(_) => Self::out_of_range(why),
             Refused::Results(_) => Self::unavailable(why),

@@ -8,6 +8,7 @@ use axum::http::request::Parts;
 use jiff::Timestamp;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
+use tokio::sync::watch;
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -15,6 +16,7 @@ use super::error_response::ApiError;
 use super::metrics::totals::Totals;
 use super::placement::TaskPlacement;
 use super::probe_registry::ProbeRegistry;
+use super::shared_ca::ValidCertificates;
 use super::sources::Sources;
 use super::task_store::TaskStore;
 use crate::Name;
@@ -35,6 +37,7 @@ pub(super) struct Api {
     pub(super) sources: Arc<Sources>,
     pub(super) probes: Arc<ProbeRegistry>,
     pub(super) placement: Arc<TaskPlacement>,
+    pub(super) members: watch::Receiver<Arc<ValidCertificates>>,
     pub(super) totals: Arc<Totals>,
 }
 

@@ -1,5 +1,6 @@
 //! Session of a collector that runs as a separate process.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use axum::http::uri::Authority;
@@ -12,8 +13,9 @@ use tracing::info;
 use super::control::Control;
 use super::shared_ca::ValidCertificates;
 use crate::authorizer::Caller;
+use crate::collector::{Begun, Handover, TaskEpoch, TaskEpochs};
 use crate::task::{TaskRecord, Tasks};
-use crate::v1::{Charge, Presence, Task};
+use crate::v1::{self, Charge, Presence, Task};
 
 /// Longest address: a host name (RFC 1035 section 2.3.4) and a port.
 const MAX_ADDRESS_LENGTH: usize = 261;
@@ -53,7 +55,7 @@ impl CollectorSession {
     ) -> Result<(), Status> {
         let Control { authority, plan, placement, sources, .. } = &self.control;
         let (subject, mut members) = (self.caller.subject(), authority.members());
-        let Some(Presence { address, trouble, .. }) = presences.message().await? else {
+        let Some(Presence { address, trouble, begun, .. }) = presences.message().await? else {
             return Ok(());
         };
         let address = reached(&address, from)?;
@@ -61,15 +63,17 @@ impl CollectorSession {
         block_in_place(|| placement.connected(&subject.name, address, came))
             .map_err(|error| Status::unavailable(error.to_string()))?;
         placement.set_trouble(&subject.name, came, trouble);
+        self.store_begun(&begun)?;
         let (mut tasks, mut placed, mut last) = (plan.subscribe(), placement.subscribe(), None);
         // A removal also changes the tasks.
         let removed = plan.removed();
         loop {
             // The certificate may have been revoked.
             self.caller.check()?;
-            let of_it = placement.tasks_of(&tasks.borrow_and_update(), Some(&subject.name));
+            placed.mark_unchanged();
+            let known = placement.known_to(&tasks.borrow_and_update(), Some(&subject.name));
             let removed = placement.removed_of(&removed.borrow(), &subject.name);
-            let charge = charge(&of_it, removed, &members.borrow_and_update());
+            let charge = charge(&known, removed, &members.borrow_and_update());
             if last.as_ref() != Some(&charge) {
                 last = Some(charge.clone());
                 if charges.send(Ok(charge)).await.is_err() {
@@ -84,6 +88,7 @@ impl CollectorSession {
                 presence = presences.message() => match presence? {
                     Some(presence) => {
                         placement.set_trouble(&subject.name, came, presence.trouble);
+                        self.store_begun(&presence.begun)?;
                         sources.notify();
                     }
                     None => return Ok(()),
@@ -93,14 +98,40 @@ impl CollectorSession {
     }
 }
 
-fn charge(tasks: &Tasks, removed: Vec<u64>, members: &ValidCertificates) -> Charge {
-    let task = |(number, entered): (&u64, &TaskRecord)| {
+impl CollectorSession {
+    /// Stores where the results of tasks begin that moved to the collector.
+    fn store_begun(&self, begun: &[v1::Begun]) -> Result<(), Status> {
+        let begun = begun.iter().map(|it| {
+            let v1::Begun { task, epoch, start, spool, behind } = *it;
+            Begun { task, epoch, start, spool, behind }
+        });
+        let name = &self.caller.subject().name;
+        block_in_place(|| self.control.placement.begun(Some(name), begun))
+            .map_err(|error| Status::unavailable(error.to_string()))
+    }
+}
+
+fn charge(
+    (tasks, epochs): &(Tasks, TaskEpochs),
+    removed: Vec<u64>,
+    members: &ValidCertificates,
+) -> Charge {
+    let mut handovers = BTreeMap::<u64, Vec<v1::Handover>>::new();
+    for (task, Handover { epoch, start, spool, behind }) in &epochs.handovers {
+        let (epoch, start, spool, behind) = (*epoch, *start, *spool, *behind);
+        handovers.entry(*task).or_default().push(v1::Handover { epoch, start, spool, behind });
+    }
+    let mut task = |(number, entered): (&u64, &TaskRecord)| {
         // A task that was parsed can be serialised.
         let body = serde_json::to_string(&entered.task).ok()?;
         let ended = entered.ended.map(Timestamp::as_second);
-        Some(Task { number: *number, body, made: entered.made.as_second(), ended })
+        let TaskEpoch { epoch, is_former: former } =
+            epochs.placed.get(number).copied().unwrap_or_default();
+        let handovers = handovers.remove(number).unwrap_or_default();
+        let (number, made) = (*number, entered.made.as_second());
+        Some(Task { number, body, made, ended, epoch, former, handovers })
     };
-    Charge { tasks: tasks.iter().filter_map(task).collect(), good: members.good(), removed }
+    Charge { tasks: tasks.iter().filter_map(&mut task).collect(), good: members.good(), removed }
 }
 
 /// The address at which a collector can be reached, from its own statement and its connection.

@@ -118,7 +118,8 @@ fn check(
     }
     // A page of another origin cannot send this type without a preflight request.
     let kind = of(CONTENT_TYPE).and_then(|it| it.split(';').next()).unwrap_or_default();
-    if *method == Method::PUT && !kind.trim().eq_ignore_ascii_case("application/json") {
+    let has_body = [Method::PUT, Method::POST].contains(method);
+    if has_body && !kind.trim().eq_ignore_ascii_case("application/json") {
         return Err("the request must have `Content-Type: application/json`".to_owned());
     }
     Ok(())
@@ -185,6 +186,9 @@ mod tests {
             (Method::PUT, &[("content-type", "Application/JSON; charset=utf-8")], true),
             (Method::PUT, &[("content-type", "text/plain")], false),
             (Method::PUT, &[("content-type", "text/plain; application/json")], false),
+            (Method::POST, &[JSON], true),
+            (Method::POST, &[("content-type", "text/plain")], false),
+            (Method::POST, &[JSON, OTHER], false),
             (Method::DELETE, &[], true),
             (Method::DELETE, &[OTHER], false),
         ] {

@@ -15,6 +15,7 @@ mod health;
 mod histogram;
 mod local;
 mod metrics;
+mod move_task;
 mod page;
 mod placement;
 mod probe_registry;
@@ -35,6 +36,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use thiserror::Error;
@@ -51,7 +53,7 @@ pub use task_store::{Change, Removal, TaskStore};
 
 use crate::DatabaseError;
 use crate::authorizer::Authorizer;
-use crate::collector::{self, Archive, Collector, Keep, Results, maintain};
+use crate::collector::{self, Archive, Collector, Keep, Results, TaskEpochs, maintain};
 use crate::pki::{self, Authority, Host};
 use crate::task::Tasks;
 use crate::transport::{Listener, Unusable, serve};
@@ -82,6 +84,8 @@ pub struct Settings {
     pub keep: Keep,
     /// Address at which callers on this machine need no certificate, if any.
     pub page: Option<Loopback>,
+    /// How long a collector may be away until its tasks move to others; none if they never do.
+    pub move_after: Option<Duration>,
 }
 
 /// Errors of a controller.
@@ -121,8 +125,10 @@ pub struct Controller {
     authority: Arc<SharedCa>,
     plan: Arc<TaskStore>,
     placement: Arc<TaskPlacement>,
-    /// Tasks of its own collector.
+    /// Tasks of its own collector, and their placements.
     tasks: watch::Sender<Arc<Tasks>>,
+    epochs: watch::Sender<Arc<TaskEpochs>>,
+    move_after: Option<Duration>,
     collector: Arc<Collector>,
     sources: Arc<Sources>,
     archive: Arc<Archive>,
@@ -138,17 +144,18 @@ impl Controller {
     /// # Panics
     /// Outside of a runtime.
     pub fn open(settings: Settings) -> Result<Self, Error> {
-        let Settings { socket, folder, authority, names, keep, page } = settings;
+        let Settings { socket, folder, authority, names, keep, page, move_after } = settings;
         let authority = Arc::new(SharedCa::new(Authority::open(&authority)?)?);
         let authorizer = Arc::new(Authorizer::new(authority.clone()));
         let plan = Arc::new(TaskStore::open(&folder.join("plan.sqlite"))?);
         let tasks = plan.subscribe().borrow().clone();
         let placement = Arc::new(TaskPlacement::open(&folder.join("homes.sqlite"), &tasks)?);
-        let tasks = placement.tasks_of(&tasks, None);
-        let tasks = watch::Sender::new(Arc::new(tasks));
+        let (tasks, epochs) = placement.known_to(&tasks, None);
+        let (tasks, epochs) =
+            (watch::Sender::new(Arc::new(tasks)), watch::Sender::new(Arc::new(epochs)));
         let results = Results::open(&folder.join("results.sqlite"))?;
         let collector = Collector::new(results, tasks.subscribe()).with_removed(plan.removed());
-        let collector = Arc::new(collector);
+        let collector = Arc::new(collector.with_epochs(epochs.subscribe()));
         let archive = Archive::new(folder.join("archive"), Arc::clone(&collector), keep);
         let probes = Arc::new(ProbeRegistry::default());
         let keeper =
@@ -175,6 +182,7 @@ impl Controller {
             sources: Arc::clone(&sources),
             probes: Arc::clone(&probes),
             placement: Arc::clone(&placement),
+            members: authority.members(),
             totals: Arc::new(Totals::new(&plan.subscribe().borrow())),
         };
         let people = routes::routes(api);
@@ -196,6 +204,8 @@ impl Controller {
             plan,
             placement,
             tasks,
+            epochs,
+            move_after,
             collector,
             sources,
             archive,
@@ -250,12 +260,16 @@ impl Controller {
                 None => future::pending().await,
             }
         };
+        let own = (&self.tasks, &self.epochs);
         tokio::select! {
             () = serve(self.listener, self.routes) => Ok(()),
             served = locally => served,
             () = self.keeper.keep() => Ok(()),
             () = self.authority.poll() => Ok(()),
-            () = keep_tasks(&self.plan, &self.placement, &self.tasks) => Ok(()),
+            () = keep_tasks(&self.plan, &self.placement, own) => Ok(()),
+            () = collector::node::hand_over(&self.collector) => Ok(()),
+            () = move_task::keep_begun(&self.collector, &self.placement) => Ok(()),
+            () = move_task::keep_moving(self.move_after, &self.plan, &self.placement, &self.authority) => Ok(()),
             () = self.sources.pass_on() => Ok(()),
             () = maintain(&self.archive, self.plan.subscribe()) => Ok(()),
             () = stop => Ok(()),
@@ -264,10 +278,21 @@ impl Controller {
 }
 
 /// Updates the tasks of the controller's own collector whenever they change, forever.
-async fn keep_tasks(plan: &TaskStore, placement: &TaskPlacement, own: &watch::Sender<Arc<Tasks>>) {
+async fn keep_tasks(
+    plan: &TaskStore,
+    placement: &TaskPlacement,
+    (own, epochs): (&watch::Sender<Arc<Tasks>>, &watch::Sender<Arc<TaskEpochs>>),
+) {
     let (mut tasks, mut placed) = (plan.subscribe(), placement.subscribe());
     loop {
-        let now = placement.tasks_of(&tasks.borrow_and_update(), None);
+        placed.mark_unchanged();
+        let (now, moved) = placement.known_to(&tasks.borrow_and_update(), None);
+        // Before the tasks, so that no batch of a new task is taken in an earlier epoch.
+        epochs.send_if_modified(|before| {
+            let is_other = **before != moved;
+            *before = Arc::new(moved);
+            is_other
+        });
         own.send_replace(Arc::new(now));
         tokio::select! {
             changed = tasks.changed() => if changed.is_err() { return },

@@ -25,7 +25,7 @@ use super::credentials::now;
 use super::error_response::{ApiError, CommonErrors, ErrorBody};
 use super::probe_registry::RegisteredProbe;
 use super::task_store::Change;
-use super::{description, events, histogram, metrics, page, recent, removal, results};
+use super::{description, events, histogram, metrics, move_task, page, recent, removal, results};
 use crate::Name;
 use crate::task::Task;
 
@@ -34,6 +34,7 @@ pub(super) fn routes(api: Api) -> Router {
     let (routes, described) = OpenApiRouter::with_openapi(description::begin())
         .routes(routes!(tasks))
         .routes(routes!(enter, end))
+        .routes(routes!(move_task::move_task))
         .routes(routes!(results::results, removal::remove))
         .routes(routes!(histogram::histogram))
         .routes(routes!(recent::recent))

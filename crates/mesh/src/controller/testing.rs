@@ -27,6 +27,7 @@ pub(crate) fn open(folder: &Path, runtime: &Runtime) -> Controller {
         names: Vec::new(),
         keep: Keep { age: Duration::from_secs(3600), bytes: None },
         page: Some("127.0.0.1:0".parse().unwrap()),
+        move_after: None,
     };
     runtime.block_on(async { Controller::open(settings) }).unwrap()
 }

@@ -13,7 +13,7 @@ use wirestamp_metrics::Sampling;
 
 use super::ChannelName;
 use super::active::{Part, Reflecting, RequiredTests, Sending, TestEnd};
-use super::carrier::Destinations;
+use super::carrier::{Destinations, TaskDestination};
 use super::purpose::Purpose;
 use super::runner::RequiredCaptures;
 use super::tap::ObservationSpec;
@@ -68,7 +68,10 @@ impl AssignmentStore {
     pub(super) fn destinations(&self) -> Destinations {
         let destinations = self.assignment.destinations.iter();
         let of = |it: &Destination| {
-            it.tasks.iter().map(|task| (*task, it.collector.clone())).collect::<Vec<_>>()
+            let address = (!it.own).then(|| it.collector.clone());
+            let epochs = it.epochs.iter().copied().chain(std::iter::repeat(0));
+            let to = |epoch| TaskDestination { address: address.clone(), epoch };
+            it.tasks.iter().zip(epochs).map(|(task, epoch)| (*task, to(epoch))).collect::<Vec<_>>()
         };
         destinations.flat_map(of).collect()
     }
@@ -218,8 +221,13 @@ mod tests {
             duty(5, r#"{"name":"t","measure":"traffic","at":"a/eth0","interval":"5s"}"#),
             duty(6, r#"{"name":"x","measure":"active-delay","from":"a","to":"b@ns","rate":50}"#),
         ];
-        let elsewhere = Destination { collector: "192.0.2.9:4749".to_owned(), tasks: vec![2, 9] };
-        let destinations = vec![elsewhere];
+        let elsewhere = Destination {
+            collector: "192.0.2.9:4749".to_owned(),
+            tasks: vec![2, 9],
+            ..Destination::default()
+        };
+        let moved = Destination { own: true, tasks: vec![5], epochs: vec![3], ..elsewhere.clone() };
+        let destinations = vec![elsewhere, moved];
         let kept = Assignment { duties: given.clone(), destinations: destinations.clone() };
         assert!(all.replace(kept.clone()) && !all.replace(kept));
         // A restarted controller has no addresses yet.
@@ -227,8 +235,12 @@ mod tests {
         assert!(!all.replace(Assignment { duties: unknown.collect(), destinations }));
         // After a restart.
         let all = duties(&folder);
-        let away = || "192.0.2.9:4749".to_owned();
-        assert_eq!(all.destinations(), [(2, away()), (9, away())].into());
+        let to = |address: Option<&str>, epoch| TaskDestination {
+            address: address.map(str::to_owned),
+            epoch,
+        };
+        let away = || to(Some("192.0.2.9:4749"), 0);
+        assert_eq!(all.destinations(), [(2, away()), (5, to(None, 3)), (9, away())].into());
         let (first, second) = ("a".parse().unwrap(), "b".parse().unwrap());
         let now = all.now(&first, at(1599));
         let names = |of: &CurrentWork, interface: &str| -> Vec<ChannelName> {

@@ -1,7 +1,7 @@
 //! Transport of spooled batches to the collector.
 
 use std::collections::{BTreeMap, HashMap};
-use std::future::Future;
+use std::future::{self, Future};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -26,11 +26,25 @@ pub trait Carrier: Send + Sync + 'static {
         spool: &SharedSpool,
         name: ChannelName,
     ) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// Completes when the batches of a channel have another destination than at the time of this call; never for a
+    /// carrier with a single destination.
+    fn moved(&self, _: ChannelName) -> impl Future<Output = ()> + Send + 'static {
+        future::pending()
+    }
 }
 
-/// Address of the collector of each task; empty while no collector accepts its batches. Tasks that are not listed
-/// belong to the controller's own collector.
-pub(super) type Destinations = BTreeMap<u64, String>;
+/// The collector of each task. Tasks that are not listed belong to the controller's own collector, in epoch 0.
+pub(super) type Destinations = BTreeMap<u64, TaskDestination>;
+
+/// The collector of a task.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct TaskDestination {
+    /// Its address; none for the controller's own collector; empty while no collector accepts the batches.
+    pub(super) address: Option<String>,
+    /// Epoch of the placement: it rises when the task moves.
+    pub(super) epoch: u64,
+}
 
 /// Sends batches over gRPC to the collector that the controller names.
 pub struct Direct {
@@ -74,7 +88,8 @@ impl Direct {
         // Those to former collectors end.
         let destinations = Arc::clone(&self.destinations.borrow());
         let is_used = |(role, address): &(Role, String)| {
-            *role == Role::Controller || destinations.values().any(|it| it == address)
+            *role == Role::Controller
+                || destinations.values().any(|it| it.address.as_ref() == Some(address))
         };
         connections.open.retain(|node, _| is_used(node));
         connections.open.insert(node, opened.clone());
@@ -83,17 +98,29 @@ impl Direct {
 }
 
 impl Carrier for Direct {
-    async fn carry(&self, spool: &SharedSpool, name: ChannelName) -> Result<(), Error> {
+    fn moved(&self, name: ChannelName) -> impl Future<Output = ()> + Send + 'static {
         let mut destinations = self.destinations.clone();
         let to = destinations.borrow_and_update().get(&name.task).cloned();
-        let has_moved = |now: &Arc<Destinations>| now.get(&name.task) != to.as_ref();
-        let (address, role) = match to.as_deref() {
+        async move {
+            let has_moved = |now: &Arc<Destinations>| now.get(&name.task) != to.as_ref();
+            if destinations.wait_for(has_moved).await.is_err() {
+                future::pending::<()>().await;
+            }
+        }
+    }
+
+    async fn carry(&self, spool: &SharedSpool, name: ChannelName) -> Result<(), Error> {
+        let mut destinations = self.destinations.clone();
+        let to = destinations.borrow_and_update().get(&name.task).cloned().unwrap_or_default();
+        let has_moved =
+            |now: &Arc<Destinations>| now.get(&name.task).cloned().unwrap_or_default() != to;
+        let (address, role) = match to.address.as_deref() {
             None => (&*self.controller, Role::Controller),
             Some("") => {
                 let task = name.task;
                 warn!(
-                    "cannot deliver task {task}: its collector has no valid certificate; end the task \
-                     and create it again"
+                    "cannot deliver task {task}: its collector has no valid certificate; the task waits \
+                     until the controller moves it to another one"
                 );
                 // No collector accepts the batches now. The sender of `destinations` lives as long as the probe.
                 drop(destinations.wait_for(has_moved).await);
@@ -103,7 +130,7 @@ impl Carrier for Direct {
         };
         let collector = self.connection(address, role)?;
         tokio::select! {
-            delivered = deliver(collector, spool, name) => delivered,
+            delivered = deliver(collector, spool, name, to.epoch) => delivered,
             _ = destinations.wait_for(has_moved) => Ok(()),
         }
     }

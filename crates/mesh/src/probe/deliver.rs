@@ -21,7 +21,8 @@ const READ_BYTES: u64 = 1 << 20;
 pub(super) const RESTORED: &str = "the collector has batches that are not in the folder of this probe: the folder was \
                                    restored or copied; only what was observed since the probe started is delivered";
 
-/// Delivers the batches of a channel, also later ones, until the collector ends the stream.
+/// Delivers the batches of a channel, also later ones, until the collector ends the stream. `epoch` is that of the
+/// placement of the task.
 ///
 /// # Errors
 /// When the collector cannot be reached or rejects the stream; the caller then connects again.
@@ -29,11 +30,14 @@ pub async fn deliver(
     collector: Channel,
     spool: &SharedSpool,
     name: ChannelName,
+    epoch: u64,
 ) -> Result<(), Error> {
     let refused = |status| Error::refused(format!("the collector of task {}", name.task), status);
     let (deliveries, outgoing) = mpsc::channel(QUEUED_BATCHES);
     let ChannelName { task, point } = name;
-    let (stream, first) = spool.in_turn(|spool| spool.opening(name)).await?;
+    let opening =
+        |spool: &SharedSpool| Ok::<_, Error>((spool.opening(name)?, spool.known_times(name)?));
+    let ((stream, first), (settled_until, begin)) = spool.in_turn(opening).await?;
     // The queue has room for the first message.
     drop(
         deliveries
@@ -43,6 +47,9 @@ pub async fn deliver(
                 point,
                 first,
                 instance: spool.instance,
+                epoch: Some(epoch),
+                settled_until,
+                begin,
             })))
             .await,
     );
@@ -58,8 +65,11 @@ pub async fn deliver(
         }
         tokio::select! {
             receipt = receipts.message() => {
-                let Some(Receipt { up_to }) = receipt.map_err(refused)? else { return Ok(()) };
-                if !spool.in_turn(|spool| spool.acknowledge(name, up_to)).await? {
+                let Some(receipt) = receipt.map_err(refused)? else { return Ok(()) };
+                let Receipt { up_to, settled_until } = receipt;
+                let acknowledged =
+                    spool.in_turn(|spool| spool.acknowledge(name, up_to, settled_until)).await?;
+                if !acknowledged {
                     warn!("task {}: {RESTORED}", name.task);
                     return Ok(());
                 }

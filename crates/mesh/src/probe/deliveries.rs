@@ -77,11 +77,16 @@ async fn keep_delivering(
     loop {
         // The sender lives as long as the probe.
         drop(is_admitted.wait_for(|it| *it).await);
+        let moved = carrier.moved(name);
         let ended = tokio::select! {
             ended = carrier.carry(&spool, name) => ended,
             _ = is_admitted.wait_for(|it| !*it) => continue,
         };
-        pause.after(ended).await;
+        // After a move, another collector is called at once.
+        tokio::select! {
+            () = pause.after(ended) => {}
+            () = moved => pause = Pause::new(),
+        }
     }
 }
 

@@ -90,6 +90,15 @@ impl SharedSpool {
         Ok((spool.stream(&name)?, spool.first(&name)?))
     }
 
+    /// Time before which all results of a channel are stored, and begin of its first batch: see
+    /// [`Spool::known_times`].
+    pub(super) fn known_times(
+        &self,
+        channel: ChannelName,
+    ) -> Result<(Option<i64>, Option<i64>), DatabaseError> {
+        self.spool.lock().known_times(&channel.to_string())
+    }
+
     pub(super) fn read(
         &self,
         channel: ChannelName,
@@ -101,15 +110,17 @@ impl SharedSpool {
 
     /// Deletes the batches of a channel that the collector has. Returns false if it has batches that were never delivered
     /// from this spool: then the folder was restored or copied, and the channel gets another number of its spool.
+    /// `settled_until` is the time before which the collector has stored all results, in nanoseconds since 1970 (UTC).
     pub(super) fn acknowledge(
         &self,
         channel: ChannelName,
         up_to: u64,
+        settled_until: Option<i64>,
     ) -> Result<bool, DatabaseError> {
         let (mut spool, name) = (self.spool.lock(), channel.to_string());
         let is_own = spool.may_have_delivered(&name, up_to)?;
         if is_own {
-            spool.acknowledge(&name, up_to)?;
+            spool.acknowledge_until(&name, up_to, settled_until)?;
         } else {
             spool.begin_anew(&name)?;
             *self.restored.lock() = Some(channel.task);

@@ -165,10 +165,37 @@ impl Spool {
     /// # Errors
     /// When the file cannot be written.
     pub fn acknowledge(&mut self, channel: &str, up_to: u64) -> Result<(), Error> {
-        let freed =
-            self.database.change_soon(|change| tables::acknowledge(change, channel, up_to))?;
+        self.acknowledge_until(channel, up_to, None)
+    }
+
+    /// Deletes the entries of a channel up to a number, and stores the time before which the collector has stored all
+    /// results, in nanoseconds since 1970 (UTC), if it stated one. Both together, or nothing.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn acknowledge_until(
+        &mut self,
+        channel: &str,
+        up_to: u64,
+        settled_until: Option<i64>,
+    ) -> Result<(), Error> {
+        let freed = self.database.change_soon(|change| {
+            if let Some(until) = settled_until {
+                tables::settle(change, channel, until)?;
+            }
+            tables::acknowledge(change, channel, up_to)
+        })?;
         self.bytes = self.bytes.saturating_sub(freed);
         Ok(())
+    }
+
+    /// Time before which all results of a channel are stored, and begin of its first batch, in nanoseconds since 1970
+    /// (UTC). None if no receipt stated the first, or the channel has no batches.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn known_times(&self, channel: &str) -> Result<(Option<i64>, Option<i64>), Error> {
+        self.database.read(|database| tables::known_times(database, channel))
     }
 
     /// Whether the batch of a channel with this number may have been delivered from this spool. If the collector has one
@@ -251,6 +278,28 @@ mod tests {
         assert_eq!(spool.read("a", 0, 999).unwrap(), [Held::Batch(3, batch(4))]);
         let other = Spool::open(&folder.path().join("other"), 1).unwrap();
         assert_ne!(other.stream("a").unwrap(), stream);
+    }
+
+    #[test]
+    fn settled_time_is_stored_with_the_acknowledgement() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("spool");
+        let tables = tables::SCHEMA.tables.replace(", settled INTEGER", "");
+        let tables = tables.replace("user_version = 3", "user_version = 2");
+        // A spool of an earlier version.
+        rusqlite::Connection::open(&path).unwrap().execute_batch(&tables).unwrap();
+        let mut spool = Spool::open(&path, 1000).unwrap();
+        assert_eq!(spool.known_times("a").unwrap(), (None, None));
+        spool.append(&[("a", batch(1)), ("a", batch(2))]).unwrap();
+        assert_eq!(spool.known_times("a").unwrap(), (None, Some(10)));
+        spool.acknowledge_until("a", 1, Some(15)).unwrap();
+        spool.acknowledge_until("a", 1, Some(12)).unwrap();
+        spool.acknowledge("a", 1).unwrap();
+        drop(spool);
+        let mut spool = Spool::open(&path, 1000).unwrap();
+        assert_eq!(spool.known_times("a").unwrap(), (Some(15), Some(20)));
+        spool.acknowledge("a", 2).unwrap();
+        assert_eq!(spool.known_times("a").unwrap(), (Some(15), None));
     }
 
     #[test]

@@ -10,9 +10,9 @@ use crate::database::{DatabaseSchema, unsigned};
 /// "WSSP".
 pub(super) const SCHEMA: DatabaseSchema = DatabaseSchema {
     application: 0x5753_5350,
-    version: 2,
+    version: 3,
     tables: TABLES,
-    upgrades: &[(1, FROM_1)],
+    upgrades: &[(1, FROM_1), (2, FROM_2)],
 };
 
 /// Channels with a spool number of their own.
@@ -20,6 +20,13 @@ const FROM_1: &str = "
     BEGIN;
     ALTER TABLE channel ADD COLUMN stream INTEGER;
     PRAGMA user_version = 2;
+    COMMIT;";
+
+/// Channels with the time before which all results are stored.
+const FROM_2: &str = "
+    BEGIN;
+    ALTER TABLE channel ADD COLUMN settled INTEGER;
+    PRAGMA user_version = 3;
     COMMIT;";
 
 /// Bytes per batch besides its body: roughly the rest of a row and the index.
@@ -31,7 +38,7 @@ const TABLES: &str = "
     INSERT INTO stream VALUES (random());
     CREATE TABLE channel (
         number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, next INTEGER NOT NULL,
-        until INTEGER NOT NULL, stream INTEGER
+        until INTEGER NOT NULL, stream INTEGER, settled INTEGER
     ) STRICT;
     CREATE TABLE batch (
         age INTEGER PRIMARY KEY, channel INTEGER NOT NULL, sequence INTEGER NOT NULL,
@@ -44,7 +51,7 @@ const TABLES: &str = "
         PRIMARY KEY (channel, first)
     ) STRICT, WITHOUT ROWID;
     PRAGMA application_id = 0x57535350;
-    PRAGMA user_version = 2;
+    PRAGMA user_version = 3;
     COMMIT;";
 
 /// For each channel, the newest batch that may have been delivered.
@@ -229,6 +236,28 @@ pub(super) fn read(
         });
     }
     Ok(held)
+}
+
+/// Stores the time before which all results of a channel are stored, in nanoseconds since 1970 (UTC). It never goes
+/// back.
+pub(super) fn settle(change: &Transaction<'_>, channel: &str, until: i64) -> rusqlite::Result<()> {
+    let query = "UPDATE channel SET settled = max(coalesce(settled, ?2), ?2) WHERE name = ?1";
+    change.prepare_cached(query)?.execute(params![channel, until])?;
+    Ok(())
+}
+
+/// Time before which all results of a channel are stored, and begin of its first batch; none if unknown.
+pub(super) fn known_times(
+    database: &Connection,
+    channel: &str,
+) -> rusqlite::Result<(Option<i64>, Option<i64>)> {
+    let query = "SELECT settled, (
+                     SELECT min(begin) FROM (
+                         SELECT begin FROM batch WHERE channel = number
+                         UNION ALL SELECT begin FROM given_up WHERE channel = number))
+                 FROM channel WHERE name = ?";
+    let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    Ok(database.query_row(query, [channel], row).optional()?.unwrap_or_default())
 }
 
 /// Deletes the entries of a channel up to a number. Returns the bytes freed.

@@ -57,7 +57,9 @@ impl Running {
         let authority = authority(folder);
         let (folder_of_all, names) = (folder.to_owned(), Vec::new());
         let page = Some("127.0.0.1:0".parse().unwrap());
-        let settings = Settings { socket, folder: folder_of_all, authority, names, keep, page };
+        let move_after = None;
+        let folder = folder_of_all;
+        let settings = Settings { socket, folder, authority, names, keep, page, move_after };
         let controller = runtime.block_on(async { Controller::open(settings) }).unwrap();
         if let Some(task) = task {
             let task: Task = serde_json::from_str(task).unwrap();
@@ -157,7 +159,7 @@ impl Probe {
     pub(crate) async fn deliver(self: Arc<Self>, address: SocketAddr) -> String {
         let trust = Trust::Certificate(&self.credentials);
         let collector = call(&address.to_string(), Role::Controller, &trust).unwrap();
-        let delivered = probe::deliver(collector, &self.stock, self.channel).await;
+        let delivered = probe::deliver(collector, &self.stock, self.channel, 0).await;
         delivered.map_or_else(|error| error.to_string(), |()| "it ended".to_owned())
     }
 

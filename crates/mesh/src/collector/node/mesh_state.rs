@@ -13,15 +13,17 @@ use tracing::{info, warn};
 
 use crate::atomic_file;
 use crate::authorizer::CertificateList;
+use crate::collector::{Handover, TaskEpoch, TaskEpochs};
 use crate::pki::{self, Serial};
 use crate::task::{Removed, TaskRecord, Tasks};
-use crate::v1::{Charge, Good, Task};
+use crate::v1::{self, Charge, Good, Task};
 
 /// Tasks whose batches are accepted, and valid certificates.
 pub(super) struct MeshState {
     file: PathBuf,
     tasks: watch::Sender<Arc<Tasks>>,
     removed: watch::Sender<Arc<Removed>>,
+    epochs: watch::Sender<Arc<TaskEpochs>>,
     /// Expiry of each valid certificate.
     good: RwLock<HashMap<Serial, Timestamp>>,
 }
@@ -36,7 +38,8 @@ impl MeshState {
             Charge::default()
         });
         let (tasks, removed) = (watch::Sender::default(), watch::Sender::default());
-        let mesh_state = Self { file, tasks, removed, good: RwLock::default() };
+        let epochs = watch::Sender::default();
+        let mesh_state = Self { file, tasks, removed, epochs, good: RwLock::default() };
         mesh_state.take(&charge);
         mesh_state
     }
@@ -49,6 +52,11 @@ impl MeshState {
     /// The removed tasks and their changes.
     pub(super) fn removed(&self) -> watch::Receiver<Arc<Removed>> {
         self.removed.subscribe()
+    }
+
+    /// The placements of tasks that have moved, and their changes.
+    pub(super) fn epochs(&self) -> watch::Receiver<Arc<TaskEpochs>> {
+        self.epochs.subscribe()
     }
 
     /// Replaces tasks and certificates.
@@ -66,6 +74,13 @@ impl MeshState {
         self.removed.send_if_modified(|before| {
             let is_other = **before != removed;
             *before = Arc::new(removed);
+            is_other
+        });
+        // Before the tasks, so that no batch of a new task is taken in an earlier epoch.
+        let epochs = epochs(charge);
+        self.epochs.send_if_modified(|before| {
+            let is_other = **before != epochs;
+            *before = Arc::new(epochs);
             is_other
         });
         let tasks: Tasks = charge.tasks.iter().filter_map(task).collect();
@@ -90,6 +105,24 @@ impl CertificateList for MeshState {
 
 fn good(good: &Good) -> Option<(Serial, Timestamp)> {
     Some((Serial::of(&good.serial)?, Timestamp::from_second(good.until).ok()?))
+}
+
+/// Placements of the tasks that have moved.
+fn epochs(charge: &Charge) -> TaskEpochs {
+    let place = |it: &Task| {
+        let place = TaskEpoch { epoch: it.epoch, is_former: it.former };
+        (place != TaskEpoch::default()).then_some((it.number, place))
+    };
+    let handover = |it: &v1::Handover| {
+        let v1::Handover { epoch, start, spool, behind } = *it;
+        Handover { epoch, start, spool, behind }
+    };
+    let handovers = charge.tasks.iter();
+    let handovers = handovers.flat_map(|task| task.handovers.iter().map(|it| (task.number, it)));
+    TaskEpochs {
+        placed: charge.tasks.iter().filter_map(place).collect(),
+        handovers: handovers.map(|(task, it)| (task, handover(it))).collect(),
+    }
 }
 
 fn task(task: &Task) -> Option<(u64, TaskRecord)> {
@@ -119,8 +152,14 @@ mod tests {
     fn tasks_and_certificates_survive_restart() {
         let folder = tempfile::tempdir().unwrap();
         let open = || MeshState::open(folder.path().join("charge"));
-        let task =
-            |number, body: &str, ended| Task { number, body: body.to_owned(), made: 1000, ended };
+        let task = |number, body: &str, ended| Task {
+            number,
+            body: body.to_owned(),
+            made: 1000,
+            ended,
+            epoch: number / 2,
+            ..Task::default()
+        };
         let serials = [1, 2].map(|byte| Serial::of(&[0x40 | byte; 16]).unwrap());
         let good = |nth: usize, until| Good { serial: serials[nth].bytes().to_vec(), until };
         let nonsense = Good { serial: vec![7], until: 9 };
@@ -136,6 +175,9 @@ mod tests {
         let tasks = mesh_state.tasks().borrow().clone();
         let ended: Vec<_> = tasks.iter().map(|(number, it)| (*number, it.ended)).collect();
         assert_eq!(ended, [(1, None), (2, Some(at(2000)))]);
+        let placed = mesh_state.epochs().borrow().placed.clone();
+        let moved = TaskEpoch { epoch: 1, is_former: false };
+        assert_eq!(placed, [(2, moved), (3, moved)].into());
         assert_eq!([49, 50].map(|now| is_good(&mesh_state, now)), [[true, false], [false, false]]);
         mesh_state.replace(&Charge { good: vec![good(1, 60)], ..Charge::default() });
         assert_eq!(is_good(&mesh_state, 49), [false, true]);

@@ -19,15 +19,15 @@ use tonic::service::Routes;
 use tracing::{info, warn};
 
 use super::answers::AnswersService;
-use super::{Archive, Collector, Keep, Results, Service, maintain};
+use super::{Archive, Begun, Collector, Keep, Results, Service, maintain};
 use crate::authorizer::Authorizer;
 use crate::member::{self, Member, Pause};
 use crate::pki::{Role, Token};
 use crate::transport::{Listener, Unusable, listening, serve};
-use crate::v1::Presence;
 use crate::v1::answers_server::AnswersServer;
 use crate::v1::collection_server::CollectionServer;
 use crate::v1::control_client::ControlClient;
+use crate::v1::{self, Presence};
 use crate::{DatabaseError, Name};
 use mesh_state::MeshState;
 
@@ -95,7 +95,8 @@ impl Node {
         let mesh_state = Arc::new(MeshState::open(folder.join("charge")));
         let results = Results::open(&folder.join("results.sqlite"))?;
         let collector = Collector::new(results, mesh_state.tasks());
-        let collector = Arc::new(collector.with_removed(mesh_state.removed()));
+        let collector = collector.with_removed(mesh_state.removed());
+        let collector = Arc::new(collector.with_epochs(mesh_state.epochs()));
         let archive = Archive::new(folder.join("archive"), Arc::clone(&collector), keep);
         let authorizer = Arc::new(Authorizer::new(mesh_state.clone()));
         let deliveries =
@@ -111,6 +112,7 @@ impl Node {
             address: reach.unwrap_or_else(|| reached(listener.address())),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             trouble: String::new(),
+            begun: Vec::new(),
         };
         let archive = Arc::new(archive);
         Ok(Self {
@@ -149,6 +151,7 @@ impl Node {
             () = member.stay() => Ok(()),
             () = renew_configuration(member, &self.configuration) => Ok(()),
             () = maintain(&self.archive, mesh_state.tasks()) => Ok(()),
+            () = hand_over(&self.collector) => Ok(()),
             () = stop => Ok(()),
         }
     }
@@ -208,10 +211,34 @@ fn presences(
     let (presence, trouble) = (presence.clone(), collector.trouble());
     let troubles = WatchStream::new(collector.trouble()).map(drop);
     let stored = WatchStream::from_changes(collector.subscribe());
-    troubles.merge(stored.throttle(NOTIFICATION_INTERVAL)).map(move |()| {
+    let (begun, mut sent) = (collector.begun(), None);
+    let changed = WatchStream::from_changes(collector.begun()).map(drop);
+    let all = troubles.merge(stored.throttle(NOTIFICATION_INTERVAL)).merge(changed);
+    all.map(move |()| {
         let trouble = trouble.borrow().clone().unwrap_or_default();
-        Presence { trouble, ..presence.clone() }
+        let now = Arc::clone(&begun.borrow());
+        let is_new = sent.as_ref() != Some(&now);
+        let begun = if is_new { now.values().map(of_begun).collect() } else { Vec::new() };
+        sent = Some(now);
+        Presence { trouble, begun, ..presence.clone() }
     })
+}
+
+fn of_begun(begun: &Begun) -> v1::Begun {
+    let Begun { task, epoch, start, spool, behind } = *begun;
+    v1::Begun { task, epoch, start, spool, behind }
+}
+
+/// Executes handovers of tasks whenever they change, forever.
+pub(crate) async fn hand_over(collector: &Arc<Collector>) {
+    let mut placed = collector.placements();
+    placed.mark_changed();
+    while placed.changed().await.is_ok() {
+        placed.mark_unchanged();
+        let collector = Arc::clone(collector);
+        // A panic was reported by the thread itself.
+        drop(tokio::task::spawn_blocking(move || collector.hand_over()).await);
+    }
 }
 
 /// Updates the TLS configuration with renewed credentials, forever.

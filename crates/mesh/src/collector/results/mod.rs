@@ -3,6 +3,7 @@
 mod brief;
 mod counts;
 mod counts_schema;
+mod epochs;
 mod flows;
 mod histograms;
 mod hours;
@@ -27,6 +28,7 @@ use crate::DatabaseError;
 use crate::database::Database;
 pub use brief::Brief;
 use counts_schema::CountsSchema;
+pub use epochs::{Begun, EpochBegin, Handover, PointBegin};
 pub use histograms::{Histograms, Missing};
 pub use mos::MosUnavailable;
 pub use return_paths::{MeasuredReturn, NoTimes, NotReported};
@@ -42,6 +44,8 @@ pub struct Results {
 pub struct Progress {
     /// Everything before this time is final.
     pub settled_until: Time<Utc>,
+    /// Epoch of the placement in which the last batches were received; 0 if the task has not moved.
+    pub epoch: u64,
     /// Deliveries of each point.
     pub delivered: [Delivered; 2],
 }
@@ -262,6 +266,32 @@ impl Results {
         self.database.change(|change| tables::begin_spool(change, task, point, (spool, behind)))
     }
 
+    /// Begins an epoch of a task that moved here: results from its start on are computed from the batches of the given
+    /// spools. Results of an earlier epoch from then on are deleted.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn begin_epoch(&mut self, task: u64, begin: &EpochBegin) -> Result<(), DatabaseError> {
+        self.database.change(|change| epochs::begin(change, task, begin))
+    }
+
+    /// The tasks that moved here, and where their results begin.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn begun(&self) -> Result<Vec<Begun>, DatabaseError> {
+        self.database.read(epochs::begun)
+    }
+
+    /// Deletes results that belong to the collector to which a task moved: the probes had no receipt for them, so that
+    /// one has computed them, too. Returns whether there were any.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn hand_over(&mut self, task: u64, handover: &Handover) -> Result<bool, DatabaseError> {
+        self.database.change(|change| epochs::hand_over(change, task, handover))
+    }
+
     /// Stores final results of a task.
     ///
     /// # Errors
@@ -432,6 +462,8 @@ fn store(change: &Transaction<'_>, task: u64, settled: &Settled) -> rusqlite::Re
     for count in &settled.point_results.counts {
         counts::add(change, task, count)?;
     }
+    let tail = settled.point_results.counts.iter().filter(|it| it.begin < before);
+    epochs::keep_tail(change, task, settled.acknowledged[0], tail)?;
     for flow in &settled.point_results.flows {
         flows::put(change, task, flow)?;
     }

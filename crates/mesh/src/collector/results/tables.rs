@@ -11,10 +11,26 @@ use crate::database::{DatabaseSchema, unsigned};
 /// "WSRE".
 pub(super) const SCHEMA: DatabaseSchema = DatabaseSchema {
     application: 0x5753_5245,
-    version: 5,
+    version: 6,
     tables: TABLES,
-    upgrades: &[(3, HISTOGRAMS), (4, RETURN_PATHS)],
+    upgrades: &[(3, HISTOGRAMS), (4, RETURN_PATHS), (5, EPOCHS)],
 };
+
+/// Tasks from before version 6 have not moved.
+const EPOCHS: &str = "
+    BEGIN;
+    ALTER TABLE task ADD COLUMN epoch INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE task ADD COLUMN begun_at INTEGER;
+    ALTER TABLE task ADD COLUMN begun_spool INTEGER;
+    ALTER TABLE task ADD COLUMN begun_behind INTEGER;
+    CREATE TABLE count_tail (
+        task INTEGER NOT NULL, number INTEGER NOT NULL, begin INTEGER NOT NULL,
+        packets INTEGER NOT NULL, bytes INTEGER NOT NULL, missed INTEGER NOT NULL,
+        watched INTEGER NOT NULL,
+        PRIMARY KEY (task, number, begin)
+    ) STRICT, WITHOUT ROWID;
+    PRAGMA user_version = 6;
+    COMMIT;";
 
 /// Windows from before version 4 have no histograms.
 const HISTOGRAMS: &str = "
@@ -49,11 +65,15 @@ const RETURN_PATHS: &str = "
 /// Times and delays are in nanoseconds. `step` is the length of a window or interval in seconds, 0 as measured; the
 /// others are merged from these. `squares` is the sum of squared distances from the mean, which can be merged.
 /// Histograms are encoded by [`wirestamp_metrics::CompactHistogram`].
+///
+/// `epoch` is that of the placement of a task, and `begun_at` the time from which this collector computes its results
+/// in this epoch. `count_tail` has the parts of the newest batches in intervals that began before the batch.
 const TABLES: &str = "
     BEGIN;
     CREATE TABLE task (
         number INTEGER PRIMARY KEY, settled_until INTEGER NOT NULL, late INTEGER NOT NULL,
-        archived_until INTEGER
+        archived_until INTEGER, epoch INTEGER NOT NULL DEFAULT 0, begun_at INTEGER,
+        begun_spool INTEGER, begun_behind INTEGER
     ) STRICT;
     CREATE TABLE point (
         task INTEGER NOT NULL, point INTEGER NOT NULL, spool INTEGER NOT NULL,
@@ -99,20 +119,27 @@ const TABLES: &str = "
         watched INTEGER NOT NULL,
         PRIMARY KEY (task, step, begin)
     ) STRICT, WITHOUT ROWID;
+    CREATE TABLE count_tail (
+        task INTEGER NOT NULL, number INTEGER NOT NULL, begin INTEGER NOT NULL,
+        packets INTEGER NOT NULL, bytes INTEGER NOT NULL, missed INTEGER NOT NULL,
+        watched INTEGER NOT NULL,
+        PRIMARY KEY (task, number, begin)
+    ) STRICT, WITHOUT ROWID;
     CREATE TABLE flow (
         task INTEGER NOT NULL, key TEXT NOT NULL, last INTEGER NOT NULL, report TEXT NOT NULL,
         PRIMARY KEY (task, key)
     ) STRICT;
     CREATE INDEX flow_last ON flow (task, last);
     PRAGMA application_id = 0x57535245;
-    PRAGMA user_version = 5;
+    PRAGMA user_version = 6;
     COMMIT;";
 
 pub(super) fn progress(database: &Connection, task: u64) -> rusqlite::Result<Progress> {
-    let query = "SELECT settled_until FROM task WHERE number = ?";
+    let query = "SELECT settled_until, epoch FROM task WHERE number = ?";
     let task = task.cast_signed();
     let mut statement = database.prepare_cached(query)?;
-    let settled: Option<i64> = statement.query_row([task], |row| row.get(0)).optional()?;
+    let stored = statement.query_row([task], |row| Ok((row.get(0)?, unsigned(row, 1)?)));
+    let (settled_until, epoch) = stored.optional()?.unwrap_or((i64::MIN, 0));
     let query =
         "SELECT spool, acknowledged, given_up, unknown FROM point WHERE task = ? AND point = ?";
     let mut statement = database.prepare_cached(query)?;
@@ -128,7 +155,8 @@ pub(super) fn progress(database: &Connection, task: u64) -> rusqlite::Result<Pro
         Ok::<_, rusqlite::Error>(found.optional()?.unwrap_or_default())
     };
     Ok(Progress {
-        settled_until: Time::from_nanos(settled.unwrap_or(i64::MIN)),
+        settled_until: Time::from_nanos(settled_until),
+        epoch,
         delivered: [delivered(Point::A)?, delivered(Point::B)?],
     })
 }
@@ -154,7 +182,7 @@ pub(super) fn settle(
     let (task, late) = (task.cast_signed(), settled.late.cast_signed());
     // If more results of an hour arrive, it is archived again.
     let hour = settled.first().map(|first| first.interval_begin(Step::Hour.length()).as_nanos());
-    let query = "INSERT INTO task VALUES (?1, ?2, ?3, NULL)
+    let query = "INSERT INTO task (number, settled_until, late) VALUES (?1, ?2, ?3)
                  ON CONFLICT DO UPDATE SET settled_until = ?2, late = late + ?3,
                      archived_until = MIN(archived_until, ?4)";
     let mut statement = change.prepare_cached(query)?;
@@ -173,6 +201,6 @@ pub(super) fn settle(
 }
 
 /// Number of a point in the tables.
-fn number(point: Point) -> u8 {
+pub(super) fn number(point: Point) -> u8 {
     u8::from(point == Point::B)
 }
