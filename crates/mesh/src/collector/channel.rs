@@ -13,7 +13,7 @@ use wirestamp_clock::{Time, Utc};
 use wirestamp_metrics::Point;
 
 use super::processor::Processor;
-use super::{Delivery, ExporterStats, Measured, ResultRange, Results, side};
+use super::{Delivery, ExporterStats, KafkaStats, Measured, ResultRange, Results, side};
 use crate::task::{Measure, Removed, Task, Tasks};
 use crate::{DatabaseError, Name};
 
@@ -39,6 +39,7 @@ pub struct Collector {
     /// Why results cannot be stored; none if they can.
     trouble: watch::Sender<Option<String>>,
     exporter_stats: ExporterStats,
+    kafka_stats: KafkaStats,
 }
 
 /// Why a delivery is rejected.
@@ -109,6 +110,7 @@ impl Collector {
             stored: watch::Sender::default(),
             trouble: watch::Sender::default(),
             exporter_stats: ExporterStats::default(),
+            kafka_stats: KafkaStats::default(),
         }
     }
 
@@ -116,6 +118,12 @@ impl Collector {
     #[must_use]
     pub fn exporter_stats(&self) -> &ExporterStats {
         &self.exporter_stats
+    }
+
+    /// Statistics of records from Kafka.
+    #[must_use]
+    pub fn kafka_stats(&self) -> &KafkaStats {
+        &self.kafka_stats
     }
 
     /// Notified of new results.
@@ -249,7 +257,12 @@ impl Collector {
     }
 
     /// The task and its point, if the probe observes it.
-    fn part(&self, probe: &Name, task: u64, point: u32) -> Result<(Task, Point), Refused> {
+    pub(super) fn part(
+        &self,
+        probe: &Name,
+        task: u64,
+        point: u32,
+    ) -> Result<(Task, Point), Refused> {
         let tasks = self.tasks.borrow();
         let task = &tasks.get(&task).ok_or(Refused::NoSuchTask(task))?.task;
         let mut own = [(0, Point::A), (1, Point::B)].into_iter().zip(task.measure.probes());

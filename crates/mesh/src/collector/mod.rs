@@ -5,6 +5,9 @@ mod archive;
 mod channel;
 mod coverage;
 mod flow;
+#[cfg(feature = "kafka")]
+pub(crate) mod kafka;
+mod kafka_stats;
 pub mod node;
 mod pair;
 mod processor;
@@ -25,6 +28,7 @@ use wirestamp_metrics::Point;
 pub use archive::{Archive, ArchiveError, Keep};
 pub use channel::{Channel, Collector, Refused, SpoolOrigin};
 pub use flow::{Flow, NoFlow};
+pub use kafka_stats::KafkaStats;
 pub use pair::{Pair, Timing};
 pub use recent::Recent;
 pub use reported::{ExporterStats, Listener};
