@@ -130,7 +130,7 @@ impl Intake {
         }
         self.advance(record.task);
         self.limit();
-        Ok(())
+        self.fence(positions)
     }
 
     /// Acknowledges records of a removed task without storing them, so that the batches leave the spool.
@@ -159,11 +159,25 @@ impl Intake {
     }
 
     /// Passes on all batches that need not wait any more, and notices sessions that other deliveries have replaced.
-    pub(super) fn advance_all(&mut self) {
+    ///
+    /// # Errors
+    /// When the end of a session cannot be stored.
+    pub(super) fn advance_all(&mut self, positions: &mut Positions) -> Result<(), DatabaseError> {
         let tasks: Vec<_> = self.points.keys().map(|(task, _)| *task).collect();
         tasks.into_iter().for_each(|task| self.advance(task));
         let tasks = self.collector.tasks().borrow().clone();
         self.points.retain(|(task, _), _| tasks.contains_key(task));
+        self.fence(positions)
+    }
+
+    /// Ignores the records of sessions that have ended from now on: the probe may deliver in another way now.
+    fn fence(&self, positions: &mut Positions) -> Result<(), DatabaseError> {
+        for (point, incoming) in &self.points {
+            if !incoming.is_open() && positions.session(*point) == incoming.session {
+                positions.begin_session(*point, incoming.session.saturating_add(1))?;
+            }
+        }
+        Ok(())
     }
 
     /// Discards waiting batches if they take too much memory, of the points with most of them.

@@ -184,10 +184,11 @@ impl Reader {
             };
             block_in_place(|| {
                 let mut positions = source.positions.lock();
-                rows.into_iter().try_for_each(|row| self.take(&mut positions, &mut verifier, row))
+                let take = |row| self.take(&mut positions, &mut verifier, row);
+                rows.into_iter().try_for_each(take)?;
+                self.intake.advance_all(&mut positions)
             })?;
             self.next = Some(next);
-            block_in_place(|| self.intake.advance_all());
             let due = self.intake.answers(Timestamp::now().as_nanosecond().try_into().unwrap_or(0));
             if !due.is_empty() {
                 let record = signer.sign(ANSWERS, &Answers { answers: due })?;

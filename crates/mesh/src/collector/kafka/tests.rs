@@ -273,7 +273,7 @@ impl World {
             intake.take(positions, i64::try_from(offset).unwrap(), &probe, record).unwrap();
         }
         *next = Some(until);
-        intake.advance_all();
+        intake.advance_all(positions).unwrap();
         let answers = intake.answers(0);
         match if has_faults { self.rng.u8(0..12) } else { 9 } {
             // Appended, but the collector receives an error; not appended; or appended and lost.
@@ -466,7 +466,7 @@ fn arbitrary_records_do_not_stop_the_collector() {
         let task = 1 + number() % 2;
         let record = Record { spool, task, point, first, instance, session, what };
         intake.take(positions, offset, &"roof".parse().unwrap(), record).unwrap();
-        intake.advance_all();
+        intake.advance_all(positions).unwrap();
         intake.answers(0);
         assert!(intake.needed(offset + 1) <= offset + 1);
     }

@@ -174,6 +174,9 @@ impl Outbox {
             self.is_answered = true;
             self.sent = answer.next.saturating_sub(1);
             self.active_at = now;
+        } else if answer.resend_from.is_some_and(|from| from <= self.up_to) {
+            // The collector has lost its results: the spool does not have these batches any more.
+            return Ok(Reaction::Restart(answer.session));
         } else if let Some(from) = answer.resend_from.filter(|from| *from <= self.sent) {
             self.sent = from.saturating_sub(1);
             while let Some((_, bytes)) = self.unsettled.pop_back_if(|(it, _)| *it >= from) {
