@@ -8,7 +8,7 @@ SOAK_SECONDS ?= 600
 SEEDS ?= 0..20
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo demo-mesh check test test-all test-aarch64 test-vm test-web bench bench-capture bench-flows accuracy soak chaos fmt setup setup-tests build build-mesh build-studies install-clock install-mesh \
+.PHONY: help demo demo-mesh check test test-all test-aarch64 test-vm test-web test-kafka bench bench-capture bench-flows accuracy soak chaos fmt setup setup-tests build build-mesh build-studies install-clock install-mesh \
 	fuzz study-quick results
 
 help: ## List the commands
@@ -37,6 +37,11 @@ test-vm: setup-tests ## Test the kernel module, the HPET and netem in a virtual 
 
 test-aarch64: ## Test the clock crate on an emulated CPU of that kind (downloads a compiler, 150 MB)
 	tools/test-aarch64
+
+test-kafka: setup-tests ## Test the delivery of a mesh through Apache Kafka (downloads 46 MB; a minute after the build)
+	tools/setup-kafka
+	WIRESTAMP_NO_SKIP=1 $(CARGO) test --locked --workspace --features wirestamp/mesh,wirestamp/studies,wirestamp/kafka \
+		--lib --test kafka kafka -- --show-output
 
 bench: setup-tests ## Measure what stamps, conversions, wake-ups, matching, collecting and active tests cost (root; on an idle machine)
 	$(CARGO) bench --quiet -p wirestamp-clock --bench sleep

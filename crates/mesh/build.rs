@@ -1,10 +1,12 @@
 //! Generates Rust from `proto/` with a protocol buffers compiler written in Rust, so that none has to be installed.
 
+use std::env;
 use std::error::Error;
 
 const FOLDER: &str = "proto";
 const FILES: [&str; 4] =
     ["proto/counts.proto", "proto/flows.proto", "proto/mesh.proto", "proto/observations.proto"];
+const KAFKA: &str = "proto/kafka.proto";
 const PAGE: &str = "../../web/dist";
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -13,6 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     // `Duty` carries a secret: src/secret.rs implements its `Debug` without it.
     let services = tonic_prost_build::configure().build_transport(false).skip_debug(["Duty"]);
-    services.compile_fds(protox::compile(FILES, [FOLDER])?)?;
+    let kafka = env::var_os("CARGO_FEATURE_KAFKA").map(|_| KAFKA);
+    services.compile_fds(protox::compile(FILES.into_iter().chain(kafka), [FOLDER])?)?;
     Ok(())
 }

@@ -66,6 +66,17 @@ impl Authorizer {
         caller
     }
 
+    /// Checks that a certificate is valid now.
+    #[cfg(feature = "kafka")]
+    pub(crate) fn check(
+        &self,
+        subject: &Subject,
+        serial: Serial,
+    ) -> Result<(), AuthorizationError> {
+        let is_good = self.0.has(serial, Timestamp::now())?;
+        if is_good { Ok(()) } else { Err(AuthorizationError::NotValid(subject.clone())) }
+    }
+
     fn admit(
         self: &Arc<Self>,
         peer: Option<&Peer>,

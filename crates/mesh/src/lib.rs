@@ -13,6 +13,8 @@ pub mod collector;
 pub mod controller;
 mod database;
 pub mod export;
+#[cfg(feature = "kafka")]
+pub mod kafka;
 pub mod member;
 mod name;
 pub mod pki;

@@ -10,51 +10,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{
-    BEGIN, MILLISECOND, Probe, Running, authority, batch, mesh, now, observation, subject, sum,
-    token,
+    BATCHES, PACKETS, Probe, Running, authority, batches, check, mesh, now, subject, token,
 };
 use tokio::net::TcpSocket;
 use tokio::runtime::Runtime;
-use wirestamp_mesh::collector::Measured;
 use wirestamp_mesh::controller::Removal;
 use wirestamp_mesh::member;
 use wirestamp_mesh::pki::{Authority, Credentials, Request, Role, Token};
 use wirestamp_mesh::probe::{self, ChannelName};
-use wirestamp_mesh::spool::Batch;
 use wirestamp_mesh::transport::{Trust, call};
-
-/// A packet every 10 ms for twenty seconds. A batch covers 100 ms. Empty batches follow the packets until all results
-/// are settled.
-const PACKETS: i64 = 2000;
-const BATCHES: i64 = 250;
-
-/// Batches of a point: packets take 5 ms from the first to the second, and every tenth is lost.
-fn batches(point: u32, numbers: Range<i64>) -> impl Iterator<Item = Batch> {
-    let delay = i64::from(point) * 5 * MILLISECOND;
-    numbers.map(move |nth| {
-        let times = (BEGIN + nth * 100 * MILLISECOND, BEGIN + (nth + 1) * 100 * MILLISECOND);
-        let time = |id: &i64| BEGIN + 10 * MILLISECOND * id + delay;
-        let is_here =
-            |id: &i64| (times.0..times.1).contains(&time(id)) && (point == 0 || id % 10 != 0);
-        let seen = (0..PACKETS).filter(is_here).map(|id| observation(id, time(&id)));
-        batch(times, nth == 0, seen.collect())
-    })
-}
-
-/// Asserts that each packet counts once, with its outcome.
-fn check(measured: &[Measured]) {
-    let packets = PACKETS.unsigned_abs();
-    assert_eq!(sum(measured, |it| it.counts.sent), packets);
-    assert_eq!(sum(measured, |it| it.counts.lost), packets / 10);
-    assert_eq!(sum(measured, |it| it.counts.matched), packets - packets / 10);
-    assert_eq!(sum(measured, |it| it.counts.unexpected + it.counts.undetermined_sent), 0);
-    for (second, window) in (0..).zip(measured) {
-        assert_eq!(window.begin_ns, BEGIN + second * 1000 * MILLISECOND);
-        let delay = window.delay_ns.as_ref().unwrap();
-        assert_eq!((delay.min, delay.max), (5 * MILLISECOND, 5 * MILLISECOND));
-        assert_eq!(window.error_ns, Some(20));
-    }
-}
 
 #[test]
 fn observations_of_two_probes_become_results() {

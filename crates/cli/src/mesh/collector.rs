@@ -56,13 +56,28 @@ pub(crate) struct Arguments {
     folder: PathBuf,
     #[command(flatten)]
     retention: Retention,
+    #[cfg(feature = "kafka")]
+    #[command(flatten)]
+    kafka: super::kafka::KafkaTopics,
     #[command(flatten)]
     user: RunAs,
 }
 
 pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCode> {
-    let Arguments { controller, token, listen, reach, folder, retention, user } = arguments;
+    let Arguments {
+        controller,
+        token,
+        listen,
+        reach,
+        folder,
+        retention,
+        #[cfg(feature = "kafka")]
+        kafka,
+        user,
+    } = arguments;
     let token = token.read()?;
+    #[cfg(feature = "kafka")]
+    let kafka = kafka.settings()?;
     let socket = TcpListener::bind(listen).with_context(|| format!("cannot listen at {listen}"))?;
     let user = user.or_default(&[&folder]);
     user.make_folder(&folder)?;
@@ -77,6 +92,11 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
         let node = tokio::select! {
             opened = Node::open(settings) => opened?,
             () = &mut stop => return Ok(ExitCode::SUCCESS),
+        };
+        #[cfg(feature = "kafka")]
+        let node = match kafka {
+            Some(settings) => node.with_kafka(settings)?,
+            None => node,
         };
         let (name, address) = (node.name(), node.address());
         output.remark(format!("collector {name} is listening at {address}; Ctrl-C ends it"));

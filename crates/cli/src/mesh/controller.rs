@@ -78,6 +78,9 @@ pub(crate) struct Arguments {
     /// Create a new certificate authority, although the folder is of an existing mesh; every node has to join again
     #[arg(long)]
     new_authority: bool,
+    #[cfg(feature = "kafka")]
+    #[command(flatten)]
+    kafka: super::kafka::KafkaTopics,
     #[command(flatten)]
     user: RunAs,
 }
@@ -112,8 +115,12 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         retention,
         authority,
         new_authority,
+        #[cfg(feature = "kafka")]
+        kafka,
         user,
     } = arguments;
+    #[cfg(feature = "kafka")]
+    let kafka = kafka.settings()?;
     let tasks = tasks.as_deref().map(read_file).transpose()?;
     let socket = TcpListener::bind(listen).with_context(|| format!("cannot listen at {listen}"))?;
     let bind = |at: &SocketAddr| {
@@ -145,6 +152,11 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let settings = Settings { socket, folder, authority, names, keep, page, move_after };
     let runtime = runtime()?;
     let controller = runtime.block_on(async { Controller::open(settings) })?;
+    #[cfg(feature = "kafka")]
+    let controller = match kafka {
+        Some(settings) => controller.with_kafka(settings)?,
+        None => controller,
+    };
     if let Some(tasks) = tasks {
         controller.plan().follow(&tasks, now)?;
     }

@@ -67,8 +67,9 @@ impl Interval {
 }
 
 impl<S> Filter<S> for RateLimit {
-    fn enabled(&self, _: &Metadata<'_>, _: &Context<'_, S>) -> bool {
-        true
+    fn enabled(&self, metadata: &Metadata<'_>, _: &Context<'_, S>) -> bool {
+        // Errors of the client of Kafka are returned, too, and logged once.
+        !metadata.target().starts_with("rskafka")
     }
 
     fn event_enabled(&self, event: &Event<'_>, _: &Context<'_, S>) -> bool {

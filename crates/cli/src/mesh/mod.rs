@@ -3,6 +3,8 @@
 mod collector;
 mod controller;
 mod join;
+#[cfg(feature = "kafka")]
+mod kafka;
 pub(crate) mod lab;
 mod log;
 mod node;

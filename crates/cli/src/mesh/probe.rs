@@ -42,13 +42,27 @@ pub(crate) struct Arguments {
     /// as root
     #[arg(long)]
     namespaces: bool,
+    #[cfg(feature = "kafka")]
+    #[command(flatten)]
+    kafka: super::kafka::KafkaBrokers,
     #[command(flatten)]
     user: RunAs,
 }
 
 pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCode> {
-    let Arguments { controller, token, folder, hold, namespaces, user } = arguments;
+    let Arguments {
+        controller,
+        token,
+        folder,
+        hold,
+        namespaces,
+        #[cfg(feature = "kafka")]
+        kafka,
+        user,
+    } = arguments;
     let token = token.read()?;
+    #[cfg(feature = "kafka")]
+    let kafka = kafka.settings()?;
     let user = user.or_default(&[&folder]);
     user.make_folder(&folder)?;
     let mut needed = CapabilitySet::NET_RAW;
@@ -63,6 +77,11 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
         let probe = tokio::select! {
             opened = Probe::open(settings) => opened?,
             () = &mut stop => return Ok(ExitCode::SUCCESS),
+        };
+        #[cfg(feature = "kafka")]
+        let probe = match kafka {
+            Some(settings) => probe.with_kafka(settings),
+            None => probe,
         };
         output.remark(format!("probe {}; Ctrl-C ends it", probe.name()));
         probe.run(stop).await;

@@ -16,7 +16,7 @@ use wirestamp_metrics::Point;
 use super::epochs::{Epochs, TaskEpoch};
 use super::group_store::{GroupStore, Outcome};
 use super::processor::Processor;
-use super::{Delivery, ExporterStats, Measured, ResultRange, Results, Settled, side};
+use super::{Delivery, ExporterStats, KafkaStats, Measured, ResultRange, Results, Settled, side};
 use crate::task::{Measure, Removed, Task, Tasks};
 use crate::{DatabaseError, Name};
 
@@ -48,6 +48,7 @@ pub struct Collector {
     trouble: watch::Sender<Option<String>>,
     exporter_stats: ExporterStats,
     pub(super) epochs: Epochs,
+    kafka_stats: KafkaStats,
 }
 
 /// Why a delivery is rejected.
@@ -126,6 +127,7 @@ impl Collector {
             trouble: watch::Sender::default(),
             exporter_stats: ExporterStats::default(),
             epochs,
+            kafka_stats: KafkaStats::default(),
         }
     }
 
@@ -133,6 +135,12 @@ impl Collector {
     #[must_use]
     pub fn exporter_stats(&self) -> &ExporterStats {
         &self.exporter_stats
+    }
+
+    /// Statistics of records from Kafka.
+    #[must_use]
+    pub fn kafka_stats(&self) -> &KafkaStats {
+        &self.kafka_stats
     }
 
     /// Notified of new results.

@@ -7,6 +7,9 @@ mod coverage;
 mod epochs;
 mod flow;
 mod group_store;
+#[cfg(feature = "kafka")]
+pub(crate) mod kafka;
+mod kafka_stats;
 pub mod node;
 mod pair;
 mod processor;
@@ -28,6 +31,7 @@ pub use archive::{Archive, ArchiveError, Keep};
 pub use channel::{Channel, Collector, Refused, SpoolOrigin};
 pub use epochs::{EarlierDelivery, Opened, TaskEpoch, TaskEpochs};
 pub use flow::{Flow, NoFlow};
+pub use kafka_stats::KafkaStats;
 pub use pair::{Pair, Timing};
 pub use recent::Recent;
 pub use reported::{ExporterStats, Listener};

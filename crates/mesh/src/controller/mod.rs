@@ -133,6 +133,16 @@ pub struct Controller {
     sources: Arc<Sources>,
     archive: Arc<Archive>,
     probes: Arc<ProbeRegistry>,
+    #[cfg(feature = "kafka")]
+    parts: KafkaParts,
+}
+
+/// What reading from Kafka needs.
+#[cfg(feature = "kafka")]
+struct KafkaParts {
+    folder: PathBuf,
+    authorizer: Arc<Authorizer>,
+    source: Option<collector::kafka::Source>,
 }
 
 impl Controller {
@@ -186,6 +196,8 @@ impl Controller {
             totals: Arc::new(Totals::new(&plan.subscribe().borrow())),
         };
         let people = routes::routes(api);
+        #[cfg(feature = "kafka")]
+        let parts = KafkaParts { folder, authorizer: Arc::clone(&authorizer), source: None };
         let deliveries = collector::Service { collector: Arc::clone(&collector), authorizer };
         let control = ControlServer::new(control).max_decoding_message_size(MAX_REQUEST_BYTES);
         let routes = Routes::new(control)
@@ -210,7 +222,22 @@ impl Controller {
             sources,
             archive,
             probes,
+            #[cfg(feature = "kafka")]
+            parts,
         })
+    }
+
+    /// Its own collector also reads batches from Kafka.
+    ///
+    /// # Errors
+    /// When the file of the positions cannot be used.
+    #[cfg(feature = "kafka")]
+    pub fn with_kafka(mut self, settings: crate::kafka::Settings) -> Result<Self, Error> {
+        let KafkaParts { folder, authorizer, source } = &mut self.parts;
+        let parts = (Arc::clone(&self.collector), Arc::clone(authorizer));
+        let credentials = self.keeper.credentials();
+        *source = Some(collector::kafka::Source::open(settings, folder, parts, credentials)?);
+        Ok(self)
     }
 
     /// Address at which it listens.
@@ -261,8 +288,13 @@ impl Controller {
             }
         };
         let own = (&self.tasks, &self.epochs);
+        #[cfg(feature = "kafka")]
+        let from_kafka = collector::kafka::run(self.parts.source);
+        #[cfg(not(feature = "kafka"))]
+        let from_kafka = future::pending();
         tokio::select! {
             () = serve(self.listener, self.routes) => Ok(()),
+            () = from_kafka => Ok(()),
             served = locally => served,
             () = self.keeper.keep() => Ok(()),
             () = self.authority.poll() => Ok(()),

@@ -17,13 +17,16 @@ use wirestamp_clock::{ClockService, Counter, Span, SyncStatus, Time, utc_error};
 
 use super::assignment_store::{AssignmentStore, CurrentWork};
 use super::assignment_stream::exchange;
+use super::carrier::Destinations;
 use super::clock_sources::SharedClockSources;
 use super::deliver::RESTORED;
 use super::deliveries::Deliveries;
+#[cfg(feature = "kafka")]
+use super::kafka::Kafka;
 use super::machine::{Machine, memory, processor_time};
 use super::runner::Runner;
 use super::test_stats::TestStats;
-use super::{ChannelName, Direct, Error, SharedSpool, troubles};
+use super::{Carrier, CarrierTroubles, ChannelName, Direct, Error, SharedSpool, troubles};
 use crate::Name;
 use crate::member::{Member, Pause};
 use crate::pki::{Role, Token};
@@ -55,6 +58,9 @@ pub struct Probe {
     duties: AssignmentStore,
     runner: Runner,
     state: Arc<State>,
+    /// The cluster through which it delivers, instead of connections to the collectors.
+    #[cfg(feature = "kafka")]
+    kafka: Option<crate::kafka::Settings>,
 }
 
 /// State shared with the reports to the controller.
@@ -64,6 +70,7 @@ struct State {
     captures: Mutex<Vec<(String, Arc<LiveLedger>)>>,
     stats: Mutex<Vec<(ChannelName, Arc<TestStats>)>>,
     troubles: Mutex<Vec<Trouble>>,
+    carrier_troubles: Arc<CarrierTroubles>,
     /// Whether batches may be delivered: not while another probe with the same certificate is connected.
     is_admitted: watch::Sender<bool>,
     /// Whether the controller has refused this probe since it started.
@@ -93,10 +100,26 @@ impl Probe {
             captures: Mutex::default(),
             stats: Mutex::default(),
             troubles: Mutex::default(),
+            carrier_troubles: Arc::default(),
             is_admitted: watch::Sender::new(false),
             was_excluded: AtomicBool::new(false),
         });
-        Ok(Self { member: Arc::new(member), spool, duties, runner, state })
+        Ok(Self {
+            member: Arc::new(member),
+            spool,
+            duties,
+            runner,
+            state,
+            #[cfg(feature = "kafka")]
+            kafka: None,
+        })
+    }
+
+    /// Delivers through Kafka instead of connections to the collectors.
+    #[cfg(feature = "kafka")]
+    #[must_use]
+    pub fn with_kafka(self, settings: crate::kafka::Settings) -> Self {
+        Self { kafka: Some(settings), ..self }
     }
 
     /// Name of the probe.
@@ -120,7 +143,23 @@ impl Probe {
         work.spawn(self.state.clock_sources.clone().query_periodically());
         let member = Arc::clone(&self.member);
         work.spawn(async move { member.stay().await });
-        self.measure(assignments.subscribe(), stop).await;
+        let destinations = watch::Sender::new(Arc::new(self.duties.destinations()));
+        #[cfg(feature = "kafka")]
+        if let Some(settings) = self.kafka.take() {
+            let troubles = Arc::clone(&self.state.carrier_troubles);
+            match Kafka::new(settings, self.member.credentials(), troubles) {
+                Ok(carrier) => {
+                    self.measure(assignments.subscribe(), stop, carrier, destinations).await;
+                }
+                Err(error) => warn!("cannot deliver through Kafka: {error}"),
+            }
+            work.shutdown().await;
+            return block_in_place(|| self.runner.end());
+        }
+        let (controller, credentials) =
+            (self.member.controller().to_owned(), self.member.credentials());
+        let carrier = Direct::new(controller, credentials, destinations.subscribe());
+        self.measure(assignments.subscribe(), stop, carrier, destinations).await;
         work.shutdown().await;
         block_in_place(|| self.runner.end());
     }
@@ -130,12 +169,10 @@ impl Probe {
         &mut self,
         mut assignments: watch::Receiver<Option<Assignment>>,
         mut stop: JoinHandle<()>,
+        carrier: impl Carrier,
+        destinations: watch::Sender<Arc<Destinations>>,
     ) {
         let mut ended = self.runner.ended();
-        let destinations = watch::Sender::new(Arc::new(self.duties.destinations()));
-        let (controller, credentials) =
-            (self.member.controller().to_owned(), self.member.credentials());
-        let carrier = Direct::new(controller, credentials, destinations.subscribe());
         let is_admitted = self.state.is_admitted.subscribe();
         let mut deliveries = Deliveries::new(carrier, Arc::clone(&self.spool), is_admitted);
         loop {
@@ -228,7 +265,8 @@ impl State {
             let why = format!("observations are kept in memory, they cannot be written: {error}");
             Trouble { task, why }
         });
-        let all = restored.into_iter().chain(failure).chain(self.troubles.lock().clone());
+        let all = restored.into_iter().chain(failure).chain(self.carrier_troubles.current());
+        let all = all.chain(self.troubles.lock().clone());
         troubles::shortened(all.collect())
     }
 

@@ -6,6 +6,7 @@ mod assignment_store;
 mod assignment_stream;
 mod backlog;
 mod carrier;
+mod carrier_troubles;
 mod channel;
 mod clock_sources;
 mod daemon;
@@ -13,6 +14,8 @@ mod delay_observer;
 mod deliver;
 mod deliveries;
 mod flow_observer;
+#[cfg(feature = "kafka")]
+pub(crate) mod kafka;
 mod machine;
 mod observer;
 mod packet_counter;
@@ -30,9 +33,12 @@ use thiserror::Error;
 use tonic::{Code, Status};
 
 pub use carrier::{Carrier, Direct};
+pub use carrier_troubles::CarrierTroubles;
 pub use channel::ChannelName;
 pub use daemon::{Probe, Settings};
 pub use deliver::deliver;
+#[cfg(feature = "kafka")]
+pub use kafka::Kafka;
 pub use shared_spool::SharedSpool;
 
 use crate::DatabaseError;
@@ -47,6 +53,10 @@ pub enum Error {
     /// The spool cannot be read or written.
     #[error(transparent)]
     Spool(#[from] DatabaseError),
+    /// Kafka does not accept the batches.
+    #[cfg(feature = "kafka")]
+    #[error(transparent)]
+    Kafka(#[from] crate::kafka::Error),
     /// The clock cannot be read.
     #[error("cannot read the clock: {0}")]
     Clock(String),

@@ -8,6 +8,7 @@ use rustls::crypto::{CryptoProvider, ring, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
+use rustls::version::TLS13;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, PeerIncompatible, RootCertStore,
     ServerConfig, SignatureScheme,
@@ -42,7 +43,7 @@ pub(crate) fn listening(presented: &Credentials) -> Result<ServerConfig, Unusabl
         .build()
         .map_err(|error| Unusable(error.to_string()))?;
     let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
+        .with_protocol_versions(&[&TLS13])?
         .with_client_cert_verifier(verifier)
         .with_single_cert(certificates(&presented.chain_pem())?, key(presented)?)?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
@@ -53,7 +54,7 @@ pub(crate) fn listening(presented: &Credentials) -> Result<ServerConfig, Unusabl
 pub(super) fn calling(role: Role, presented: &Credentials) -> Result<ClientConfig, Unusable> {
     let anchor = TrustAnchor::Authority(roots(&presented.trust_pem)?);
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()?
+        .with_protocol_versions(&[&TLS13])?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(ServerVerifier::new(role, anchor)));
     let config =
@@ -64,7 +65,7 @@ pub(super) fn calling(role: Role, presented: &Credentials) -> Result<ClientConfi
 /// Client configuration with a token only, for servers of a role.
 pub(super) fn first_call(role: Role, token: Token) -> Result<ClientConfig, Unusable> {
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()?
+        .with_protocol_versions(&[&TLS13])?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(ServerVerifier::new(
             role,

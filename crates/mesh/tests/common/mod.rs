@@ -2,6 +2,7 @@
 
 use std::future;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,6 +52,16 @@ impl Running {
 
     /// Starts a controller with this task, or with the tasks in the folder only.
     pub(crate) fn start_with(folder: &Path, address: SocketAddr, task: Option<&str>) -> Self {
+        Self::start_changed(folder, address, task, |it| it)
+    }
+
+    /// Starts a controller that is changed before it runs.
+    pub(crate) fn start_changed(
+        folder: &Path,
+        address: SocketAddr,
+        task: Option<&str>,
+        change: impl FnOnce(Controller) -> Controller,
+    ) -> Self {
         let runtime = Runtime::new().unwrap();
         let socket = TcpListener::bind(address).unwrap();
         let keep = Keep { age: Duration::from_secs(3600), bytes: None };
@@ -61,6 +72,7 @@ impl Running {
         let folder = folder_of_all;
         let settings = Settings { socket, folder, authority, names, keep, page, move_after };
         let controller = runtime.block_on(async { Controller::open(settings) }).unwrap();
+        let controller = change(controller);
         if let Some(task) = task {
             let task: Task = serde_json::from_str(task).unwrap();
             let entered = controller.plan().enter(&task, now()).unwrap();
@@ -191,5 +203,38 @@ pub(crate) fn observation(id: i64, nanos: i64) -> Observation {
         flow: FlowKey { source: end, destination: end, protocol: 17 },
         length: 100,
         stamp: Stamp { raw, utc: Time::from_nanos(nanos), error: Span::from_nanos(10) },
+    }
+}
+
+/// A packet every 10 ms for twenty seconds. A batch covers 100 ms. Empty batches follow the packets until all results
+/// are settled.
+pub(crate) const PACKETS: i64 = 2000;
+pub(crate) const BATCHES: i64 = 250;
+
+/// Batches of a point: packets take 5 ms from the first to the second, and every tenth is lost.
+pub(crate) fn batches(point: u32, numbers: Range<i64>) -> impl Iterator<Item = Batch> {
+    let delay = i64::from(point) * 5 * MILLISECOND;
+    numbers.map(move |nth| {
+        let times = (BEGIN + nth * 100 * MILLISECOND, BEGIN + (nth + 1) * 100 * MILLISECOND);
+        let time = |id: &i64| BEGIN + 10 * MILLISECOND * id + delay;
+        let is_here =
+            |id: &i64| (times.0..times.1).contains(&time(id)) && (point == 0 || id % 10 != 0);
+        let seen = (0..PACKETS).filter(is_here).map(|id| observation(id, time(&id)));
+        batch(times, nth == 0, seen.collect())
+    })
+}
+
+/// Asserts that each packet counts once, with its outcome.
+pub(crate) fn check(measured: &[Measured]) {
+    let packets = PACKETS.unsigned_abs();
+    assert_eq!(sum(measured, |it| it.counts.sent), packets);
+    assert_eq!(sum(measured, |it| it.counts.lost), packets / 10);
+    assert_eq!(sum(measured, |it| it.counts.matched), packets - packets / 10);
+    assert_eq!(sum(measured, |it| it.counts.unexpected + it.counts.undetermined_sent), 0);
+    for (second, window) in (0..).zip(measured) {
+        assert_eq!(window.begin_ns, BEGIN + second * 1000 * MILLISECOND);
+        let delay = window.delay_ns.as_ref().unwrap();
+        assert_eq!((delay.min, delay.max), (5 * MILLISECOND, 5 * MILLISECOND));
+        assert_eq!(window.error_ns, Some(20));
     }
 }

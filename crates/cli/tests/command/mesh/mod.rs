@@ -7,6 +7,8 @@ mod digests;
 mod faults;
 mod floods;
 mod forged_packets;
+#[cfg(feature = "kafka")]
+mod kafka;
 mod lab;
 mod many_tasks;
 mod nodes;

@@ -2,6 +2,8 @@
 
 mod mesh_state;
 
+#[cfg(not(feature = "kafka"))]
+use std::future;
 use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -81,6 +83,16 @@ pub struct Node {
     collector: Arc<Collector>,
     archive: Arc<Archive>,
     presence: Presence,
+    #[cfg(feature = "kafka")]
+    parts: KafkaParts,
+}
+
+/// What reading from Kafka needs.
+#[cfg(feature = "kafka")]
+struct KafkaParts {
+    folder: PathBuf,
+    authorizer: Arc<Authorizer>,
+    source: Option<super::kafka::Source>,
 }
 
 impl Node {
@@ -101,6 +113,12 @@ impl Node {
         let authorizer = Arc::new(Authorizer::new(mesh_state.clone()));
         let deliveries =
             Service { collector: Arc::clone(&collector), authorizer: Arc::clone(&authorizer) };
+        #[cfg(feature = "kafka")]
+        let parts = KafkaParts {
+            folder: folder.clone(),
+            authorizer: Arc::clone(&authorizer),
+            source: None,
+        };
         let answers = AnswersService { collector: Arc::clone(&collector), authorizer };
         let routes = Routes::new(CollectionServer::new(deliveries))
             .add_service(AnswersServer::new(answers))
@@ -124,7 +142,23 @@ impl Node {
             collector,
             archive,
             presence,
+            #[cfg(feature = "kafka")]
+            parts,
         })
+    }
+
+    /// Also reads batches from Kafka.
+    ///
+    /// # Errors
+    /// When the file of the positions cannot be used.
+    #[cfg(feature = "kafka")]
+    pub fn with_kafka(mut self, settings: crate::kafka::Settings) -> Result<Self, DatabaseError> {
+        let KafkaParts { folder, authorizer, source } = &mut self.parts;
+        let parts = (Arc::clone(&self.collector), Arc::clone(authorizer));
+        let opened =
+            super::kafka::Source::open(settings, folder, parts, self.member.credentials())?;
+        *source = Some(opened);
+        Ok(self)
     }
 
     /// Name of the collector.
@@ -145,6 +179,10 @@ impl Node {
     /// When the socket fails.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
         let (member, mesh_state) = (&self.member, &self.mesh_state);
+        #[cfg(feature = "kafka")]
+        let from_kafka = super::kafka::run(self.parts.source);
+        #[cfg(not(feature = "kafka"))]
+        let from_kafka = future::pending();
         tokio::select! {
             () = serve(self.listener, self.routes) => Ok(()),
             () = keep_attending(member, mesh_state, &self.collector, &self.presence) => Ok(()),
@@ -152,6 +190,7 @@ impl Node {
             () = renew_configuration(member, &self.configuration) => Ok(()),
             () = maintain(&self.archive, mesh_state.tasks()) => Ok(()),
             () = hand_over(&self.collector) => Ok(()),
+            () = from_kafka => Ok(()),
             () = stop => Ok(()),
         }
     }

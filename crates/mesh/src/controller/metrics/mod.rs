@@ -44,6 +44,7 @@ pub(super) async fn scrape(
     api.totals.show(&tasks, &mut families).await;
     counted::show(counted, &tasks, &mut families)?;
     add_exporter_stats(&api.sources.exporter_stats().counts(), &mut families);
+    add_kafka_stats(&api.sources.kafka_stats().counts(), &mut families);
     add_collectors(&api, &mut families);
     for (name, attending) in api.probes.all() {
         show_probe(&name, &attending, &mut families);
@@ -75,6 +76,13 @@ fn add_collectors(api: &Api, families: &mut Families) {
 fn add_exporter_stats(exporter_stats: &[(&str, u64)], families: &mut Families) {
     for (what, count) in exporter_stats {
         families.add("wirestamp_digests_total", &[("what", (*what).to_owned())], *count);
+    }
+}
+
+/// Records from Kafka, if the controller's own collector reads from it.
+fn add_kafka_stats(kafka_stats: &[(&str, u64)], families: &mut Families) {
+    for (what, count) in kafka_stats {
+        families.add("wirestamp_kafka_records_total", &[("what", (*what).to_owned())], *count);
     }
 }
 

@@ -15,7 +15,7 @@ use wirestamp_clock::{Time, Utc};
 use super::placement::TaskPlacement;
 use super::shared_ca::ValidCertificates;
 use crate::collector::{
-    Collector, Counted, ExporterStats, Histograms, Measured, Recent, ResultRange, Sum,
+    Collector, Counted, ExporterStats, Histograms, KafkaStats, Measured, Recent, ResultRange, Sum,
 };
 use crate::pki::Credentials;
 use crate::v1::question::What;
@@ -196,6 +196,12 @@ impl Sources {
     #[must_use]
     pub fn exporter_stats(&self) -> &ExporterStats {
         self.own.exporter_stats()
+    }
+
+    /// Statistics of records from Kafka, of the controller's own collector.
+    #[must_use]
+    pub fn kafka_stats(&self) -> &KafkaStats {
+        self.own.kafka_stats()
     }
 
     /// Collectors that cannot store results, and why; `None` is the controller's own.

@@ -1,0 +1,78 @@
+//! The options of the nodes for Kafka.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+use wirestamp_mesh::kafka::{Login, Mechanism, Settings};
+
+/// The brokers, and how to reach them.
+#[derive(Args, Clone)]
+pub(super) struct KafkaBrokers {
+    /// Batches of probes pass through Apache Kafka, with these brokers; docs/scale-out.md describes it. A probe then
+    /// delivers only through Kafka; a collector accepts both
+    #[arg(
+        long = "kafka",
+        value_name = "HOST:PORT",
+        env = "WIRESTAMP_KAFKA",
+        value_delimiter = ','
+    )]
+    brokers: Vec<String>,
+    /// Encrypt the connections to the brokers, and verify them by the CA certificates in this file (PEM)
+    #[arg(long = "kafka-ca", value_name = "FILE", requires = "brokers")]
+    ca: Option<PathBuf>,
+    /// Log in at the brokers as this user
+    #[arg(long = "kafka-user", value_name = "NAME", requires_all = ["brokers", "password_file"])]
+    user: Option<String>,
+    /// File with the password of this user
+    #[arg(long = "kafka-password-file", value_name = "FILE", requires = "user")]
+    password_file: Option<PathBuf>,
+    /// How to log in: plain (only over encrypted connections), scram-sha-256, scram-sha-512
+    #[arg(long = "kafka-mechanism", value_name = "NAME", default_value_t, requires = "user")]
+    mechanism: Mechanism,
+}
+
+/// The same for a collector, which creates the topics.
+#[derive(Args, Clone)]
+pub(super) struct KafkaTopics {
+    #[command(flatten)]
+    brokers: KafkaBrokers,
+    /// Partitions of the topic of the batches, if it does not exist yet
+    #[arg(long = "kafka-partitions", value_name = "NUMBER", default_value_t = 12,
+        value_parser = clap::value_parser!(u32).range(1..=10_000), requires = "brokers")]
+    partitions: u32,
+}
+
+impl KafkaBrokers {
+    /// The settings, if there are brokers.
+    pub(super) fn settings(&self) -> anyhow::Result<Option<Settings>> {
+        let Self { brokers, ca, user, password_file, mechanism } = self;
+        if brokers.is_empty() {
+            return Ok(None);
+        }
+        let login = match (user, password_file) {
+            (Some(name), Some(file)) => {
+                let read = fs::read_to_string(file);
+                let password = read.with_context(|| format!("cannot read {}", file.display()))?;
+                let password = password.trim_end_matches(['\r', '\n']).to_owned();
+                anyhow::ensure!(
+                    *mechanism != Mechanism::Plain || ca.is_some(),
+                    "cannot log in at the brokers: the mechanism plain sends the password; add --kafka-ca, or choose a \
+                     scram mechanism"
+                );
+                Some(Login { mechanism: *mechanism, name: name.clone(), password })
+            }
+            _ => None,
+        };
+        Ok(Some(Settings { brokers: brokers.clone(), ca: ca.clone(), login, partitions: 1 }))
+    }
+}
+
+impl KafkaTopics {
+    /// The settings, if there are brokers.
+    pub(super) fn settings(&self) -> anyhow::Result<Option<Settings>> {
+        let settings = self.brokers.settings()?;
+        Ok(settings.map(|it| Settings { partitions: self.partitions, ..it }))
+    }
+}

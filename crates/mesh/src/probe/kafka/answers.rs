@@ -1,0 +1,66 @@
+//! Reads the answers of collectors.
+
+use std::time::Instant;
+
+use prost::Message;
+use tokio::sync::watch;
+use tracing::warn;
+
+use crate::kafka::v1::{Answer, Answers};
+use crate::kafka::{ANSWERS, Cluster, Error, Settings, Start, Verifier};
+use crate::member::Pause;
+use crate::pki::{Credentials, Role};
+
+/// Who may acknowledge batches.
+const COLLECTORS: [Role; 2] = [Role::Collector, Role::Controller];
+
+/// Reads all answers, forever.
+pub(super) async fn follow(
+    settings: Settings,
+    credentials: watch::Receiver<Credentials>,
+    receive: impl Fn(Answer),
+) {
+    let (mut pause, mut offset) = (Pause::new(), None);
+    loop {
+        let read = read(&settings, credentials.clone(), &mut offset, &receive).await;
+        pause.after(read).await;
+    }
+}
+
+async fn read(
+    settings: &Settings,
+    credentials: watch::Receiver<Credentials>,
+    offset: &mut Option<i64>,
+    receive: &impl Fn(Answer),
+) -> Result<(), Error> {
+    let cluster = Cluster::connect(settings).await?;
+    let mut verifier = Verifier::new(credentials)?;
+    cluster.partitions(ANSWERS).await?.ok_or(Error::NoTopic(ANSWERS))?;
+    let partition = cluster.partition(ANSWERS, 0).await?;
+    loop {
+        let from = match *offset {
+            Some(offset) => offset,
+            // Earlier answers belong to earlier sessions.
+            None => partition.offset(Start::Latest).await?,
+        };
+        *offset = Some(from);
+        let Some((rows, next)) = partition.read(from).await? else {
+            warn!(
+                "the topic {ANSWERS} does not continue at offset {from}; reading it from its begin"
+            );
+            *offset = Some(partition.offset(Start::Earliest).await?);
+            continue;
+        };
+        for row in rows {
+            let verified = verifier.verify(ANSWERS, &row.value, &COLLECTORS, Instant::now());
+            let decoded = verified.map_err(|why| why.to_string()).and_then(|(_, _, body)| {
+                Answers::decode(body.as_slice()).map_err(|why| why.to_string())
+            });
+            match decoded {
+                Ok(answers) => answers.answers.into_iter().for_each(receive),
+                Err(why) => warn!("ignored record {} of {ANSWERS}: {why}", row.offset),
+            }
+        }
+        *offset = Some(next);
+    }
+}

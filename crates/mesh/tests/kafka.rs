@@ -1,0 +1,279 @@
+//! Probes deliver to a collector through Apache Kafka, which is killed and loses its data.
+
+#[expect(dead_code, reason = "not all of it is needed here")]
+mod common;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use common::{BATCHES, PACKETS, Probe, Running, authority, batches, check, now};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair,
+};
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+use wirestamp_mesh::kafka::{Login, Mechanism, Settings};
+use wirestamp_mesh::pki::Authority;
+use wirestamp_mesh::probe::{Carrier, Kafka};
+
+const TASK: &str =
+    r#"{"name":"p","measure":"passive-delay","from":"roof/eth0","to":"cellar/eth0"}"#;
+
+/// One broker on the loopback interface, which is also its own controller (KRaft).
+struct Broker {
+    folder: tempfile::TempDir,
+    address: SocketAddr,
+    running: Option<Child>,
+    /// Arguments for the format of its folder.
+    users: Vec<String>,
+}
+
+/// Where tools/setup-kafka stores the program; none if it was not run.
+fn libraries() -> Option<PathBuf> {
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(target, PathBuf::from);
+    let libraries = target.join("tools/kafka/libs");
+    if libraries.is_dir() {
+        return Some(libraries);
+    }
+    assert!(std::env::var_os("WIRESTAMP_NO_SKIP").is_none(), "run tools/setup-kafka");
+    println!("skipped: needs tools/setup-kafka");
+    None
+}
+
+impl Broker {
+    fn new() -> Option<Self> {
+        Self::with("PLAINTEXT", "", Vec::new())
+    }
+
+    /// Starts a broker with this protocol for its clients, more settings, and users.
+    fn with(protocol: &str, more: &str, users: Vec<String>) -> Option<Self> {
+        libraries()?;
+        let folder = tempfile::tempdir().unwrap();
+        let free = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let [address, controller] = [free(), free()].map(|socket| socket.local_addr().unwrap());
+        let data = folder.path().join("data");
+        let settings = format!(
+            "process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@{controller}
+listeners={protocol}://{address},CONTROLLER://{controller}
+advertised.listeners={protocol}://{address}
+inter.broker.listener.name={protocol}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,{protocol}:{protocol}
+log.dirs={}
+auto.create.topics.enable=false
+offsets.topic.replication.factor=1
+{more}",
+            data.display()
+        );
+        fs::write(folder.path().join("settings"), settings).unwrap();
+        let mut broker = Self { folder, address, running: None, users };
+        broker.start();
+        Some(broker)
+    }
+
+    fn java(&self, class: &str) -> Command {
+        let mut command = Command::new("java");
+        command.args(["-Xmx256m", "-cp"]).arg(libraries().unwrap().join("*")).arg(class);
+        command
+    }
+
+    fn start(&mut self) {
+        let settings = self.folder.path().join("settings");
+        if !self.folder.path().join("data").exists() {
+            let mut format = self.java("kafka.tools.StorageTool");
+            format.args(["format", "-t", "AAAAAAAAAAAAAAAAAAAAAA", "-c"]).arg(&settings);
+            for user in &self.users {
+                format.arg("--add-scram").arg(user);
+            }
+            let output = format.output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+        let mut command = self.java("kafka.Kafka");
+        command.arg(&settings).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut running = command.spawn().unwrap();
+        let mut lines =
+            BufReader::new(running.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let mut log = Vec::new();
+        let is_up = lines.by_ref().any(|line| {
+            log.push(line);
+            log.last().is_some_and(|it| it.ends_with("Kafka Server started"))
+        });
+        assert!(is_up, "{log:#?}");
+        thread::spawn(move || lines.for_each(drop));
+        self.running = Some(running);
+    }
+
+    fn kill(&mut self) {
+        if let Some(mut running) = self.running.take() {
+            running.kill().unwrap();
+            running.wait().unwrap();
+        }
+    }
+
+    fn settings(&self) -> Settings {
+        Settings { brokers: vec![self.address.to_string()], ca: None, login: None, partitions: 3 }
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Delivers through Kafka, forever.
+async fn deliver(probe: Arc<Probe>, settings: Settings) {
+    let credentials = watch::Sender::new(probe.credentials.clone());
+    let carrier = Kafka::new(settings, credentials.subscribe(), Arc::default()).unwrap();
+    loop {
+        if let Err(error) = carrier.carry(&probe.stock, probe.channel).await {
+            println!("{error}");
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+#[test]
+fn each_packet_counts_once_while_kafka_loses_everything() {
+    let Some(mut broker) = Broker::new() else { return };
+    let (folder, settings) = (tempfile::tempdir().unwrap(), broker.settings());
+    Authority::create(&authority(folder.path()), now()).unwrap();
+    let start = |address| {
+        Running::start_changed(folder.path(), address, Some(TASK), |controller| {
+            controller.with_kafka(settings.clone()).unwrap()
+        })
+    };
+    let mesh = start((Ipv4Addr::LOCALHOST, 0).into());
+    let runtime = Runtime::new().unwrap();
+    let probes = [("roof", 0), ("cellar", 1)]
+        .map(|(name, point)| Probe::let_in(&runtime, folder.path(), mesh.address, name, point))
+        .map(Arc::new);
+    for probe in &probes {
+        runtime.spawn(deliver(Arc::clone(probe), settings.clone()));
+    }
+    let hold = |part: i64| {
+        for (point, probe) in (0..).zip(&probes) {
+            probe.hold(batches(point, part * BATCHES / 5..(part + 1) * BATCHES / 5));
+        }
+    };
+    hold(0);
+    mesh.wait_for(300);
+    // The broker is killed, and batches are observed meanwhile.
+    broker.kill();
+    hold(1);
+    broker.start();
+    mesh.wait_for(800);
+    // The collector restarts.
+    let address = mesh.kill();
+    hold(2);
+    let mesh = start(address);
+    mesh.wait_for(1300);
+    // The broker loses its log.
+    broker.kill();
+    fs::remove_dir_all(broker.folder.path().join("data")).unwrap();
+    hold(3);
+    broker.start();
+    hold(4);
+    check(&mesh.wait_for(PACKETS.unsigned_abs()));
+    let counts = mesh.collector.kafka_stats().counts();
+    let of = |what: &str| counts.iter().find(|(it, _)| *it == what).unwrap().1;
+    assert_eq!(["refused", "forged", "unreadable"].map(of), [0; 3]);
+    println!("{counts:?}");
+}
+
+/// Settings of a broker with TLS and SASL, and its CA certificate in a file.
+fn secured(folder: &Path) -> (String, PathBuf) {
+    let key = KeyPair::generate().unwrap();
+    let mut parameters = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    parameters.distinguished_name = DistinguishedName::new();
+    parameters.distinguished_name.push(DnType::CommonName, "CA of the brokers");
+    parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let ca = CertifiedIssuer::self_signed(parameters, key).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let parameters = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    let certificate = parameters.signed_by(&key, &ca).unwrap();
+    let file = folder.join("ca.pem");
+    fs::write(&file, ca.pem()).unwrap();
+    // In the syntax of properties.
+    let line = |pem: &str| pem.replace("\r\n", "\n").replace('\n', "\\n");
+    let login = "org.apache.kafka.common.security.scram.ScramLoginModule required";
+    let settings = format!(
+        "sasl.enabled.mechanisms=SCRAM-SHA-512,SCRAM-SHA-256
+sasl.mechanism.inter.broker.protocol=SCRAM-SHA-512
+listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config={login} username=\"broker\" password=\"b\";
+listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config={login};
+ssl.keystore.type=PEM
+ssl.keystore.certificate.chain={}
+ssl.keystore.key={}
+ssl.truststore.type=PEM
+ssl.truststore.certificates={}
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:broker;User:mesh;User:ANONYMOUS
+",
+        line(&certificate.pem()),
+        line(&key.serialize_pem()),
+        line(&ca.pem())
+    );
+    (settings, file)
+}
+
+#[test]
+fn kafka_with_tls_and_logins_accepts_the_right_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let (more, ca) = secured(folder.path());
+    let users = ["broker", "mesh", "other"].map(|name| {
+        let password = &name[..1];
+        format!("SCRAM-SHA-512=[name={name},password={password}]")
+    });
+    let Some(broker) = Broker::with("SASL_SSL", &more, users.into()) else { return };
+    let login = |name: &str, password: &str| Settings {
+        ca: Some(ca.clone()),
+        login: Some(Login {
+            mechanism: Mechanism::ScramSha512,
+            name: name.to_owned(),
+            password: password.to_owned(),
+        }),
+        ..broker.settings()
+    };
+    Authority::create(&authority(folder.path()), now()).unwrap();
+    let address = (Ipv4Addr::LOCALHOST, 0).into();
+    let mesh = Running::start_changed(folder.path(), address, Some(TASK), |controller| {
+        controller.with_kafka(login("mesh", "m")).unwrap()
+    });
+    let runtime = Runtime::new().unwrap();
+    let probes = [("roof", 0), ("cellar", 1)]
+        .map(|(name, point)| Probe::let_in(&runtime, folder.path(), mesh.address, name, point))
+        .map(Arc::new);
+    for (point, probe) in (0..).zip(&probes) {
+        probe.hold(batches(point, 0..BATCHES));
+        runtime.spawn(deliver(Arc::clone(probe), login("mesh", "m")));
+    }
+    check(&mesh.wait_for(PACKETS.unsigned_abs()));
+    // A wrong password, a user without permissions, no login, and no encryption.
+    let refused = |settings: Settings| {
+        let credentials = watch::Sender::new(probes[0].credentials.clone());
+        runtime.block_on(async {
+            let carrier = Kafka::new(settings, credentials.subscribe(), Arc::default()).unwrap();
+            let carried = carrier.carry(&probes[0].stock, probes[0].channel).await;
+            carried.unwrap_err().to_string()
+        })
+    };
+    let cannot_connect = "cannot connect to Kafka at 127.0.0.1:";
+    let why = refused(login("mesh", "wrong"));
+    assert!(why.starts_with(cannot_connect), "{why}");
+    let why = refused(login("other", "o"));
+    assert!(why.starts_with("cannot find the topic wirestamp.observations.v1"), "{why}");
+    for settings in [Settings { login: None, ..login("mesh", "m") }, broker.settings()] {
+        let why = refused(settings);
+        assert!(why.starts_with(cannot_connect), "{why}");
+    }
+}
