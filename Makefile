@@ -38,10 +38,10 @@ test-vm: setup-tests ## Test the kernel module, the HPET and netem in a virtual 
 test-aarch64: ## Test the clock crate on an emulated CPU of that kind (downloads a compiler, 150 MB)
 	tools/test-aarch64
 
-test-kafka: setup-tests ## Test the delivery of a mesh through Apache Kafka (downloads 46 MB; a minute after the build)
+test-kafka: setup-tests ## Test the delivery of a mesh through Apache Kafka (root; downloads 46 MB; four minutes after the build)
 	tools/setup-kafka
 	WIRESTAMP_NO_SKIP=1 $(CARGO) test --locked --workspace --features wirestamp/mesh,wirestamp/studies,wirestamp/kafka \
-		--lib --test kafka kafka -- --show-output
+		--lib --test kafka --test command kafka -- --show-output --test-threads 1
 
 bench: setup-tests ## Measure what stamps, conversions, wake-ups, matching, collecting and active tests cost (root; on an idle machine)
 	$(CARGO) bench --quiet -p wirestamp-clock --bench sleep
