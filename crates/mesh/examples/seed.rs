@@ -140,8 +140,7 @@ fn copy(
             database.execute(&format!("INSERT INTO {all} SELECT * FROM {one}"), [])?;
         }
         // Complete hours are archived already.
-        let task_row =
-            "INSERT INTO task (number, settled_until, late, archived_until)
+        let task_row = "INSERT INTO task (number, settled_until, late, archived_until)
                         SELECT ?1, settled_until, late, settled_until / ?2 * ?2 FROM task
                         WHERE number = 1";
         database.execute(task_row, params![task, HOUR * SECOND])?;

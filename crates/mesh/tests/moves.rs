@@ -85,10 +85,17 @@ fn batches(rng: &mut Rng) -> [Vec<Batch>; 2] {
                 missed: Some(loss).into_iter().filter(|it| it.packets > 0).collect(),
                 complete_until: end,
                 begin: (nth == 0).then_some(Time::from_nanos(BEGIN - 1000 * MILLISECOND)),
-                clock: MachineClock { machine: [side as u8; 16], error: Some(Span::from_nanos(50)) },
+                clock: MachineClock {
+                    machine: [side as u8; 16],
+                    error: Some(Span::from_nanos(50)),
+                },
                 answers: None,
             };
-            Batch { items: seen.observations.len() as u64, times: from..=until, body: seen.encode() }
+            Batch {
+                items: seen.observations.len() as u64,
+                times: from..=until,
+                body: seen.encode(),
+            }
         };
         (0..BATCHES).map(batch).collect()
     })
@@ -118,12 +125,8 @@ impl Node {
     }
 
     fn measured(&self) -> Vec<Measured> {
-        let range = ResultRange {
-            step: Step::AsMeasured,
-            from: i64::MIN,
-            until: i64::MAX,
-            most: u32::MAX,
-        };
+        let range =
+            ResultRange { step: Step::AsMeasured, from: i64::MIN, until: i64::MAX, most: u32::MAX };
         self.collector.measured(TASK, &range).unwrap()
     }
 }

@@ -263,7 +263,12 @@ impl Collector {
     }
 
     /// The task and its point, if the probe observes it.
-    pub(super) fn part(&self, probe: &Name, task: u64, point: u32) -> Result<(Task, Point), Refused> {
+    pub(super) fn part(
+        &self,
+        probe: &Name,
+        task: u64,
+        point: u32,
+    ) -> Result<(Task, Point), Refused> {
         let tasks = self.tasks.borrow();
         let task = &tasks.get(&task).ok_or(Refused::NoSuchTask(task))?.task;
         let mut own = [(0, Point::A), (1, Point::B)].into_iter().zip(task.measure.probes());
@@ -319,7 +324,7 @@ impl Collector {
 }
 
 /// Adds what depends on the task: the MOS if it names a codec, and why an active test has no return path.
-fn of_task(measured: Measured, measure: Option<&Measure>) -> Measured {
+pub(crate) fn of_task(measured: Measured, measure: Option<&Measure>) -> Measured {
     let is_active = matches!(measure, Some(Measure::ActiveDelay(_)));
     let measured = if is_active { measured.of_active_test() } else { measured };
     match measure.and_then(Measure::codec) {

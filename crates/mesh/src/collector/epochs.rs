@@ -218,9 +218,9 @@ fn start(openings: &[(Point, PointOpening)]) -> Option<i64> {
             earlier.settled_until.or_else(|| earlier.begin.filter(|_| origin.first <= 1))
         }
         // Batches that were acknowledged without a time may be missing: results of earlier collectors count.
-        _ if openings.iter().any(|(_, it)| {
-            it.earlier.settled_until.is_none() && it.origin.first > 1
-        }) =>
+        _ if openings
+            .iter()
+            .any(|(_, it)| it.earlier.settled_until.is_none() && it.origin.first > 1) =>
         {
             None
         }

@@ -32,8 +32,8 @@ pub use recent::Recent;
 pub use reported::{ExporterStats, Listener};
 pub use results::{
     Begun, Brief, Counted, Delivered, EpochBegin, Handover, Histograms, Hour, Measured,
-    MeasuredReturn, Missing, MosUnavailable, NoTimes, NotReported, PointBegin, Progress, ResultRange,
-    Results, Spread, Step, Sum,
+    MeasuredReturn, Missing, MosUnavailable, NoTimes, NotReported, PointBegin, Progress,
+    ResultRange, Results, Spread, Step, Sum,
 };
 pub use return_path::ReturnPath;
 pub use settled::{Delivery, PointResults, Settled};
@@ -41,8 +41,11 @@ pub use single_point::SinglePoint;
 pub use synchronisation::NotSynchronised;
 pub use window::Window;
 
+pub(crate) use answers::rows;
 pub(crate) use archive::maintain;
+pub(crate) use channel::of_task;
 pub(crate) use flow::{FlowReport, flow_reports};
+pub(crate) use results::{StoredRow, merged};
 pub(crate) use service::Service;
 
 /// Length of a result window.

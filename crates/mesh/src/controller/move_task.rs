@@ -16,7 +16,7 @@ use tracing::{info, warn};
 use utoipa::ToSchema;
 
 use super::api::{Api, Operator, PathName};
-use super::error_response::{ApiError, ErrorBody, CommonErrors};
+use super::error_response::{ApiError, CommonErrors, ErrorBody};
 use super::placement::{MoveError, TaskPlacement};
 use super::shared_ca::SharedCa;
 use super::task_store::TaskStore;
@@ -75,8 +75,7 @@ pub(super) async fn move_task(
     let is_other = api.placement.address(&collector).is_some();
     let to = Some(&collector).filter(|it| is_other || it.as_ref() != OWN);
     let members = Arc::clone(&api.members.borrow());
-    let moved =
-        || api.placement.move_to((number, &entered.task.measure), to, &members);
+    let moved = || api.placement.move_to((number, &entered.task.measure), to, &members);
     let epoch = block_in_place(moved).map_err(|why| {
         let status = match why {
             MoveError::Database(error) => return error.into(),

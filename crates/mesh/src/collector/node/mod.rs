@@ -24,10 +24,10 @@ use crate::authorizer::Authorizer;
 use crate::member::{self, Member, Pause};
 use crate::pki::{Role, Token};
 use crate::transport::{Listener, Unusable, listening, serve};
-use crate::v1::{self, Presence};
 use crate::v1::answers_server::AnswersServer;
 use crate::v1::collection_server::CollectionServer;
 use crate::v1::control_client::ControlClient;
+use crate::v1::{self, Presence};
 use crate::{DatabaseError, Name};
 use mesh_state::MeshState;
 

@@ -83,7 +83,8 @@ pub(super) fn begin(
     // Without a start, no result is computed twice at this collector.
     let settled_until = start.unwrap_or(before.settled_until).as_nanos();
     let first = points.iter().find(|it| it.point == Point::A);
-    let query = "INSERT INTO task (number, settled_until, late, epoch, begun_at, begun_spool, begun_behind)
+    let query =
+        "INSERT INTO task (number, settled_until, late, epoch, begun_at, begun_spool, begun_behind)
                  VALUES (?1, ?2, 0, ?3, ?4, ?5, ?6)
                  ON CONFLICT DO UPDATE SET settled_until = ?2, epoch = ?3, begun_at = ?4,
                      begun_spool = ?5, begun_behind = ?6";
@@ -106,7 +107,8 @@ pub(super) fn begin(
 }
 
 pub(super) fn begun(database: &Connection) -> rusqlite::Result<Vec<Begun>> {
-    let query = "SELECT number, epoch, begun_at, begun_spool, begun_behind FROM task WHERE epoch > 0";
+    let query =
+        "SELECT number, epoch, begun_at, begun_spool, begun_behind FROM task WHERE epoch > 0";
     let mut statement = database.prepare(query)?;
     let rows = statement.query_map([], |row| {
         Ok(Begun {
@@ -154,7 +156,8 @@ pub(super) fn hand_over(
 ) -> rusqlite::Result<bool> {
     let Handover { epoch, start, spool, behind } = *handover;
     let number = task.cast_signed();
-    let query = "SELECT ifnull(max(iif(epoch > ?2, begun_at, NULL)), ?3) FROM task WHERE number = ?1";
+    let query =
+        "SELECT ifnull(max(iif(epoch > ?2, begun_at, NULL)), ?3) FROM task WHERE number = ?1";
     let until = change.query_row(query, params![number, epoch.cast_signed(), i64::MAX], |row| {
         row.get::<_, i64>(0)
     })?;
@@ -349,7 +352,10 @@ mod tests {
         results.begin_epoch(1, &begin).unwrap();
         let progress = results.progress(1).unwrap();
         assert_eq!((progress.epoch, progress.settled_until), (2, at(6000)));
-        assert_eq!((progress.delivered[0].spool, progress.delivered[0].acknowledged), (Some(72), 4));
+        assert_eq!(
+            (progress.delivered[0].spool, progress.delivered[0].acknowledged),
+            (Some(72), 4)
+        );
         assert_eq!(sum_of(&rows(&results, Step::AsMeasured)), 3 + 4 * 10 + 0);
         assert_ne!(results.sum(1).unwrap(), Sum::default());
     }

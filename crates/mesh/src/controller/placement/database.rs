@@ -62,7 +62,8 @@ pub(super) fn start(
     (task, epoch): (u64, u64),
     start: &PartStart,
 ) -> rusqlite::Result<()> {
-    let query = "UPDATE history SET start = ?3, spool = ?4, behind = ?5 WHERE task = ?1 AND epoch = ?2";
+    let query =
+        "UPDATE history SET start = ?3, spool = ?4, behind = ?5 WHERE task = ?1 AND epoch = ?2";
     let PartStart { at, spool, behind } = *start;
     let [task, epoch, behind] = [task, epoch, behind].map(u64::cast_signed);
     change.execute(query, [task, epoch, at, spool, behind])?;

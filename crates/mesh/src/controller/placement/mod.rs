@@ -184,6 +184,11 @@ impl TaskPlacement {
         Some(self.state.lock().collectors.get(collector)?.address.clone())
     }
 
+    /// Whether a collector is connected.
+    pub(super) fn is_connected(&self, collector: &Name) -> bool {
+        self.state.lock().collectors.get(collector).is_some_and(|it| it.since.is_some())
+    }
+
     /// Names and addresses of the collectors that have or had tasks.
     pub(super) fn addresses(&self) -> Vec<(Name, String)> {
         let state = self.state.lock();
@@ -307,8 +312,7 @@ impl State {
 /// Places running tasks at the controller's own collector, because the file is new or was lost.
 fn keep_here(database: &mut Database, path: &Path, tasks: &Tasks) -> Result<(), DatabaseError> {
     let going_on = || tasks.iter().filter(|(_, it)| it.ended.is_none()).map(|(task, _)| *task);
-    database
-        .change(|change| going_on().try_for_each(|task| insert(change, task, 0, None)))?;
+    database.change(|change| going_on().try_for_each(|task| insert(change, task, 0, None)))?;
     let count = going_on().count();
     if count > 0 {
         warn!(

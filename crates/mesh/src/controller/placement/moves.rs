@@ -46,9 +46,8 @@ impl TaskPlacement {
         let mut state = self.state.lock();
         let is_away = |name: &Name| {
             let known = state.collectors.get(name);
-            let is_late = known.is_some_and(|it| {
-                it.since.is_none() && it.away_since.elapsed() >= limit
-            });
+            let is_late =
+                known.is_some_and(|it| it.since.is_none() && it.away_since.elapsed() >= limit);
             is_late || !members.has_collector(name)
         };
         let is_running = |task: &u64| tasks.get(task).is_some_and(|it| it.ended.is_none());
@@ -58,8 +57,7 @@ impl TaskPlacement {
             .filter(|(_, from)| is_away(from))
             .collect();
         let others = state.collectors.iter();
-        let others =
-            others.filter(|(name, it)| it.since.is_some() && members.has_collector(name));
+        let others = others.filter(|(name, it)| it.since.is_some() && members.has_collector(name));
         let mut loads: BTreeMap<_, _> =
             others.map(|(name, _)| (name.clone(), state.load(name, tasks))).collect();
         if stranded.is_empty() || loads.is_empty() {
@@ -120,9 +118,9 @@ impl TaskPlacement {
             let (Some(at), Ok(index)) = (start, usize::try_from(epoch)) else { continue };
             let placed = state.placement.get(&task).and_then(|it| it.get(index));
             let start = PartStart { at, spool, behind };
-            if placed.is_some_and(|it| {
-                it.collector.as_ref() == collector && it.start != Some(start)
-            }) {
+            if placed
+                .is_some_and(|it| it.collector.as_ref() == collector && it.start != Some(start))
+            {
                 news.push((task, epoch, index, start));
             }
         }

@@ -21,8 +21,7 @@ fn at(second: i64) -> Timestamp {
 
 /// Tasks 1 to `last`.
 fn tasks(last: u64) -> Tasks {
-    let task: Task =
-        serde_json::from_str(r#"{"name":"v","measure":"volume","at":"a/i"}"#).unwrap();
+    let task: Task = serde_json::from_str(r#"{"name":"v","measure":"volume","at":"a/i"}"#).unwrap();
     let entered = TaskRecord { task, made: at(1), ended: None };
     (1..=last).map(|number| (number, entered.clone())).collect()
 }
@@ -139,9 +138,8 @@ fn current_tasks_without_placement_stay_with_the_controller() {
 
 /// Collectors of tasks 1 to 7; `-` for the controller's own.
 fn homes(placement: &TaskPlacement) -> [String; 7] {
-    [1, 2, 3, 4, 5, 6, 7].map(|task| {
-        placement.of(task).map_or_else(|| "-".to_owned(), |(name, _)| name.to_string())
-    })
+    [1, 2, 3, 4, 5, 6, 7]
+        .map(|task| placement.of(task).map_or_else(|| "-".to_owned(), |(name, _)| name.to_string()))
 }
 
 #[test]
@@ -207,7 +205,9 @@ fn start_of_an_epoch_ends_the_earlier_ones() {
     let placement = TaskPlacement::open(&path, &Tasks::new()).unwrap();
     let members = members(&authority);
     let (one, two) = (name("one"), name("two"));
-    let to = |placement: &TaskPlacement, to: Option<&Name>| placement.move_to((1, measure), to, &members);
+    let to = |placement: &TaskPlacement, to: Option<&Name>| {
+        placement.move_to((1, measure), to, &members)
+    };
     assert!(matches!(to(&placement, None), Err(MoveError::NotPlaced)));
     placement.connected(&one, "192.0.2.1:4749".to_owned(), at(5)).unwrap();
     placement.place(1, &all, &members).unwrap();
@@ -237,7 +237,8 @@ fn start_of_an_epoch_ends_the_earlier_ones() {
     assert_eq!(placement.removed_of(&Removed::from([1]), &two), [1]);
     // The controller's own collector has tasks of its own, and those that were moved to it.
     let own = to(&placement, None).unwrap();
-    let destination = Destination { tasks: vec![1], epochs: vec![own], own: true, ..Destination::default() };
+    let destination =
+        Destination { tasks: vec![1], epochs: vec![own], own: true, ..Destination::default() };
     assert_eq!(placement.destinations([1].into_iter(), &members), [destination]);
 }
 
