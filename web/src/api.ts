@@ -190,6 +190,15 @@ export interface Results {
   results: Result[];
   /** Seconds per result. */
   step_s?: number;
+  /** Collectors that do not answer. */
+  partial?: MissingPart[];
+}
+
+/** A collector that the task had or has, and whose results are missing. */
+export interface MissingPart {
+  collector: string;
+  /** End of its results; null if it has the task now. */
+  until_ns: number | null;
 }
 
 /** Number of delays in a range: `from` inclusive, `until` exclusive, in nanoseconds. */

@@ -10,6 +10,8 @@ export interface Loaded {
   results: Result[];
   /** Seconds of each result. */
   step: number;
+  /** Collectors whose results are missing. */
+  missing: string[];
 }
 
 export interface Loading {
@@ -73,11 +75,14 @@ function useAnswer<T>(
 async function more(name: string, range: Range, before: Loaded | null, signal: AbortSignal): Promise<Loaded> {
   const stretch = stretchOf(range);
   const step = stepOf(stretch);
-  const last = before?.results.at(-1);
+  // Results that were missing may be earlier than the last one.
+  const last = before && before.missing.length === 0 ? before.results.at(-1) : undefined;
   const from = last ? last.begin_ns / 1e6 : stretch.from;
   const answer = await fetchResults(name, { from, until: stretch.until }, step, signal);
   const begins = stretch.from * 1e6;
-  const known = (before?.results ?? []).filter((it) => it.begin_ns >= begins && it !== last);
+  const earlier = last ? (before?.results ?? []) : [];
+  const known = earlier.filter((it) => it.begin_ns >= begins && it !== last);
   const results = answer.results.length > 0 || !last ? answer.results : [last];
-  return { stretch, results: [...known, ...results], step: answer.step_s ?? 1 };
+  const missing = (answer.partial ?? []).map((it) => it.collector);
+  return { stretch, results: [...known, ...results], step: answer.step_s ?? 1, missing };
 }

@@ -184,3 +184,16 @@ test('collectors in trouble and paths with loss are shown', async ({ page, day }
   await expect(badge('lossy')).toHaveClass('badge bad');
   await page.screenshot({ path: 'screenshots/troubles.png', fullPage: true });
 });
+
+test('a collector that is away is named on the page of its former task', async ({ page, day }) => {
+  const path = { ...TASK, measure: 'passive-delay', from: 'roof/eth0', to: 'cellar/eth1' };
+  const results = [0, 1, 2].map(result);
+  await mockApi(page, path, results, 60);
+  const partial = [{ collector: 'store', until_ns: BEGIN * 1e6 }];
+  await page.route('**/api/v1/tasks/mocked/results?*', (route) =>
+    route.fulfill({ json: { task: path, results, step_s: 60, partial } }),
+  );
+  await page.goto(day.url(DAY));
+  await expect(page.getByText('no answer of the collector store')).toBeVisible();
+  await expect(page.getByRole('img', { name: /^Delays of/ })).toBeVisible();
+});

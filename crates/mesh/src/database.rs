@@ -87,6 +87,18 @@ impl Database {
         Ok(Self { connection, path: path.to_owned() })
     }
 
+    /// A new database in memory.
+    pub(crate) fn in_memory(schema: &DatabaseSchema) -> Result<Self, Error> {
+        let path = PathBuf::from("memory");
+        let open = || {
+            let connection = Connection::open_in_memory()?;
+            connection.execute_batch(schema.tables)?;
+            Ok(connection)
+        };
+        let connection = open().map_err(|cause| about(&path, cause))?;
+        Ok(Self { connection, path })
+    }
+
     /// Reads from the database.
     pub(crate) fn read<T>(
         &self,

@@ -55,6 +55,11 @@ function Measured({ task, range }: FoundProps) {
   const saved = loaded && loaded.results.length > 0 ? loaded : null;
   return (
     <Frame {...{ task, range, latest, error, show }} onSave={saved && ((kind) => save(task.name, saved, kind))}>
+      {loaded && loaded.missing.length > 0 && (
+        <p class="warning" role="note">
+          Results are missing: no answer of the collector {loaded.missing.join(', ')}
+        </p>
+      )}
       {loaded ? (
         <Charts {...{ task, loaded }} onZoom={(to) => show({ is: 'fixed', ...to })} />
       ) : (

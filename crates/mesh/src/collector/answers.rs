@@ -39,34 +39,41 @@ impl Answers for AnswersService {
         if !is_known && !matches!(what, What::Recent(_)) {
             return Err(Status::not_found(format!("the collector has no task {task}")));
         }
-        let rows = block_in_place(|| self.rows(task, what))?;
+        let rows = block_in_place(|| rows(&self.collector, task, what))?;
         let messages: Vec<_> = messages(rows).into_iter().map(Ok).collect();
         Ok(Response::new(tokio_stream::iter(messages)))
     }
 }
 
-impl AnswersService {
-    fn rows(&self, task: u64, what: What) -> Result<Vec<String>, Status> {
-        let collector = &self.collector;
-        let results = || collector.results();
-        match what {
-            What::Measured(range) => written(collector.measured(task, &range.try_into()?)),
-            What::Counted(range) => written(results().counted(task, &range.try_into()?)),
-            What::Flows(range) => {
-                results().flows(task, &range.try_into()?).map_err(|error| unreadable(&error))
-            }
-            What::Newest(_) => written(collector.newest(task)),
-            What::SettledUntil(_) => {
-                written(collector.settled_until(task).map(|until| [until.as_nanos()]))
-            }
-            What::Histograms(v1::Histograms { from, until }) => {
-                written(results().histograms(task, from..until).map(|it| [it]))
-            }
-            What::Recent(v1::Recent { from, most }) => {
-                written(collector.recent(Time::from_nanos(from), most))
-            }
-            What::Sum(_) => written(results().sum(task).map(|it| [it])),
-            What::FlowCount(_) => written(results().flow_count(task).map(|it| [it])),
+/// Rows of results, as JSON.
+pub(crate) fn rows(collector: &Collector, task: u64, what: What) -> Result<Vec<String>, Status> {
+    let results = || collector.results();
+    match what {
+        What::Measured(range) => written(collector.measured(task, &range.try_into()?)),
+        What::Counted(range) => written(results().counted(task, &range.try_into()?)),
+        What::Flows(range) => {
+            results().flows(task, &range.try_into()?).map_err(|error| unreadable(&error))
+        }
+        What::Newest(_) => written(collector.newest(task)),
+        What::SettledUntil(_) => {
+            written(collector.settled_until(task).map(|until| [until.as_nanos()]))
+        }
+        What::Histograms(v1::Histograms { from, until }) => {
+            written(results().histograms(task, from..until).map(|it| [it]))
+        }
+        What::Recent(v1::Recent { from, most }) => {
+            written(collector.recent(Time::from_nanos(from), most))
+        }
+        What::Sum(_) => written(results().sum(task).map(|it| [it])),
+        What::FlowCount(v1::FlowCount { first_from: None, first_until: None }) => {
+            written(results().flow_count(task).map(|it| [it]))
+        }
+        What::FlowCount(v1::FlowCount { first_from, first_until }) => {
+            let range = first_from.unwrap_or(i64::MIN)..first_until.unwrap_or(i64::MAX);
+            written(results().flows_begun(task, range).map(|it| [it]))
+        }
+        What::Stored(v1::StoredRows { from, until }) => {
+            written(results().stored_rows(task, from..until))
         }
     }
 }

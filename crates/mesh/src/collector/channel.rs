@@ -346,7 +346,7 @@ impl Collector {
 }
 
 /// Adds what depends on the task: the MOS if it names a codec, and why an active test has no return path.
-fn of_task(measured: Measured, measure: Option<&Measure>) -> Measured {
+pub(crate) fn of_task(measured: Measured, measure: Option<&Measure>) -> Measured {
     let is_active = matches!(measure, Some(Measure::ActiveDelay(_)));
     let measured = if is_active { measured.of_active_test() } else { measured };
     match measure.and_then(Measure::codec) {

@@ -73,6 +73,11 @@ impl Flow {
         let report = (packets > 0).then_some(report);
         Ok(Self { key, last: Time::from_nanos(last_ns), report })
     }
+
+    /// Time of the first packet in a key, in nanoseconds since 1970 (UTC).
+    pub(super) fn first(key: &str) -> Option<i64> {
+        key.split(' ').nth(5)?.parse().ok()
+    }
 }
 
 /// Parses the reports of a task. Reports that cannot be parsed, of another version, are skipped with a warning.
@@ -100,6 +105,7 @@ mod tests {
     fn key_contains_addresses_ports_and_begin() {
         let flow = Flow::read(REPORT.to_owned()).unwrap();
         assert_eq!(flow.key, "192.0.2.1 5 2001:db8::1 6 17 1");
+        assert_eq!(Flow::first(&flow.key), Some(1));
         assert_eq!((flow.last, flow.report.as_deref()), (Time::from_nanos(2), Some(REPORT)));
         let without = REPORT.replace(r#""packets":3"#, r#""packets":0"#);
         assert_eq!(Flow::read(without).unwrap(), Flow { report: None, ..flow });

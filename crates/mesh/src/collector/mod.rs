@@ -46,8 +46,11 @@ pub use single_point::SinglePoint;
 pub use synchronisation::NotSynchronised;
 pub use window::Window;
 
+pub(crate) use answers::rows;
 pub(crate) use archive::maintain;
+pub(crate) use channel::of_task;
 pub(crate) use flow::{FlowReport, flow_reports};
+pub(crate) use results::{StoredRow, merged};
 pub(crate) use service::Service;
 
 /// Length of a result window.

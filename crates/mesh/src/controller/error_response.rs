@@ -82,7 +82,9 @@ impl From<QueryError> for ApiError {
     fn from(error: QueryError) -> Self {
         let status = match error {
             QueryError::TooMuch(_) => StatusCode::BAD_REQUEST,
-            QueryError::Database(_) | QueryError::Away { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            QueryError::Database(_) | QueryError::Own(_) | QueryError::Away { .. } => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
         };
         Self(status, error.to_string())
     }

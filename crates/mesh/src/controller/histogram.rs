@@ -13,6 +13,7 @@ use wirestamp_metrics::{Bucket, CompactHistogram};
 
 use super::api::{Api, NumberedTask, PathName, Reader, nanos, query_time};
 use super::error_response::{ApiError, CommonErrors, ErrorBody};
+use super::sources::MissingPart;
 use crate::Name;
 use crate::collector::{Histograms, Missing};
 
@@ -53,6 +54,10 @@ pub(super) struct HistogramResponse {
     relative_error: f64,
     /// Values that were measured but are in neither histogram.
     missing: Missing,
+    /// Collectors that the task had or has and that do not answer: their values are not contained.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    partial: Vec<MissingPart>,
 }
 
 /// Number of values in a range, in nanoseconds.
@@ -97,7 +102,7 @@ pub(super) async fn histogram(
             format!("cannot show histograms of task {name}: it measures {measure}, not delay");
         return Err(ApiError(StatusCode::UNPROCESSABLE_ENTITY, why));
     }
-    let found = api.sources.histograms(number, query.range()).await?;
+    let (found, partial) = api.sources.histograms_parts(number, query.range()).await?;
     let Histograms { delay, variation, missing } = found;
     Ok(Json(HistogramResponse {
         task: api.numbered(number, entered),
@@ -105,5 +110,6 @@ pub(super) async fn histogram(
         variation_ns: variation.buckets().map(Counted::from).collect(),
         relative_error: CompactHistogram::ERROR,
         missing,
+        partial,
     }))
 }

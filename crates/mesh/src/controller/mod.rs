@@ -177,6 +177,7 @@ impl Controller {
             Arc::clone(&placement),
             authority.members(),
             keeper.credentials(),
+            plan.subscribe(),
         ));
         let control = Control {
             authority: Arc::clone(&authority),

@@ -23,7 +23,7 @@ impl Answer {
             | What::Counted(ResultRange { most, .. })
             | What::Flows(ResultRange { most, .. }) => usize::try_from(*most).unwrap_or(usize::MAX),
             // One row per task.
-            What::Recent(_) => usize::MAX,
+            What::Recent(_) | What::Stored(_) => usize::MAX,
             What::Newest(_)
             | What::SettledUntil(_)
             | What::Histograms(_)

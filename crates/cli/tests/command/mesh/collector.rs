@@ -197,6 +197,99 @@ fn tasks_are_split_between_two_collectors() {
     assert_eq!(Leftovers::now(), before);
 }
 
+/// Two collectors; the tasks of one move to the other when it is killed, and it comes back.
+const MOVED: &str = r#"
+    kill -INT $controller
+    wait $controller
+    start_controller $address controller2.log --move-after 2s
+    let_in_collector attic attic.log
+    let_in_collector store store.log
+    let_in roof roof.log
+    let_in cellar cellar.log
+    for name in one other; do enter $name; done > statuses
+    for name in one other; do await_matched $name; done
+    last=$(date +%s)
+    until [ $(date +%s) -gt $last ]; do sleep 0.1; done
+    since=$(date +%s)
+    send 20000
+    until [ "$(count one sent)" -ge 2000 ] && [ "$(count other sent)" -ge 2000 ] &&
+        [ "$(count load packets)" -ge 2000 ]; do sleep 0.1; done
+    killed $store
+    at=$(date +%s%N)
+    newest() { ask tasks/$1/results | tee $1.partial | jq '.results // [] | last | .begin_ns // 0'; }
+    until [ "$(newest one)" -gt $at ] && [ "$(newest other)" -gt $at ] && [ "$(newest load)" -gt $at ]; do
+        sleep 0.1
+    done
+    echo $((($(date +%s%N) - at) / 1000000)) > milliseconds
+    start_collector store $listens store2.log
+    wait $sending
+    for name in one other; do
+        until [ "$(count $name sent)" -ge 20000 ]; do sleep 0.1; done
+        ask "tasks/$name/results?from=$(date -u -d @$since +%FT%TZ)" > $name
+    done 2> asking
+    until [ "$(count load packets)" -ge 20000 ]; do sleep 0.1; done
+    count load packets > load
+    ask tasks/load/results | jq '[.results[].packets] | add' > seconds
+    ask "tasks/load/results?step=3600" | jq '[.results[].packets] | add' > hours
+    ask ../../metrics > metrics
+    move() { # CERTIFICATE TASK COLLECTOR
+        ask tasks/$2/move --cert $1.pem -X POST -w ' %{http_code}
+' -H 'Content-Type: application/json' \
+            -d "{\"to\": \"$3\"}"
+    }
+    {
+        move ann one controller
+        move bob one nowhere
+        move bob nothing store
+        move bob one controller
+        move bob one controller
+    } > moves
+    await 'task one moved here' controller2.log
+    end
+    kill -INT $attic $store
+    wait $attic $store
+"#;
+
+#[test]
+fn tasks_of_a_killed_collector_move_to_another() {
+    if !is_root() {
+        return;
+    }
+    let before = Leftovers::now();
+    let (folder, message) = in_lab(&[ENTER, MOVED].concat());
+    let file = |name: &str| read(folder.path(), name);
+    assert!(message.contains("the collector store is away: moved"), "{message}");
+    let milliseconds: u64 = file("milliseconds").trim().parse().unwrap();
+    assert!(milliseconds < 10_000, "{milliseconds} ms: {message}");
+    let mut partial = 0;
+    for name in ["one", "other"] {
+        let meanwhile: Value = serde_json::from_str(&file(&format!("{name}.partial"))).unwrap();
+        if let Some(missing) = meanwhile.get("partial") {
+            assert_eq!(missing[0]["collector"], "store", "{meanwhile:#}");
+            partial += 1;
+        }
+        let found: Value = serde_json::from_str(&file(name)).unwrap();
+        assert_eq!(found.get("partial"), None, "{found:#}");
+        let found = results(&folder, name, &message);
+        let begins: Vec<_> = found.iter().map(|it| it["begin_ns"].as_i64()).collect();
+        assert!(begins.array_windows().all(|[one, next]| one < next), "{begins:?}");
+        let found =
+            ["sent", "matched", "given_up_sent", "given_up_received"].map(|it| sum(&found, it));
+        assert_eq!(found, [20_000, 20_000, 0, 0], "{name}: {message}");
+    }
+    assert_eq!(partial, 1, "{message}");
+    assert_eq!(file("load").trim(), "20000", "{message}");
+    assert_eq!(file("seconds"), file("hours"), "{message}");
+    let metrics = file("metrics");
+    let moves = metrics.lines().find_map(|it| it.strip_prefix("wirestamp_task_moves_total "));
+    assert!(moves.is_some_and(|it| it != "0"), "{metrics}");
+    assert!(metrics.contains("wirestamp_task_epoch{task=\"one\"}"), "{metrics}");
+    let moves = file("moves");
+    let statuses: Vec<_> = moves.lines().filter_map(|it| it.rsplit(' ').next()).collect();
+    assert_eq!(statuses, ["403", "404", "404", "200", "200"], "{moves}");
+    assert_eq!(Leftovers::now(), before);
+}
+
 /// A task of the controller's own collector stays there when another connects, and moves when it is created again.
 #[test]
 fn restarted_task_moves_to_another_collector() {

@@ -95,8 +95,14 @@ impl Archive {
     }
 
     fn tend_task(&self, number: u64, entered: &TaskRecord) -> Result<(), ArchiveError> {
-        let next_results =
-            |settled_until| task_end::next_results(entered, settled_until, Timestamp::now());
+        // Of a task that moved away, no further results are expected here.
+        let is_former = self.collector.epoch_of(number).is_former;
+        let next_results = |settled_until| {
+            if is_former {
+                return Time::from_nanos(i64::MAX);
+            }
+            task_end::next_results(entered, settled_until, Timestamp::now())
+        };
         loop {
             // Unlocked before the file is written.
             let next = self.collector.results().next_hour(number, next_results)?;

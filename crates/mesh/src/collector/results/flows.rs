@@ -43,6 +43,22 @@ pub(super) fn count(database: &Connection, task: u64) -> rusqlite::Result<u64> {
     database.prepare_cached(query)?.query_row([task.cast_signed()], |row| unsigned(row, 0))
 }
 
+/// Number of flows whose first packet passed in a time range.
+pub(super) fn begun(
+    database: &Connection,
+    task: u64,
+    range: &std::ops::Range<i64>,
+) -> rusqlite::Result<u64> {
+    let mut statement = database.prepare_cached("SELECT key FROM flow WHERE task = ?")?;
+    let mut rows = statement.query([task.cast_signed()])?;
+    let mut count = 0;
+    while let Some(row) = rows.next()? {
+        let key: String = row.get(0)?;
+        count += u64::from(Flow::first(&key).is_some_and(|first| range.contains(&first)));
+    }
+    Ok(count)
+}
+
 /// Whether older flows of the task may have been deleted, beyond the limit.
 pub(super) fn is_bounded(database: &Connection, task: u64) -> rusqlite::Result<bool> {
     Ok(count(database, task)? > u64::from(MAX_FLOWS))

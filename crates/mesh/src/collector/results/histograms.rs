@@ -36,6 +36,13 @@ pub struct Missing {
 }
 
 impl Histograms {
+    /// Adds the values of another collector.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.merge(other);
+        self.missing.delay = self.missing.delay.saturating_add(other.missing.delay);
+        self.missing.variation = self.missing.variation.saturating_add(other.missing.variation);
+    }
+
     fn merge(&mut self, other: &Self) {
         self.delay.merge(&other.delay);
         self.variation.merge(&other.variation);

@@ -11,6 +11,7 @@ mod mos;
 mod removal;
 mod return_paths;
 mod spreads;
+mod stored_rows;
 mod tables;
 mod windows;
 
@@ -32,6 +33,7 @@ pub use epochs::{Begun, EpochBegin, Handover, PointBegin};
 pub use histograms::{Histograms, Missing};
 pub use mos::MosUnavailable;
 pub use return_paths::{MeasuredReturn, NoTimes, NotReported};
+pub(crate) use stored_rows::{StoredRow, merged};
 use tables::SCHEMA;
 
 /// The database.
@@ -200,7 +202,7 @@ impl Step {
     }
 
     /// Zero as measured.
-    pub(in crate::collector) fn length(self) -> Span {
+    pub(crate) fn length(self) -> Span {
         Span::from_secs(self.seconds())
     }
 }
@@ -386,6 +388,26 @@ impl Results {
     /// When the file cannot be read.
     pub fn flow_count(&self, task: u64) -> Result<u64, DatabaseError> {
         self.database.read(|database| flows::count(database, task))
+    }
+
+    /// Number of stored flows whose first packet passed in a time range, in nanoseconds since 1970 (UTC).
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(crate) fn flows_begun(&self, task: u64, range: Range<i64>) -> Result<u64, DatabaseError> {
+        self.database.read(|database| flows::begun(database, task, &range))
+    }
+
+    /// Stored rows of windows that begin in a time range, in nanoseconds since 1970 (UTC).
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(crate) fn stored_rows(
+        &self,
+        task: u64,
+        range: Range<i64>,
+    ) -> Result<Vec<StoredRow>, DatabaseError> {
+        self.database.read(|database| stored_rows::found(database, task, range))
     }
 
     /// Whether a task has as many flows as are stored, so that older ones may have been deleted.

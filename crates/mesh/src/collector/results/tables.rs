@@ -20,9 +20,10 @@ pub(super) const SCHEMA: DatabaseSchema = DatabaseSchema {
 const EPOCHS: &str = "
     BEGIN;
     ALTER TABLE task ADD COLUMN epoch INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE task ADD COLUMN begun_at INTEGER;
-    ALTER TABLE task ADD COLUMN begun_spool INTEGER;
-    ALTER TABLE task ADD COLUMN begun_behind INTEGER;
+    CREATE TABLE epoch (
+        task INTEGER NOT NULL, epoch INTEGER NOT NULL, start INTEGER, spool INTEGER NOT NULL,
+        behind INTEGER NOT NULL, PRIMARY KEY (task, epoch)
+    ) STRICT, WITHOUT ROWID;
     CREATE TABLE count_tail (
         task INTEGER NOT NULL, number INTEGER NOT NULL, begin INTEGER NOT NULL,
         packets INTEGER NOT NULL, bytes INTEGER NOT NULL, missed INTEGER NOT NULL,
@@ -66,15 +67,18 @@ const RETURN_PATHS: &str = "
 /// others are merged from these. `squares` is the sum of squared distances from the mean, which can be merged.
 /// Histograms are encoded by [`wirestamp_metrics::CompactHistogram`].
 ///
-/// `epoch` is that of the placement of a task, and `begun_at` the time from which this collector computes its results
-/// in this epoch. `count_tail` has the parts of the newest batches in intervals that began before the batch.
+/// `epoch` is that of the placement of a task. Each epoch that began here has a `start`, from which this collector
+/// computes the results. `count_tail` has the parts of the newest batches in intervals that began before the batch.
 const TABLES: &str = "
     BEGIN;
     CREATE TABLE task (
         number INTEGER PRIMARY KEY, settled_until INTEGER NOT NULL, late INTEGER NOT NULL,
-        archived_until INTEGER, epoch INTEGER NOT NULL DEFAULT 0, begun_at INTEGER,
-        begun_spool INTEGER, begun_behind INTEGER
+        archived_until INTEGER, epoch INTEGER NOT NULL DEFAULT 0
     ) STRICT;
+    CREATE TABLE epoch (
+        task INTEGER NOT NULL, epoch INTEGER NOT NULL, start INTEGER, spool INTEGER NOT NULL,
+        behind INTEGER NOT NULL, PRIMARY KEY (task, epoch)
+    ) STRICT, WITHOUT ROWID;
     CREATE TABLE point (
         task INTEGER NOT NULL, point INTEGER NOT NULL, spool INTEGER NOT NULL,
         acknowledged INTEGER NOT NULL, given_up INTEGER NOT NULL, unknown INTEGER NOT NULL,

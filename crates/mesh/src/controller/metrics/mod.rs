@@ -46,6 +46,10 @@ pub(super) async fn scrape(
     add_exporter_stats(&api.sources.exporter_stats().counts(), &mut families);
     add_kafka_stats(&api.sources.kafka_stats().counts(), &mut families);
     add_collectors(&api, &mut families);
+    for (number, entered) in tasks.iter().filter(|(_, it)| it.ended.is_none()) {
+        let epoch = (api.placement.history(*number).len() as u64).saturating_sub(1);
+        families.add("wirestamp_task_epoch", &[("task", entered.task.name.to_string())], epoch);
+    }
     for (name, attending) in api.probes.all() {
         show_probe(&name, &attending, &mut families);
         if let Some(health) = &attending.health {
@@ -63,6 +67,7 @@ fn add_collectors(api: &Api, families: &mut Families) {
     for (name, attends, _) in &collectors {
         families.add("wirestamp_collector_up", &[("collector", name.to_string())], *attends);
     }
+    families.add("wirestamp_task_moves_total", &[], api.placement.moves());
     let troubles = api.sources.troubles();
     let names = collectors.into_iter().map(|(name, ..)| Some(name));
     for name in std::iter::once(None).chain(names) {

@@ -184,6 +184,11 @@ impl TaskPlacement {
         Some(self.state.lock().collectors.get(collector)?.address.clone())
     }
 
+    /// Whether a collector is connected.
+    pub(super) fn is_connected(&self, collector: &Name) -> bool {
+        self.state.lock().collectors.get(collector).is_some_and(|it| it.since.is_some())
+    }
+
     /// Names and addresses of the collectors that have or had tasks.
     pub(super) fn addresses(&self) -> Vec<(Name, String)> {
         let state = self.state.lock();

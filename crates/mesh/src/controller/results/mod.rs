@@ -21,7 +21,7 @@ use super::clocks;
 use super::description;
 use super::error_response::{ApiError, CommonErrors, ErrorBody};
 use super::health::ClockOffset;
-use super::sources::{QueryError, Sources};
+use super::sources::{MissingPart, QueryError, Sources};
 use crate::Name;
 use crate::collector::{Counted, FlowReport, Measured, ResultRange, Step};
 use crate::task::Measure;
@@ -88,6 +88,10 @@ struct ResultsResponse {
     /// Current offset of the clocks of its two probes, if test packets between them measure it.
     #[schema(required)]
     clocks: Option<ClockOffset>,
+    /// Collectors that the task had or has and that do not answer: the response contains the results of the others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    partial: Vec<MissingPart>,
     // Streamed, so it must be the last field.
     /// Delay windows, or intervals of `volume` and `traffic`, ordered by time; or flows, the latest last packet first.
     results: Vec<Measurement>,
@@ -128,11 +132,13 @@ pub(super) async fn results(
     let measure = entered.task.measure.clone();
     let clocks = clocks::between(&measure, &api.plan.subscribe().borrow(), &api.probes);
     let (sources, rest) = (Arc::clone(&api.sources), query.range()?);
-    let mut reader = ResultReader { sources, number, measure, rest };
+    let mut reader = ResultReader { sources, number, measure, rest, partial: None };
     // Errors must be detected before the response begins.
     let results = reader.next().await?;
     let (task, step_s) = (api.numbered(number, entered), query.step.unwrap_or(1));
-    let answer = serde_json::to_string(&ResultsResponse { task, step_s, clocks, results });
+    let partial = reader.partial.clone().unwrap_or_default();
+    let answer = ResultsResponse { task, step_s, clocks, partial, results };
+    let answer = serde_json::to_string(&answer);
     let answer = answer.map_err(ApiError::failure)?;
     let body = if reader.rest.most == 0 { Body::from(answer) } else { reader.in_pieces(answer) };
     Ok(([(CONTENT_TYPE, "application/json")], body).into_response())
@@ -145,33 +151,47 @@ struct ResultReader {
     measure: Measure,
     /// `most` is 0 when the response is complete.
     rest: ResultRange,
+    /// Collectors that did not answer the first query.
+    partial: Option<Vec<MissingPart>>,
 }
 
 impl ResultReader {
     /// The next results; empty when there are no more.
     async fn next(&mut self) -> Result<Vec<Measurement>, QueryError> {
-        let Self { sources, number, measure, rest } = self;
+        let Self { sources, number, measure, rest, partial } = self;
         let range = ResultRange { most: rest.most.min(CHUNK_ROWS), ..*rest };
+        let missing;
         let (found, behind): (Vec<_>, _) = match measure {
             Measure::Volume { .. } | Measure::Traffic { .. } => {
-                let counted = sources.counted(*number, &range).await?;
+                let counted;
+                (counted, missing) = sources.counted_parts(*number, &range).await?;
                 let last = counted.last().map(|it| it.begin_ns);
                 (counted.into_iter().map(Measurement::Interval).collect(), last)
             }
             Measure::Flows { .. } => {
                 // Flows have no order in which reading could continue.
                 let range = ResultRange { most: rest.most.min(MAX_FLOWS), ..*rest };
-                let reports = sources.flows(*number, &range).await?;
+                let reports;
+                (reports, missing) = sources.flows_parts(*number, &range).await?;
                 // Only valid JSON is stored.
                 let values = reports.iter().filter_map(|report| serde_json::from_str(report).ok());
                 (values.map(|it| Measurement::Flow(Reported(it))).collect(), None)
             }
             Measure::PassiveDelay(_) | Measure::ReportedDelay(_) | Measure::ActiveDelay(_) => {
-                let measured = sources.measured(*number, &range).await?;
+                let measured;
+                (measured, missing) = sources.measured_parts(*number, &range).await?;
                 let last = measured.last().map(|it| it.begin_ns);
                 (measured.into_iter().map(|it| Measurement::Window(it.into())).collect(), last)
             }
         };
+        // The response already states which results are missing.
+        if let Some(partial) = partial
+            && *partial != missing
+        {
+            let why = "a collector began or ceased to answer; repeat the request".to_owned();
+            return Err(QueryError::Own(why));
+        }
+        *partial = Some(missing);
         let count = u32::try_from(found.len()).unwrap_or(u32::MAX);
         let is_more = behind.is_some() && count == range.most;
         rest.most = if is_more { rest.most - count } else { 0 };

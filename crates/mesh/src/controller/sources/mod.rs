@@ -1,5 +1,7 @@
 //! Access to the results of all collectors: the controller's own, and others over the network.
 
+mod merge;
+mod parts;
 mod remote;
 
 use std::collections::BTreeMap;
@@ -18,9 +20,11 @@ use crate::collector::{
     Collector, Counted, ExporterStats, Histograms, KafkaStats, Measured, Recent, ResultRange, Sum,
 };
 use crate::pki::Credentials;
+use crate::task::Tasks;
 use crate::v1::question::What;
 use crate::v1::{Newest, SettledUntil};
 use crate::{DatabaseError, Name, v1};
+pub(super) use parts::MissingPart;
 pub use remote::QueryError;
 use remote::{Connections, RemoteCollector};
 
@@ -36,6 +40,10 @@ pub struct Sources {
     members: watch::Receiver<Arc<ValidCertificates>>,
     credentials: watch::Receiver<Credentials>,
     connections: Connections,
+    /// For the codec of tasks.
+    tasks: watch::Receiver<Arc<Tasks>>,
+    /// Last known sums of tasks that moved, by collector.
+    sums: parking_lot::Mutex<BTreeMap<(u64, Option<Name>), Sum>>,
     /// Notified of new results of any collector.
     changed: watch::Sender<()>,
 }
@@ -46,6 +54,7 @@ impl Sources {
         placement: Arc<TaskPlacement>,
         members: watch::Receiver<Arc<ValidCertificates>>,
         credentials: watch::Receiver<Credentials>,
+        tasks: watch::Receiver<Arc<Tasks>>,
     ) -> Self {
         Self {
             own,
@@ -54,6 +63,8 @@ impl Sources {
             members,
             credentials,
             connections: Connections::default(),
+            tasks,
+            sums: parking_lot::Mutex::default(),
             changed: watch::Sender::default(),
         }
     }
@@ -87,10 +98,23 @@ impl Sources {
         task: u64,
         range: &ResultRange,
     ) -> Result<Vec<Measured>, QueryError> {
-        match self.remote(task)? {
+        Ok(self.measured_parts(task, range).await?.0)
+    }
+
+    /// As [`Self::measured`], and the former collectors whose results are missing.
+    pub(super) async fn measured_parts(
+        &self,
+        task: u64,
+        range: &ResultRange,
+    ) -> Result<(Vec<Measured>, Vec<MissingPart>), QueryError> {
+        if let Some(places) = self.places(task) {
+            return self.merged_windows(task, &places, range).await;
+        }
+        let measured = match self.remote(task)? {
             None => self.read(|own| own.measured(task, range)).await,
             Some(connection) => connection.read(task, What::Measured(range.into())).await,
-        }
+        };
+        Ok((measured?, Vec::new()))
     }
 
     /// Counted intervals of a task.
@@ -102,10 +126,23 @@ impl Sources {
         task: u64,
         range: &ResultRange,
     ) -> Result<Vec<Counted>, QueryError> {
-        match self.remote(task)? {
+        Ok(self.counted_parts(task, range).await?.0)
+    }
+
+    /// As [`Self::counted`], and the former collectors whose results are missing.
+    pub(super) async fn counted_parts(
+        &self,
+        task: u64,
+        range: &ResultRange,
+    ) -> Result<(Vec<Counted>, Vec<MissingPart>), QueryError> {
+        if let Some(places) = self.places(task) {
+            return self.merged_counts(task, &places, range).await;
+        }
+        let counted = match self.remote(task)? {
             None => self.read(|own| own.results().counted(task, range)).await,
             Some(connection) => connection.read(task, What::Counted(range.into())).await,
-        }
+        };
+        Ok((counted?, Vec::new()))
     }
 
     /// Flows of a task.
@@ -113,10 +150,23 @@ impl Sources {
     /// # Errors
     /// As for [`Self::measured`].
     pub async fn flows(&self, task: u64, range: &ResultRange) -> Result<Vec<String>, QueryError> {
-        match self.remote(task)? {
+        Ok(self.flows_parts(task, range).await?.0)
+    }
+
+    /// As [`Self::flows`], and the former collectors whose results are missing.
+    pub(super) async fn flows_parts(
+        &self,
+        task: u64,
+        range: &ResultRange,
+    ) -> Result<(Vec<String>, Vec<MissingPart>), QueryError> {
+        if let Some(places) = self.places(task) {
+            return self.merged_flows(task, &places, range).await;
+        }
+        let flows = match self.remote(task)? {
             None => self.read(|own| own.results().flows(task, range)).await,
             Some(connection) => connection.ask(task, What::Flows(range.into())).await,
-        }
+        };
+        Ok((flows?, Vec::new()))
     }
 
     /// Delay histograms of a task.
@@ -124,13 +174,26 @@ impl Sources {
     /// # Errors
     /// As for [`Self::measured`].
     pub async fn histograms(&self, task: u64, range: Range<i64>) -> Result<Histograms, QueryError> {
-        match self.remote(task)? {
+        Ok(self.histograms_parts(task, range).await?.0)
+    }
+
+    /// As [`Self::histograms`], and the former collectors whose results are missing.
+    pub(super) async fn histograms_parts(
+        &self,
+        task: u64,
+        range: Range<i64>,
+    ) -> Result<(Histograms, Vec<MissingPart>), QueryError> {
+        if let Some(places) = self.places(task) {
+            return self.merged_histograms(task, &places, range).await;
+        }
+        let histograms = match self.remote(task)? {
             None => self.read(|own| own.results().histograms(task, range)).await,
             Some(connection) => {
                 let Range { start: from, end: until } = range;
                 connection.one(task, What::Histograms(v1::Histograms { from, until })).await
             }
-        }
+        };
+        Ok((histograms?, Vec::new()))
     }
 
     /// The newest results of all tasks: see [`Collector::recent`]. Collectors that do not answer are returned as
@@ -157,17 +220,15 @@ impl Sources {
                 Err(why) => away.push(why),
             }
         }
-        let mut all = self.read(|own| own.recent(from, most)).await?;
+        let own = self.read(|own| own.recent(from, most)).await?;
+        let mut answers = vec![(None, own.into_iter().collect())];
         for (collector, answer) in questions.join_all().await {
-            // Only tasks that are placed at it.
-            let home = |task: u64| self.placement.of(task).map(|(name, _)| name);
-            let is_its_own = |(task, _): &(u64, Recent)| home(*task).as_ref() == Some(&collector);
             match answer {
-                Ok(recent) => all.extend(recent.into_iter().filter(is_its_own)),
+                Ok(recent) => answers.push((Some(collector), recent)),
                 Err(why) => away.push(why),
             }
         }
-        Ok((all, away))
+        Ok((self.merged_recent(answers, most), away))
     }
 
     /// Sum of a counting task.
@@ -175,6 +236,9 @@ impl Sources {
     /// # Errors
     /// As for [`Self::measured`].
     pub async fn sum(&self, task: u64) -> Result<Sum, QueryError> {
+        if let Some(places) = self.places(task) {
+            return self.merged_sum(task, &places).await;
+        }
         match self.remote(task)? {
             None => self.read(|own| own.results().sum(task)).await,
             Some(connection) => connection.one(task, What::Sum(v1::Sum {})).await,
@@ -186,9 +250,14 @@ impl Sources {
     /// # Errors
     /// As for [`Self::measured`].
     pub async fn flow_count(&self, task: u64) -> Result<u64, QueryError> {
+        if let Some(places) = self.places(task) {
+            return self.merged_flow_count(task, &places).await;
+        }
         match self.remote(task)? {
             None => self.read(|own| own.results().flow_count(task)).await,
-            Some(connection) => connection.one(task, What::FlowCount(v1::FlowCount {})).await,
+            Some(connection) => {
+                connection.one(task, What::FlowCount(v1::FlowCount::default())).await
+            }
         }
     }
 
@@ -217,6 +286,9 @@ impl Sources {
     /// # Errors
     /// As for [`Self::measured`].
     pub async fn newest(&self, task: u64) -> Result<Option<Measured>, QueryError> {
+        if let Some(places) = self.places(task) {
+            return self.merged_newest(task, &places).await;
+        }
         match self.remote(task)? {
             None => self.read(|own| own.newest(task)).await,
             Some(connection) => Ok(connection.read(task, What::Newest(Newest {})).await?.pop()),
@@ -228,6 +300,9 @@ impl Sources {
     /// # Errors
     /// As for [`Self::measured`].
     pub async fn settled_until(&self, task: u64) -> Result<Time<Utc>, QueryError> {
+        if let Some(places) = self.places(task) {
+            return self.merged_settled_until(task, &places).await;
+        }
         match self.remote(task)? {
             None => self.read(|own| own.settled_until(task)).await,
             Some(connection) => {

@@ -31,6 +31,9 @@ pub enum QueryError {
     /// The controller's own results cannot be read.
     #[error(transparent)]
     Database(#[from] DatabaseError),
+    /// The controller's own results cannot be read.
+    #[error("cannot read results of the controller: {0}")]
+    Own(String),
     /// The collector does not answer.
     #[error("cannot read results from the collector {collector}: {why}")]
     Away {
@@ -51,7 +54,7 @@ impl QueryError {
     pub(in crate::controller) fn collector(&self) -> Option<&Name> {
         match self {
             Self::Away { collector, .. } | Self::TooMuch(collector) => Some(collector),
-            Self::Database(_) => None,
+            Self::Database(_) | Self::Own(_) => None,
         }
     }
 }
