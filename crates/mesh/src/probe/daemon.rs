@@ -149,6 +149,7 @@ impl Probe {
             let troubles = Arc::clone(&self.state.carrier_troubles);
             match Kafka::new(settings, self.member.credentials(), troubles) {
                 Ok(carrier) => {
+                    let carrier = carrier.with_destinations(destinations.subscribe());
                     self.measure(assignments.subscribe(), stop, carrier, destinations).await;
                 }
                 Err(error) => warn!("cannot deliver through Kafka: {error}"),

@@ -18,8 +18,9 @@ pub(super) struct Incoming {
     channel: Option<Channel>,
     /// Number of the next batch that is needed.
     pub(super) next: u64,
-    /// The last acknowledged batch.
+    /// The last acknowledged batch, and the time before which all results are stored.
     up_to: u64,
+    settled_until: Option<i64>,
     /// The parts of the next batch that have arrived, and the offset of the first one.
     parts: Option<(u64, Vec<u8>, i64)>,
     /// Batches that wait until the other point of the task catches up.
@@ -68,13 +69,14 @@ pub(super) enum Accepted {
 
 impl Incoming {
     pub(super) fn new(session: u64, spool: i64, channel: Channel) -> Result<Self, Refused> {
-        let up_to = channel.up_to()?;
+        let (up_to, settled_until) = channel.settled()?;
         Ok(Self {
             session,
             spool,
             channel: Some(channel),
             next: up_to.saturating_add(1),
             up_to,
+            settled_until,
             parts: None,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
@@ -205,9 +207,9 @@ impl Incoming {
             has_passed = true;
         }
         let is_ahead = channel.is_ahead()?;
-        let up_to = channel.up_to()?;
+        let (up_to, settled_until) = channel.settled()?;
         if up_to > self.up_to {
-            (self.up_to, self.is_due) = (up_to, true);
+            (self.up_to, self.settled_until, self.is_due) = (up_to, settled_until, true);
             while self.offsets.pop_front_if(|(number, _)| *number <= up_to).is_some() {}
         }
         if self.is_deferred && !is_ahead {
@@ -239,6 +241,7 @@ impl Incoming {
             resend_from,
             restart: self.channel.is_none(),
             at,
+            settled_until: self.settled_until,
         })
     }
 

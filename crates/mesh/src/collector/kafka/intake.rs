@@ -9,7 +9,7 @@ use tracing::warn;
 
 use super::incoming::{Accepted, Content, Incoming, Waiting};
 use super::positions::Positions;
-use crate::collector::{Collector, Refused, SpoolOrigin};
+use crate::collector::{Collector, EarlierDelivery, Opened, Refused, SpoolOrigin};
 use crate::kafka::v1::record::What;
 use crate::kafka::v1::{Answer, Dropped, Record};
 use crate::{DatabaseError, Name};
@@ -35,7 +35,9 @@ impl Intake {
 
     /// Whether a task is one of this collector.
     pub(super) fn is_own(&self, task: u64) -> bool {
-        self.collector.is_removed(task) || self.collector.tasks().borrow().contains_key(&task)
+        let is_here = || self.collector.tasks().borrow().contains_key(&task);
+        let is_former = || self.collector.epoch_of(task).is_former;
+        self.collector.is_removed(task) || is_here() && !is_former()
     }
 
     /// Takes a record of a probe.
@@ -73,6 +75,11 @@ impl Intake {
             }
             return Ok(());
         }
+        // Of an earlier placement of the task.
+        if record.epoch.is_some_and(|it| it < self.collector.epoch_of(record.task).epoch) {
+            stats.count(|it| it.stale += 1);
+            return Ok(());
+        }
         if self.points.get(&point).is_none_or(|it| it.session != record.session) {
             let origin =
                 SpoolOrigin { spool: record.spool, first: record.first, instance: record.instance };
@@ -83,10 +90,20 @@ impl Intake {
             }
             // Before the collector begins it: later, records of earlier sessions would be taken for newer ones.
             positions.begin_session(point, record.session)?;
-            let opened = self.collector.open(probe, point, origin);
-            let opened = opened.and_then(|it| Incoming::new(record.session, record.spool, it));
+            let Record { epoch, settled_until, begin, .. } = record;
+            let earlier = EarlierDelivery { epoch, settled_until, begin };
+            let opened = self.collector.open_moved(probe, point, origin, earlier);
+            let opened = opened.and_then(|it| match it {
+                Opened::Channel(it) => Incoming::new(record.session, record.spool, it).map(Some),
+                // The probe asks again until it gets an answer.
+                Opened::Waiting => Ok(None),
+            });
             match opened {
-                Ok(incoming) => drop(self.points.insert(point, incoming)),
+                Ok(Some(incoming)) => drop(self.points.insert(point, incoming)),
+                Ok(None) => {
+                    self.points.remove(&point);
+                    return Ok(());
+                }
                 Err(why) => {
                     warn!("cannot take records of {probe} from Kafka: {why}");
                     self.points.remove(&point);
@@ -165,8 +182,9 @@ impl Intake {
     pub(super) fn advance_all(&mut self, positions: &mut Positions) -> Result<(), DatabaseError> {
         let tasks: Vec<_> = self.points.keys().map(|(task, _)| *task).collect();
         tasks.into_iter().for_each(|task| self.advance(task));
-        let tasks = self.collector.tasks().borrow().clone();
-        self.points.retain(|(task, _), _| tasks.contains_key(task));
+        let mut points = std::mem::take(&mut self.points);
+        points.retain(|(task, _), _| self.is_own(*task));
+        self.points = points;
         self.fence(positions)
     }
 

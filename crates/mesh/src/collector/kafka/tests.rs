@@ -238,7 +238,7 @@ impl World {
         let (newest, outbox) = self.sessions.get_mut(&name).unwrap();
         let outbox = outbox.get_or_insert_with(|| {
             *newest += 1;
-            Outbox::open(spool, name, *newest, self.now).unwrap()
+            Outbox::open(spool, name, None, *newest, self.now).unwrap()
         });
         let records = outbox.pending(spool, self.now).unwrap();
         let log = &mut self.logs[partition(name.task, PARTITIONS) as usize];
@@ -407,8 +407,8 @@ fn records_of_others_change_nothing() {
     let Store { collector, positions, readings } = world.store.as_mut().unwrap();
     let intake = &mut readings[1].intake;
     let inquiry = Some(What::Inquiry(Inquiry { sent: 0 }));
-    let record =
-        Record { spool: 5, task: 1, point: 0, first: 1, instance: 3, session: 8, what: inquiry };
+    let begun = Record { spool: 5, task: 1, first: 1, instance: 3, ..Record::default() };
+    let record = Record { session: 8, what: inquiry, ..begun };
     let mut take = |probe: &str, record: Record| {
         intake.take(positions, 0, &probe.parse().unwrap(), record).unwrap();
         intake.answers(0)
@@ -464,7 +464,20 @@ fn arbitrary_records_do_not_stop_the_collector() {
             _ => None,
         };
         let task = 1 + number() % 2;
-        let record = Record { spool, task, point, first, instance, session, what };
+        let settled_until = (number() % 2 == 0).then_some(until);
+        let (epoch, begin) = (settled_until.map(|_| number() % 2), Some(until));
+        let record = Record {
+            spool,
+            task,
+            point,
+            first,
+            instance,
+            session,
+            what,
+            epoch,
+            settled_until,
+            begin,
+        };
         intake.take(positions, offset, &"roof".parse().unwrap(), record).unwrap();
         intake.advance_all(positions).unwrap();
         intake.answers(0);

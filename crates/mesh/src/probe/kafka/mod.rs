@@ -17,6 +17,7 @@ use tracing::info;
 
 pub(crate) use outbox::{Outbox, Reaction};
 
+use super::carrier::Destinations;
 use super::{Carrier, CarrierTroubles, ChannelName, Error, SharedSpool};
 use crate::kafka::v1::{Answer, Record};
 use crate::kafka::{self, Cluster, OBSERVATIONS, Partition, Settings, Signer, key};
@@ -42,6 +43,8 @@ pub struct Kafka {
     /// The newest session known of each channel.
     sessions: Mutex<HashMap<ChannelName, u64>>,
     troubles: Arc<CarrierTroubles>,
+    /// Placements of the tasks, if the controller sends them.
+    destinations: Option<watch::Receiver<Arc<Destinations>>>,
     /// Reads the answers. Ends when this is dropped.
     _reader: JoinSet<()>,
 }
@@ -86,8 +89,23 @@ impl Kafka {
             channels,
             sessions: Mutex::default(),
             troubles,
+            destinations: None,
             _reader: reader,
         })
+    }
+
+    /// Begins a new session when a task moves to another collector.
+    pub(super) fn with_destinations(
+        self,
+        destinations: watch::Receiver<Arc<Destinations>>,
+    ) -> Self {
+        Self { destinations: Some(destinations), ..self }
+    }
+
+    /// Epoch of a task's placement; none if placements are not known.
+    fn epoch(&self, task: u64) -> Option<u64> {
+        let destinations = self.destinations.as_ref()?.borrow();
+        Some(destinations.get(&task).map_or(0, |it| it.epoch))
     }
 
     /// The partition of a task, and the number of partitions.
@@ -172,9 +190,13 @@ impl Kafka {
         let mut grown = spool.subscribe();
         let begun = Instant::now();
         let session = self.next_session(name);
-        let mut outbox = block_in_place(|| Outbox::open(spool, name, session, begun))?;
+        let epoch = self.epoch(name.task);
+        let mut outbox = block_in_place(|| Outbox::open(spool, name, epoch, session, begun))?;
         let mut checked_at = begun;
         loop {
+            if self.epoch(name.task) != epoch {
+                return Ok(());
+            }
             while let Ok(answer) = answers.try_recv() {
                 let reaction = block_in_place(|| outbox.receive(spool, &answer, Instant::now()))?;
                 if let Reaction::Restart(session) = reaction {

@@ -54,17 +54,31 @@ pub(crate) enum Reaction {
 }
 
 impl Outbox {
-    /// Begins a session. Its number must be above those of earlier sessions of the channel.
+    /// Begins a session. Its number must be above those of earlier sessions of the channel. `epoch` is that of the task's
+    /// placement, if it is known.
     pub(crate) fn open(
         spool: &SharedSpool,
         name: ChannelName,
+        epoch: Option<u64>,
         session: u64,
         now: Instant,
     ) -> Result<Self, Error> {
         let (stream, first) = spool.opening(name)?;
+        let (settled_until, begin) = spool.known_times(name)?;
         let ChannelName { task, point } = name;
         let instance = spool.instance;
-        let head = Record { spool: stream, task, point, first, instance, session, what: None };
+        let head = Record {
+            spool: stream,
+            task,
+            point,
+            first,
+            instance,
+            session,
+            what: None,
+            epoch,
+            settled_until,
+            begin,
+        };
         Ok(Self {
             name,
             head,
@@ -159,7 +173,7 @@ impl Outbox {
             return Ok(Reaction::Restart(answer.session));
         }
         if answer.up_to > self.up_to {
-            if !spool.acknowledge(self.name, answer.up_to)? {
+            if !spool.acknowledge(self.name, answer.up_to, answer.settled_until)? {
                 warn!("task {}: {RESTORED}", self.name.task);
                 return Ok(Reaction::Restart(answer.session));
             }
