@@ -36,6 +36,9 @@ const EACH: i64 = 50_000_000;
 const BATCH: i64 = 250_000_000;
 const BATCHES: usize = 48;
 
+/// The spool of this point has dropped this batch.
+const DROPPED: (ChannelName, usize) = (ChannelName { task: 1, point: 1 }, 10);
+
 const PARTITIONS: u32 = 2;
 const CHANNELS: [(usize, ChannelName); 3] = [
     (0, ChannelName { task: 1, point: 0 }),
@@ -131,7 +134,13 @@ fn expected() -> Vec<String> {
     });
     for nth in 0..BATCHES {
         for (name, channel) in &channels {
-            channel.take(nth as u64 + 1, &batch(*name, nth).body).unwrap();
+            let (number, batch) = (nth as u64 + 1, batch(*name, nth));
+            if (*name, nth) == DROPPED {
+                let until = *batch.times.end();
+                channel.give_up(&(number..=number), until, batch.items).unwrap();
+            } else {
+                channel.take(number, &batch.body).unwrap();
+            }
         }
     }
     drop((channels, collector));
@@ -226,7 +235,9 @@ impl World {
         let nth = self.held[&name];
         if nth < BATCHES {
             let spool = self.senders[probe].spool.as_ref().unwrap();
-            spool.append(&[(name, batch(name, nth))]).unwrap();
+            let whole = batch(name, nth);
+            let stored = if (name, nth) == DROPPED { whole.dropped() } else { whole };
+            spool.append(&[(name, stored)]).unwrap();
             self.held.insert(name, nth + 1);
         }
     }
