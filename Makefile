@@ -62,7 +62,7 @@ accuracy: setup-tests ## Compare the wall clock with the system clock for 20 min
 	$(CARGO) bench --quiet -p wirestamp-clock --bench accuracy -- --seconds 600 --busy
 
 chaos: setup-tests ## Random faults of all nodes of a mesh under load, from seeds (root; half a minute each, SEEDS=0..200)
-	WIRESTAMP_CHAOS=$(SEEDS) $(CARGO) test --locked --workspace --features wirestamp/mesh,wirestamp/studies --test command chaos -- --show-output
+	WIRESTAMP_CHAOS=$(SEEDS) $(CARGO) test --locked --workspace --features wirestamp/mesh,wirestamp/studies,wirestamp/kafka --test command chaos -- --show-output
 
 soak: setup-tests ## Capture 200,000 packets a second for 10 minutes: is memory flat, every packet accounted for
 	$(CARGO) bench --quiet -p wirestamp --bench soak -- --seconds $(SOAK_SECONDS)
