@@ -56,6 +56,9 @@ pub enum Opened {
     Waiting,
 }
 
+/// Epochs that have begun, by task and epoch.
+pub type AllBegun = BTreeMap<(u64, u64), Begun>;
+
 /// Opening of a point in a new epoch.
 #[derive(Clone, Copy, Debug)]
 struct PointOpening {
@@ -69,7 +72,7 @@ pub(super) struct Epochs {
     /// Openings of the points of tasks whose epoch has not begun, with the epoch.
     waiting: Mutex<HashMap<u64, (u64, [Option<PointOpening>; 2])>>,
     /// Epochs that have begun here.
-    begun: watch::Sender<Arc<BTreeMap<u64, Begun>>>,
+    begun: watch::Sender<Arc<AllBegun>>,
 }
 
 impl Epochs {
@@ -79,7 +82,7 @@ impl Epochs {
             warn!("cannot read which tasks moved here: {error}");
             Vec::new()
         });
-        let begun: BTreeMap<_, _> = begun.into_iter().map(|it| (it.task, it)).collect();
+        let begun: AllBegun = begun.into_iter().map(|it| ((it.task, it.epoch), it)).collect();
         let placed = watch::channel(Arc::default()).1;
         Self { placed, waiting: Mutex::default(), begun: watch::Sender::new(Arc::new(begun)) }
     }
@@ -93,9 +96,9 @@ impl Collector {
         self
     }
 
-    /// The epochs that have begun here, by task, and their changes.
+    /// The epochs that have begun here, and their changes.
     #[must_use]
-    pub fn begun(&self) -> watch::Receiver<Arc<BTreeMap<u64, Begun>>> {
+    pub fn begun(&self) -> watch::Receiver<Arc<AllBegun>> {
         self.epochs.begun.subscribe()
     }
 
@@ -182,7 +185,7 @@ impl Collector {
         };
         info!("task {} moved here; receiving it in epoch {epoch}", task.name);
         self.epochs.begun.send_modify(|all| {
-            Arc::make_mut(all).insert(number, begun);
+            Arc::make_mut(all).insert((number, epoch), begun);
         });
         Ok(true)
     }

@@ -25,7 +25,7 @@ use wirestamp_metrics::Point;
 
 pub use archive::{Archive, ArchiveError, Keep};
 pub use channel::{Channel, Collector, Refused, SpoolOrigin};
-pub use epochs::{EarlierDelivery, Opened, TaskEpoch, TaskEpochs};
+pub use epochs::{AllBegun, EarlierDelivery, Opened, TaskEpoch, TaskEpochs};
 pub use flow::{Flow, NoFlow};
 pub use pair::{Pair, Timing};
 pub use recent::Recent;
