@@ -72,12 +72,12 @@ fn batches(rng: &mut Rng) -> [Vec<Batch>; 2] {
         }
     }
     seen.iter_mut().for_each(|it| it.sort_by_key(|it| it.stamp.utc));
-    [0, 1].map(|side: usize| {
+    [0_u8, 1].map(|side| {
         let batch = |nth: i64| {
             let (from, until) = (BEGIN + nth * BATCH, BEGIN + (nth + 1) * BATCH);
             let is_here = |it: i64| (from..until).contains(&it);
-            let here = seen[side].iter().filter(|it| is_here(it.stamp.utc.as_nanos()));
-            let lost = missed[side].iter().filter(|it| is_here(**it)).count() as u64;
+            let here = seen[usize::from(side)].iter().filter(|it| is_here(it.stamp.utc.as_nanos()));
+            let lost = missed[usize::from(side)].iter().filter(|it| is_here(**it)).count() as u64;
             let [begin, end] = [from, until].map(Time::from_nanos);
             let loss = CaptureLoss { from: begin, until: end, packets: lost };
             let seen = ObservationBatch {
@@ -85,10 +85,7 @@ fn batches(rng: &mut Rng) -> [Vec<Batch>; 2] {
                 missed: Some(loss).into_iter().filter(|it| it.packets > 0).collect(),
                 complete_until: end,
                 begin: (nth == 0).then_some(Time::from_nanos(BEGIN - 1000 * MILLISECOND)),
-                clock: MachineClock {
-                    machine: [side as u8; 16],
-                    error: Some(Span::from_nanos(50)),
-                },
+                clock: MachineClock { machine: [side; 16], error: Some(Span::from_nanos(50)) },
                 answers: None,
             };
             Batch {

@@ -12,7 +12,7 @@ use tracing::{info, warn};
 use wirestamp_clock::{Time, Utc};
 use wirestamp_metrics::Point;
 
-use super::epochs::{Epochs, TaskEpoch};
+use super::placements::{Epochs, TaskEpoch};
 use super::processor::Processor;
 use super::{Delivery, ExporterStats, Measured, ResultRange, Results, side};
 use crate::task::{Measure, Removed, Task, Tasks};

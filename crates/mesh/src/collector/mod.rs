@@ -8,6 +8,7 @@ mod epochs;
 mod flow;
 pub mod node;
 mod pair;
+mod placements;
 mod processor;
 mod recent;
 mod removal;
@@ -25,9 +26,10 @@ use wirestamp_metrics::Point;
 
 pub use archive::{Archive, ArchiveError, Keep};
 pub use channel::{Channel, Collector, Refused, SpoolOrigin};
-pub use epochs::{AllBegun, EarlierDelivery, Opened, TaskEpoch, TaskEpochs};
+pub use epochs::Opened;
 pub use flow::{Flow, NoFlow};
 pub use pair::{Pair, Timing};
+pub use placements::{AllBegun, EarlierDelivery, TaskEpoch, TaskEpochs};
 pub use recent::Recent;
 pub use reported::{ExporterStats, Listener};
 pub use results::{
