@@ -35,7 +35,7 @@ impl Control {
         let has_a_part = |it: &TaskRecord| it.task.measure.probes().contains(&probe);
         let own = || tasks.iter().filter(|(_, it)| has_a_part(it));
         let open = || own().filter(|(_, it)| it.ended.is_none());
-        open().try_for_each(|(number, _)| self.placement.place(*number, tasks, &members))?;
+        self.placement.place(open().map(|(number, _)| *number), tasks, &members)?;
         let duties = open().filter_map(|(number, it)| self.duty(*number, it).transpose());
         let duties = duties.collect::<Result<_, _>>()?;
         let numbers = own().map(|(number, _)| *number);

@@ -55,7 +55,7 @@ pub(crate) fn hang(controller: &Controller, task: u64) -> TcpListener {
     let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     placement.connected(&name, socket.local_addr().unwrap().to_string(), now()).unwrap();
     let tasks = plan.subscribe().borrow().clone();
-    placement.place(task, &tasks, &authority.members().borrow()).unwrap();
+    placement.place([task], &tasks, &authority.members().borrow()).unwrap();
     assert!(placement.of(task).is_some());
     socket
 }

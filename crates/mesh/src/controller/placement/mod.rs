@@ -147,20 +147,27 @@ impl TaskPlacement {
         state.collectors.iter().map(shown).collect()
     }
 
-    /// Places a task, if it is not placed yet.
+    /// Places the tasks that are not placed yet, evenly.
     pub(super) fn place(
         &self,
-        task: u64,
+        new: impl IntoIterator<Item = u64>,
         tasks: &Tasks,
         members: &ValidCertificates,
     ) -> Result<(), DatabaseError> {
         let mut state = self.state.lock();
-        if state.placement.contains_key(&task) {
+        let mut new: Vec<_> = new.into_iter().collect();
+        new.retain(|task| !state.placement.contains_key(task));
+        if new.is_empty() {
             return Ok(());
         }
-        let home = state.choose(tasks, members).cloned();
-        state.database.change(|change| insert(change, task, 0, home.as_ref()))?;
-        state.placement.insert(task, vec![Placed { collector: home, start: None }]);
+        let mut loads = state.loads(tasks, members);
+        let placed: Vec<_> = new.into_iter().map(|task| (task, choose(&mut loads))).collect();
+        state.database.change(|change| {
+            placed.iter().try_for_each(|(task, home)| insert(change, *task, 0, home.as_ref()))
+        })?;
+        for (task, collector) in placed {
+            state.placement.insert(task, vec![Placed { collector, start: None }]);
+        }
         drop(state);
         self.changed.send_replace(());
         Ok(())
@@ -293,20 +300,34 @@ impl State {
         self.placement.get(&task)?.last()?.collector.as_ref()
     }
 
-    /// Running tasks of a collector.
-    fn load(&self, name: &Name, tasks: &Tasks) -> usize {
-        let is_current = |task: &u64| tasks.get(task).is_some_and(|it| it.ended.is_none());
-        let its = self.placement.keys().filter(|task| self.current(**task) == Some(name));
-        its.filter(|task| is_current(task)).count()
-    }
-
-    /// Chooses a collector with a valid certificate for a new task: connected ones first, then the one with the fewest
-    /// running tasks. None if there is only the controller's own.
-    fn choose(&self, tasks: &Tasks, members: &ValidCertificates) -> Option<&Name> {
+    /// The collectors with valid certificates.
+    fn loads(&self, tasks: &Tasks, members: &ValidCertificates) -> BTreeMap<Name, Load> {
         let known = self.collectors.iter().filter(|(name, _)| members.has_collector(name));
-        let chosen = known.min_by_key(|(name, it)| (it.since.is_none(), self.load(name, tasks)));
-        chosen.map(|(name, _)| name)
+        let load = |it: &KnownCollector| Load { is_away: it.since.is_none(), tasks: 0 };
+        let mut loads: BTreeMap<_, _> = known.map(|(name, it)| (name.clone(), load(it))).collect();
+        let is_running = |task: &&u64| tasks.get(task).is_some_and(|it| it.ended.is_none());
+        for task in self.placement.keys().filter(is_running) {
+            if let Some(load) = self.current(*task).and_then(|name| loads.get_mut(name)) {
+                load.tasks += 1;
+            }
+        }
+        loads
     }
+}
+
+/// Load of a collector.
+struct Load {
+    is_away: bool,
+    /// Running tasks.
+    tasks: usize,
+}
+
+/// Chooses a collector for a task: connected ones first, then the one with the fewest running tasks. None if there is only
+/// the controller's own.
+fn choose(loads: &mut BTreeMap<Name, Load>) -> Option<Name> {
+    let (name, load) = loads.iter_mut().min_by_key(|(_, it)| (it.is_away, it.tasks))?;
+    load.tasks += 1;
+    Some(name.clone())
 }
 
 /// Places running tasks at the controller's own collector, because the file is new or was lost.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use thiserror::Error;
 use tracing::{info, warn};
 
-use super::{PartStart, Placed, State, TaskPlacement, database};
+use super::{PartStart, Placed, State, TaskPlacement, choose, database};
 use crate::collector::Begun;
 use crate::controller::shared_ca::ValidCertificates;
 use crate::task::{Measure, Tasks};
@@ -56,19 +56,14 @@ impl TaskPlacement {
             .filter_map(|task| Some((task, state.current(task)?.clone())))
             .filter(|(_, from)| is_away(from))
             .collect();
-        let others = state.collectors.iter();
-        let others = others.filter(|(name, it)| it.since.is_some() && members.has_collector(name));
-        let mut loads: BTreeMap<_, _> =
-            others.map(|(name, _)| (name.clone(), state.load(name, tasks))).collect();
+        let mut loads = state.loads(tasks, members);
+        loads.retain(|_, it| !it.is_away);
         if stranded.is_empty() || loads.is_empty() {
             return Ok(0);
         }
-        let mut moves = Vec::new();
-        for (task, from) in stranded {
-            let Some((to, load)) = loads.iter_mut().min_by_key(|(_, load)| **load) else { break };
-            *load += 1;
-            moves.push((task, from, to.clone()));
-        }
+        let chosen = stranded.into_iter();
+        let moves: Vec<_> =
+            chosen.filter_map(|(task, from)| Some((task, from, choose(&mut loads)?))).collect();
         let placed = moves.iter().map(|(task, _, to)| (*task, Some(to.clone())));
         state.relocate(&placed.collect::<Vec<_>>())?;
         drop(state);

@@ -54,13 +54,13 @@ fn task_stays_with_its_collector() {
     let path = folder.path().join("homes");
     let all = tasks(4);
     let placement = TaskPlacement::open(&path, &Tasks::new()).unwrap();
-    placement.place(1, &all, &members(&authority)).unwrap();
+    placement.place([1], &all, &members(&authority)).unwrap();
     placement.connected(&name("one"), "192.0.2.1:4749".to_owned(), at(5)).unwrap();
     // A collector that was not enrolled gets no tasks.
     placement.connected(&name("other"), "192.0.2.2:4749".to_owned(), at(5)).unwrap();
     placement.disconnected(&name("one"), at(5));
     for task in [1, 2, 3] {
-        placement.place(task, &all, &members(&authority)).unwrap();
+        placement.place([task], &all, &members(&authority)).unwrap();
     }
     drop(placement);
     let placement = TaskPlacement::open(&path, &all).unwrap();
@@ -80,7 +80,7 @@ fn task_stays_with_its_collector() {
     authority.lock().revoke(&name("one"), None, at(Timestamp::now().as_second())).unwrap();
     let nowhere = Destination { tasks: vec![2, 3], ..Destination::default() };
     assert_eq!(placement.destinations(1..5, &members(&authority)), [nowhere]);
-    placement.place(4, &all, &members(&authority)).unwrap();
+    placement.place([4], &all, &members(&authority)).unwrap();
     assert_eq!(placement.of(4), None);
     // Removed tasks stay with their collector, which deletes their results.
     let removed = Removed::from([1, 3, 9]);
@@ -101,7 +101,7 @@ fn task_goes_to_connected_collector_with_fewest_tasks() {
         if let Some(task) = ended {
             all.get_mut(&task).unwrap().ended = Some(at(9));
         }
-        placement.place(number, &all, &members(&authority)).unwrap();
+        placement.place([number], &all, &members(&authority)).unwrap();
         placement.of(number).unwrap().0.to_string()
     };
     let homes_of = [1, 2, 3, 4].map(|number| place(number, None));
@@ -125,7 +125,7 @@ fn current_tasks_without_placement_stay_with_the_controller() {
     placement.connected(&name("one"), "192.0.2.1:4749".to_owned(), at(5)).unwrap();
     let place = |placement: &TaskPlacement| {
         [1, 2, 3].map(|task| {
-            placement.place(task, &all, &members(&authority)).unwrap();
+            placement.place([task], &all, &members(&authority)).unwrap();
             placement.of(task).map(|(name, _)| name.to_string())
         })
     };
@@ -155,10 +155,10 @@ fn tasks_of_an_absent_collector_move_evenly() {
     connect("one");
     let members = || members(&authority);
     for task in 2..=5 {
-        placement.place(task, &all, &members()).unwrap();
+        placement.place([task], &all, &members()).unwrap();
     }
     connect("two");
-    placement.place(6, &all, &members()).unwrap();
+    placement.place([6], &all, &members()).unwrap();
     connect("three");
     assert_eq!(homes(&placement), ["-", "one", "one", "one", "one", "two", "-"]);
     let absent = || placement.move_from_absent(Duration::ZERO, &all, &members()).unwrap();
@@ -210,7 +210,7 @@ fn start_of_an_epoch_ends_the_earlier_ones() {
     };
     assert!(matches!(to(&placement, None), Err(MoveError::NotPlaced)));
     placement.connected(&one, "192.0.2.1:4749".to_owned(), at(5)).unwrap();
-    placement.place(1, &all, &members).unwrap();
+    placement.place([1], &all, &members).unwrap();
     assert!(matches!(to(&placement, Some(&two)), Err(MoveError::NoSuchCollector(_))));
     placement.connected(&two, "192.0.2.2:4749".to_owned(), at(5)).unwrap();
     assert_eq!(to(&placement, Some(&one)).unwrap(), 0);
@@ -258,4 +258,32 @@ fn file_without_history_is_upgraded() {
     assert_eq!(homes(&placement), ["-", "one", "-", "-", "-", "-", "-"]);
     let lengths = [1, 2, 3].map(|task| placement.history(task).len());
     assert_eq!(lengths, [1, 1, 0]);
+}
+
+#[test]
+fn ten_thousand_tasks_are_even_before_and_after_a_collector_is_away() {
+    const TASKS: u64 = 10_000;
+    let folder = tempfile::tempdir().unwrap();
+    let names = ["one", "two", "three"];
+    let authority = authority(folder.path(), &names);
+    let placement = TaskPlacement::open(&folder.path().join("homes"), &Tasks::new()).unwrap();
+    for text in names {
+        placement.connected(&name(text), format!("{text}:4749"), at(5)).unwrap();
+    }
+    let (all, members) = (tasks(TASKS), members(&authority));
+    let loads = || names.map(|text| placement.tasks_of(&all, Some(&name(text))).len());
+    let begin = Instant::now();
+    // Probes get their tasks one after the other.
+    for first in (1..=TASKS).step_by(100) {
+        placement.place(first..first + 100, &all, &members).unwrap();
+    }
+    let placed_in = begin.elapsed();
+    let placed = loads();
+    assert_eq!(placed, [3334, 3333, 3333]);
+    placement.disconnected(&name("two"), at(5));
+    let begin = Instant::now();
+    let moved = placement.move_from_absent(Duration::ZERO, &all, &members).unwrap();
+    let moved_in = begin.elapsed();
+    assert_eq!((moved, loads()), (3333, [5000, 0, 5000]));
+    println!("placed in {placed_in:.2?}: {placed:?}; {moved} moved in {moved_in:.2?}");
 }
