@@ -72,12 +72,12 @@ fn batches(rng: &mut Rng) -> [Vec<Batch>; 2] {
         }
     }
     seen.iter_mut().for_each(|it| it.sort_by_key(|it| it.stamp.utc));
-    [0, 1].map(|side: usize| {
+    [0_u8, 1].map(|side| {
         let batch = |nth: i64| {
             let (from, until) = (BEGIN + nth * BATCH, BEGIN + (nth + 1) * BATCH);
             let is_here = |it: i64| (from..until).contains(&it);
-            let here = seen[side].iter().filter(|it| is_here(it.stamp.utc.as_nanos()));
-            let lost = missed[side].iter().filter(|it| is_here(**it)).count() as u64;
+            let here = seen[usize::from(side)].iter().filter(|it| is_here(it.stamp.utc.as_nanos()));
+            let lost = missed[usize::from(side)].iter().filter(|it| is_here(**it)).count() as u64;
             let [begin, end] = [from, until].map(Time::from_nanos);
             let loss = CaptureLoss { from: begin, until: end, packets: lost };
             let seen = ObservationBatch {
@@ -85,10 +85,7 @@ fn batches(rng: &mut Rng) -> [Vec<Batch>; 2] {
                 missed: Some(loss).into_iter().filter(|it| it.packets > 0).collect(),
                 complete_until: end,
                 begin: (nth == 0).then_some(Time::from_nanos(BEGIN - 1000 * MILLISECOND)),
-                clock: MachineClock {
-                    machine: [side as u8; 16],
-                    error: Some(Span::from_nanos(50)),
-                },
+                clock: MachineClock { machine: [side; 16], error: Some(Span::from_nanos(50)) },
                 answers: None,
             };
             Batch {
@@ -120,8 +117,8 @@ impl Node {
         Self { collector: Arc::new(collector.with_epochs(placed.subscribe())), placed }
     }
 
-    fn begun(&self) -> Option<Begun> {
-        self.collector.begun().borrow().get(&TASK).copied()
+    fn begun(&self) -> Vec<Begun> {
+        self.collector.begun().borrow().values().copied().collect()
     }
 
     fn measured(&self) -> Vec<Measured> {
@@ -193,7 +190,7 @@ type History = Vec<usize>;
 /// Sends each collector the placement, as the controller does.
 fn place(nodes: &[Node], history: &History) {
     let begun: BTreeMap<u64, Begun> =
-        nodes.iter().filter_map(Node::begun).map(|it| (it.epoch, it)).collect();
+        nodes.iter().flat_map(Node::begun).map(|it| (it.epoch, it)).collect();
     let current = history.len() - 1;
     for (index, node) in nodes.iter().enumerate() {
         let epochs = (0_u64..).zip(history).filter(|(_, at)| **at == index).map(|(epoch, _)| epoch);
@@ -220,7 +217,8 @@ fn json(measured: &[Measured]) -> Vec<String> {
 fn run(seed: u64) -> (Vec<String>, Vec<String>, usize) {
     let mut rng = Rng::with_seed(seed);
     let batches = batches(&mut rng);
-    let folder = tempfile::tempdir().unwrap();
+    // In memory, where that is possible: no crash has to be survived.
+    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let path = |name: &str| folder.path().join(name);
     let stays = Node::open(&path("stays"));
     let mut nodes: Vec<_> =

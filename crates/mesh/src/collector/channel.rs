@@ -13,8 +13,8 @@ use tracing::{info, warn};
 use wirestamp_clock::{Time, Utc};
 use wirestamp_metrics::Point;
 
-use super::epochs::{Epochs, TaskEpoch};
 use super::group_store::{GroupStore, Outcome};
+use super::placements::{Epochs, TaskEpoch};
 use super::processor::Processor;
 use super::{Delivery, ExporterStats, KafkaStats, Measured, ResultRange, Results, Settled, side};
 use crate::task::{Measure, Removed, Task, Tasks};

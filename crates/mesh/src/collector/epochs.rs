@@ -5,48 +5,20 @@
 //! stored. The latest of these times is the start of the new epoch: each probe still has all batches that are needed from
 //! then on.
 
-use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use tokio::sync::watch;
 use tracing::{info, warn};
-use wirestamp_clock::{Time, Utc};
+use wirestamp_clock::Time;
 use wirestamp_metrics::Point;
 
-use super::results::{Begun, EpochBegin, Handover, PointBegin};
-use super::{Channel, Collector, Refused, Results, SpoolOrigin, WINDOW, side};
+use super::placements::{
+    AllBegun, EarlierDelivery, PointOpening, TaskEpoch, TaskEpochs, WaitingOpenings, start,
+};
+use super::results::{Begun, EpochBegin};
+use super::{Channel, Collector, Refused, SpoolOrigin, side};
 use crate::Name;
 use crate::task::Task;
-
-/// Placement of a task at this collector. Tasks without one are here, in epoch 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TaskEpoch {
-    /// Rises with each move of the task.
-    pub epoch: u64,
-    /// The task is at another collector now. Its results are kept.
-    pub is_former: bool,
-}
-
-/// Placements of tasks that have moved.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TaskEpochs {
-    /// Newest placement by task number.
-    pub placed: BTreeMap<u64, TaskEpoch>,
-    /// Begins of tasks at other collectors, after they had been here.
-    pub handovers: Vec<(u64, Handover)>,
-}
-
-/// What a probe states about earlier placements of a task.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EarlierDelivery {
-    /// Epoch of the placement that the probe has; none if it is of an earlier version.
-    pub epoch: Option<u64>,
-    /// All results before this time are stored, in nanoseconds since 1970 (UTC); none if it has no such receipt.
-    pub settled_until: Option<i64>,
-    /// Begin of the observations in its first batch, in nanoseconds since 1970 (UTC); none without batches.
-    pub begin: Option<i64>,
-}
 
 /// A delivery that was opened.
 pub enum Opened {
@@ -54,35 +26,6 @@ pub enum Opened {
     Channel(Channel),
     /// The task moved here, and the probe of the other point has not opened its delivery yet.
     Waiting,
-}
-
-/// Opening of a point in a new epoch.
-#[derive(Clone, Copy, Debug)]
-struct PointOpening {
-    origin: SpoolOrigin,
-    earlier: EarlierDelivery,
-}
-
-/// Epochs of a collector's tasks.
-pub(super) struct Epochs {
-    placed: watch::Receiver<Arc<TaskEpochs>>,
-    /// Openings of the points of tasks whose epoch has not begun, with the epoch.
-    waiting: Mutex<HashMap<u64, (u64, [Option<PointOpening>; 2])>>,
-    /// Epochs that have begun here.
-    begun: watch::Sender<Arc<BTreeMap<u64, Begun>>>,
-}
-
-impl Epochs {
-    /// The epochs that have begun, as stored. No task has moved yet.
-    pub(super) fn of(results: &Results) -> Self {
-        let begun = results.begun().unwrap_or_else(|error| {
-            warn!("cannot read which tasks moved here: {error}");
-            Vec::new()
-        });
-        let begun: BTreeMap<_, _> = begun.into_iter().map(|it| (it.task, it)).collect();
-        let placed = watch::channel(Arc::default()).1;
-        Self { placed, waiting: Mutex::default(), begun: watch::Sender::new(Arc::new(begun)) }
-    }
 }
 
 impl Collector {
@@ -93,9 +36,9 @@ impl Collector {
         self
     }
 
-    /// The epochs that have begun here, by task, and their changes.
+    /// The epochs that have begun here, and their changes.
     #[must_use]
-    pub fn begun(&self) -> watch::Receiver<Arc<BTreeMap<u64, Begun>>> {
+    pub fn begun(&self) -> watch::Receiver<Arc<AllBegun>> {
         self.epochs.begun.subscribe()
     }
 
@@ -145,14 +88,15 @@ impl Collector {
         if self.results().progress(number)?.epoch >= epoch {
             return Ok(true);
         }
-        let (of, openings) = waiting.entry(number).or_default();
-        if *of != epoch {
-            (*of, *openings) = (epoch, [None; 2]);
+        let openings = waiting.entry(number).or_default();
+        if openings.epoch != epoch {
+            *openings = WaitingOpenings { epoch, points: [None; 2] };
         }
-        openings[side(point)] = Some(PointOpening { origin, earlier });
+        let SpoolOrigin { spool, first, .. } = origin;
+        openings.points[side(point)] = Some(PointOpening { spool, first, earlier });
         let known: Vec<_> = [Point::A, Point::B]
             .into_iter()
-            .zip(*openings)
+            .zip(openings.points)
             .filter_map(|(point, opening)| Some((point, opening?)))
             .collect();
         if known.len() < task.measure.probes().len() {
@@ -182,7 +126,7 @@ impl Collector {
         };
         info!("task {} moved here; receiving it in epoch {epoch}", task.name);
         self.epochs.begun.send_modify(|all| {
-            Arc::make_mut(all).insert(number, begun);
+            Arc::make_mut(all).insert((number, epoch), begun);
         });
         Ok(true)
     }
@@ -198,37 +142,5 @@ impl Collector {
                 warn!("cannot delete results of task {task}, which moved: {error}");
             }
         }
-    }
-}
-
-impl PointOpening {
-    fn begin(&self, point: Point) -> PointBegin {
-        let SpoolOrigin { spool, first, .. } = self.origin;
-        let is_unknown = self.earlier.settled_until.is_none();
-        PointBegin { point, spool, behind: first.saturating_sub(1), is_unknown }
-    }
-}
-
-/// Start of an epoch with these openings, in nanoseconds since 1970 (UTC).
-fn start(openings: &[(Point, PointOpening)]) -> Option<i64> {
-    let settled = openings.iter().map(|(_, it)| it.earlier.settled_until);
-    match openings {
-        // Without a receipt, all that is in the spool belongs to this collector, and everything before it to others.
-        [(_, PointOpening { origin, earlier })] => {
-            earlier.settled_until.or_else(|| earlier.begin.filter(|_| origin.first <= 1))
-        }
-        // Batches that were acknowledged without a time may be missing: results of earlier collectors count.
-        _ if openings
-            .iter()
-            .any(|(_, it)| it.earlier.settled_until.is_none() && it.origin.first > 1) =>
-        {
-            None
-        }
-        // Without any receipt, this collector computes all windows of these spools.
-        _ => settled.flatten().max().or_else(|| {
-            let begins = openings.iter().map(|(_, it)| it.earlier.begin);
-            let first = begins.collect::<Option<Vec<_>>>()?.into_iter().min()?;
-            Some(Time::<Utc>::from_nanos(first).interval_begin(WINDOW).as_nanos())
-        }),
     }
 }

@@ -12,6 +12,7 @@ pub(crate) mod kafka;
 mod kafka_stats;
 pub mod node;
 mod pair;
+mod placements;
 mod processor;
 mod recent;
 mod removal;
@@ -29,10 +30,11 @@ use wirestamp_metrics::Point;
 
 pub use archive::{Archive, ArchiveError, Keep};
 pub use channel::{Channel, Collector, Refused, SpoolOrigin};
-pub use epochs::{EarlierDelivery, Opened, TaskEpoch, TaskEpochs};
+pub use epochs::Opened;
 pub use flow::{Flow, NoFlow};
 pub use kafka_stats::KafkaStats;
 pub use pair::{Pair, Timing};
+pub use placements::{AllBegun, EarlierDelivery, TaskEpoch, TaskEpochs};
 pub use recent::Recent;
 pub use reported::{ExporterStats, Listener};
 pub use results::{

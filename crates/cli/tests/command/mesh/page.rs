@@ -24,7 +24,7 @@ const ASKED: &str = r#"
     ask $page -o page
     grep -c Wirestamp page
     ask $page -o same -H "If-None-Match: $(curl -sS -I $page | sed -n 's/^etag: //p' | tr -d '\r')"
-    ask $page/wirestamp.mesh.v1.Control/Renew -X POST
+    ask $page/wirestamp.mesh.v1.Control/Renew -X POST -H "Content-Type: application/json"
     # A change of tasks is sent at once; then the stream is silent for a while.
     curl -sSN --max-time 20 $page/api/v1/events > events &
     listening=$!

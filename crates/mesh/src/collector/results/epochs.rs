@@ -40,7 +40,7 @@ pub struct PointBegin {
     pub is_unknown: bool,
 }
 
-/// A task that moved here.
+/// Epoch of a task that moved here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Begun {
     /// Task number.
@@ -83,20 +83,17 @@ pub(super) fn begin(
     // Without a start, no result is computed twice at this collector.
     let settled_until = start.unwrap_or(before.settled_until).as_nanos();
     let first = points.iter().find(|it| it.point == Point::A);
-    let query =
-        "INSERT INTO task (number, settled_until, late, epoch, begun_at, begun_spool, begun_behind)
-                 VALUES (?1, ?2, 0, ?3, ?4, ?5, ?6)
-                 ON CONFLICT DO UPDATE SET settled_until = ?2, epoch = ?3, begun_at = ?4,
-                     begun_spool = ?5, begun_behind = ?6";
+    let query = "INSERT INTO task (number, settled_until, late, epoch) VALUES (?1, ?2, 0, ?3)
+                 ON CONFLICT DO UPDATE SET settled_until = ?2, epoch = ?3";
+    change.execute(query, params![number, settled_until, epoch.cast_signed()])?;
     let values = params![
         number,
-        settled_until,
         epoch.cast_signed(),
         start.map(Time::as_nanos),
         first.map_or(0, |it| it.spool),
         first.map_or(0, |it| it.behind.cast_signed()),
     ];
-    change.execute(query, values)?;
+    change.execute("INSERT OR REPLACE INTO epoch VALUES (?, ?, ?, ?, ?)", values)?;
     let query = "INSERT INTO point VALUES (?1, ?2, ?3, ?4, 0, ?5)
                  ON CONFLICT DO UPDATE SET spool = ?3, acknowledged = ?4, unknown = ?5";
     for PointBegin { point, spool, behind, is_unknown } in points {
@@ -107,8 +104,7 @@ pub(super) fn begin(
 }
 
 pub(super) fn begun(database: &Connection) -> rusqlite::Result<Vec<Begun>> {
-    let query =
-        "SELECT number, epoch, begun_at, begun_spool, begun_behind FROM task WHERE epoch > 0";
+    let query = "SELECT task, epoch, start, spool, behind FROM epoch";
     let mut statement = database.prepare(query)?;
     let rows = statement.query_map([], |row| {
         Ok(Begun {
@@ -156,8 +152,8 @@ pub(super) fn hand_over(
 ) -> rusqlite::Result<bool> {
     let Handover { epoch, start, spool, behind } = *handover;
     let number = task.cast_signed();
-    let query =
-        "SELECT ifnull(max(iif(epoch > ?2, begun_at, NULL)), ?3) FROM task WHERE number = ?1";
+    // The results of later epochs here stay.
+    let query = "SELECT ifnull(min(start), ?3) FROM epoch WHERE task = ?1 AND epoch > ?2";
     let until = change.query_row(query, params![number, epoch.cast_signed(), i64::MAX], |row| {
         row.get::<_, i64>(0)
     })?;
@@ -356,7 +352,7 @@ mod tests {
             (progress.delivered[0].spool, progress.delivered[0].acknowledged),
             (Some(72), 4)
         );
-        assert_eq!(sum_of(&rows(&results, Step::AsMeasured)), 3 + 4 * 10 + 0);
+        assert_eq!(sum_of(&rows(&results, Step::AsMeasured)), 3 + 4 * 10);
         assert_ne!(results.sum(1).unwrap(), Sum::default());
     }
 }

@@ -24,6 +24,7 @@ pub(super) fn remove(change: &Transaction<'_>, task: u64, most: u32) -> rusqlite
     deleted += change.execute(query, params![task.cast_signed(), most])?;
     if deleted == 0 {
         deleted += change.execute("DELETE FROM count_tail WHERE task = ?", [task.cast_signed()])?;
+        deleted += change.execute("DELETE FROM epoch WHERE task = ?", [task.cast_signed()])?;
         deleted += change.execute("DELETE FROM point WHERE task = ?", [task.cast_signed()])?;
         deleted += change.execute("DELETE FROM task WHERE number = ?", [task.cast_signed()])?;
     }

@@ -299,7 +299,9 @@ fn database_without_histograms_is_upgraded() {
     let known = || window(Ok(Span::from_nanos(500)));
     let second = |second| settled((second + 1) * SECOND, vec![(second * SECOND, known())], [1, 1]);
     results.store(7, &second(1)).unwrap();
-    let before = "DROP TABLE histogram; DROP TABLE return_path; PRAGMA user_version = 3;";
+    let before =
+        "DROP TABLE histogram; DROP TABLE return_path; DROP TABLE epoch; DROP TABLE count_tail;
+                  ALTER TABLE task DROP COLUMN epoch; PRAGMA user_version = 3;";
     results.database.change(|change| change.execute_batch(before)).unwrap();
     drop(results);
     let mut results = Results::open(&path).unwrap();

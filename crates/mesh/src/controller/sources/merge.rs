@@ -18,6 +18,9 @@ use crate::v1::{self, Newest, SettledUntil};
 /// Max reports of flows that are read to find out which flows continued at another collector.
 const MAX_FLOWS: u32 = 100_000;
 
+/// The newest results of tasks, by number.
+pub(super) type RecentRows = Vec<(u64, Recent)>;
+
 /// The part of a time range before the end of a collector's results.
 fn before_end(range: &ResultRange, place: &PartPlace) -> ResultRange {
     ResultRange { until: range.until.min(place.end()), ..*range }
@@ -291,7 +294,7 @@ impl Sources {
     /// The newest results of all tasks, of these collectors; at most `most` of each task.
     pub(super) fn merged_recent(
         &self,
-        answers: Vec<(Option<Name>, Vec<(u64, Recent)>)>,
+        answers: Vec<(Option<Name>, RecentRows)>,
         most: u32,
     ) -> BTreeMap<u64, Recent> {
         let mut all = BTreeMap::new();

@@ -174,8 +174,12 @@ mod tests {
             placed(Some("one"), Some(40)),
         ];
         let found = places(&history);
-        let ranges: Vec<_> = found.iter().map(|it| it.ranges.clone()).collect();
-        assert_eq!(ranges, [vec![i64::MIN..20, 40..i64::MAX], vec![20..30], vec![30..40]]);
+        let of = |it: &PartPlace| -> Vec<_> {
+            it.ranges.iter().map(|range| (range.start, range.end)).collect()
+        };
+        let ranges: Vec<_> = found.iter().map(of).collect();
+        let expected = [vec![(i64::MIN, 20), (40, i64::MAX)], vec![(20, 30)], vec![(30, 40)]];
+        assert_eq!(ranges, expected);
         for time in 0..50 {
             assert_eq!(found.iter().filter(|it| it.has(time)).count(), 1);
         }
