@@ -376,6 +376,12 @@ impl Channel {
         Ok((state.acknowledged[side(self.point)], settled_until))
     }
 
+    /// Epoch of the task's placement.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
     /// Whether batches should wait until the other point catches up.
     ///
     /// # Errors

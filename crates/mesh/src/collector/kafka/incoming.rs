@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
+use crate::Name;
 use crate::collector::{Channel, Refused};
 use crate::kafka::v1::{Answer, Part};
 
@@ -11,6 +12,9 @@ const MAX_BATCH_BYTES: usize = 64 << 20;
 
 /// A session of a point.
 pub(super) struct Incoming {
+    pub(super) probe: Name,
+    /// Epoch of the task's placement.
+    pub(super) epoch: u64,
     pub(super) session: u64,
     pub(super) spool: i64,
     /// None after another delivery replaced this one, or results could not be stored: then the probe must begin a new
@@ -68,9 +72,16 @@ pub(super) enum Accepted {
 }
 
 impl Incoming {
-    pub(super) fn new(session: u64, spool: i64, channel: Channel) -> Result<Self, Refused> {
+    pub(super) fn new(
+        probe: Name,
+        session: u64,
+        spool: i64,
+        channel: Channel,
+    ) -> Result<Self, Refused> {
         let (up_to, settled_until) = channel.settled()?;
         Ok(Self {
+            probe,
+            epoch: channel.epoch(),
             session,
             spool,
             channel: Some(channel),
@@ -183,7 +194,7 @@ impl Incoming {
         match self.pass_on() {
             Ok(has_passed) => has_passed,
             Err(error) => {
-                if !matches!(error, Refused::Superseded(_)) {
+                if !matches!(error, Refused::Superseded(_) | Refused::Moved(_)) {
                     tracing::warn!("a session of the deliveries through Kafka ends: {error}");
                 }
                 self.end();
@@ -242,6 +253,7 @@ impl Incoming {
             restart: self.channel.is_none(),
             at,
             settled_until: self.settled_until,
+            epoch: Some(self.epoch),
         })
     }
 

@@ -1,6 +1,7 @@
 //! Records of a partition, and the answers to them. Without input and output, so that tests can lose, repeat and delay
 //! anything.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -35,9 +36,7 @@ impl Intake {
 
     /// Whether a task is one of this collector.
     pub(super) fn is_own(&self, task: u64) -> bool {
-        let is_here = || self.collector.tasks().borrow().contains_key(&task);
-        let is_former = || self.collector.epoch_of(task).is_former;
-        self.collector.is_removed(task) || is_here() && !is_former()
+        self.collector.is_removed(task) || self.collector.is_here(task)
     }
 
     /// Takes a record of a probe.
@@ -57,12 +56,30 @@ impl Intake {
             self.discard(&record);
             return Ok(());
         }
+        let here = self.collector.epoch_of(record.task).epoch;
+        match record.epoch.map_or(Ordering::Equal, |it| it.cmp(&here)) {
+            Ordering::Equal => {}
+            // Of an earlier placement of the task. Without an answer: the session of the new one must not end.
+            Ordering::Less => {
+                stats.count(|it| it.stale += 1);
+                return Ok(());
+            }
+            // The task has moved, and the controller has not sent its placement yet. Nothing else arrives in the session
+            // that is open, so its records are not needed any more.
+            Ordering::Greater => {
+                stats.count(|it| it.stale += 1);
+                if self.collector.observes(probe, point).is_ok() {
+                    self.points.remove(&point);
+                }
+                return Ok(());
+            }
+        }
         let known = positions.session(point);
         if record.session < known {
             stats.count(|it| it.stale += 1);
             // Another run of the probe has used a higher number, perhaps with another clock.
             if matches!(record.what, Some(What::Inquiry(_))) {
-                let Record { task, point, spool, .. } = record;
+                let Record { task, point, spool, epoch, .. } = record;
                 let restart = true;
                 self.others.push(Answer {
                     task,
@@ -70,17 +87,14 @@ impl Intake {
                     spool,
                     session: known,
                     restart,
+                    epoch,
                     ..Answer::default()
                 });
             }
             return Ok(());
         }
-        // Of an earlier placement of the task.
-        if record.epoch.is_some_and(|it| it < self.collector.epoch_of(record.task).epoch) {
-            stats.count(|it| it.stale += 1);
-            return Ok(());
-        }
-        if self.points.get(&point).is_none_or(|it| it.session != record.session) {
+        let is_of = |it: &Incoming| it.session == record.session && it.probe == *probe;
+        if !self.points.get(&point).is_some_and(is_of) {
             let origin =
                 SpoolOrigin { spool: record.spool, first: record.first, instance: record.instance };
             if let Err(why) = self.collector.observes(probe, point) {
@@ -94,7 +108,9 @@ impl Intake {
             let earlier = EarlierDelivery { epoch, settled_until, begin };
             let opened = self.collector.open_moved(probe, point, origin, earlier);
             let opened = opened.and_then(|it| match it {
-                Opened::Channel(it) => Incoming::new(record.session, record.spool, it).map(Some),
+                Opened::Channel(it) => {
+                    Incoming::new(probe.clone(), record.session, record.spool, it).map(Some)
+                }
                 // The probe asks again until it gets an answer.
                 Opened::Waiting => Ok(None),
             });
@@ -105,7 +121,10 @@ impl Intake {
                     return Ok(());
                 }
                 Err(why) => {
-                    warn!("cannot take records of {probe} from Kafka: {why}");
+                    // The controller has sent another placement since the comparison above.
+                    if !matches!(why, Refused::Moved(_)) {
+                        warn!("cannot take records of {probe} from Kafka: {why}");
+                    }
                     self.points.remove(&point);
                     return Ok(());
                 }
@@ -160,10 +179,11 @@ impl Intake {
             None => 0,
         };
         let up_to = last.max(record.first.saturating_sub(1));
-        let Record { task, point, spool, session, .. } = *record;
+        let Record { task, point, spool, session, epoch, .. } = *record;
         let next = up_to.saturating_add(1);
         self.others.retain(|it| (it.task, it.point) != (task, point));
-        let answer = Answer { task, point, spool, session, up_to, next, ..Answer::default() };
+        let answer =
+            Answer { task, point, spool, session, up_to, next, epoch, ..Answer::default() };
         self.others.push(answer);
     }
 
@@ -180,16 +200,24 @@ impl Intake {
     /// # Errors
     /// When the end of a session cannot be stored.
     pub(super) fn advance_all(&mut self, positions: &mut Positions) -> Result<(), DatabaseError> {
+        self.drop_moved();
         let tasks: Vec<_> = self.points.keys().map(|(task, _)| *task).collect();
         tasks.into_iter().for_each(|task| self.advance(task));
-        let mut points = std::mem::take(&mut self.points);
-        points.retain(|(task, _), _| self.is_own(*task));
-        self.points = points;
         self.fence(positions)
     }
 
+    /// Drops the sessions of tasks that have moved: they need no records, and no answers.
+    fn drop_moved(&mut self) {
+        let Self { collector, points, .. } = self;
+        points.retain(|(task, _), it| {
+            let is_current = || it.epoch == collector.epoch_of(*task).epoch;
+            collector.is_removed(*task) || collector.is_here(*task) && is_current()
+        });
+    }
+
     /// Ignores the records of sessions that have ended from now on: the probe may deliver in another way now.
-    fn fence(&self, positions: &mut Positions) -> Result<(), DatabaseError> {
+    fn fence(&mut self, positions: &mut Positions) -> Result<(), DatabaseError> {
+        self.drop_moved();
         for (point, incoming) in &self.points {
             if !incoming.is_open() && positions.session(*point) == incoming.session {
                 positions.begin_session(*point, incoming.session.saturating_add(1))?;
@@ -209,6 +237,7 @@ impl Intake {
 
     /// The answers that are due at a time, in nanoseconds since 1970 (UTC).
     pub(super) fn answers(&mut self, at: i64) -> Vec<Answer> {
+        self.drop_moved();
         let mut answers = std::mem::take(&mut self.others);
         answers.iter_mut().for_each(|it| it.at = at);
         let due = self.points.iter_mut().filter_map(|(point, it)| it.answer(*point, at));
@@ -238,6 +267,11 @@ fn count(collector: &Collector, accepted: Option<Accepted>) {
 }
 
 impl Collector {
+    /// Whether a task is at this collector now.
+    fn is_here(&self, task: u64) -> bool {
+        self.tasks().borrow().contains_key(&task) && !self.epoch_of(task).is_former
+    }
+
     /// Whether a probe observes a point of a task.
     fn observes(&self, probe: &Name, (task, point): (u64, u32)) -> Result<(), Refused> {
         self.part(probe, task, point).map(drop)

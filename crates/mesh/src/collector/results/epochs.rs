@@ -79,10 +79,18 @@ pub(super) fn begin(
         delete(change, task, start.as_nanos()..i64::MAX)?;
     }
     let number = task.cast_signed();
-    change.execute("DELETE FROM count_tail WHERE task = ?", [number])?;
+    let first = points.iter().find(|it| it.point == Point::A);
+    match (start, first) {
+        // The batches that follow are delivered again. The handover of the earlier epoch here states which of those
+        // before them count here; it may arrive later.
+        (Some(start), Some(first)) if before.delivered[0].spool == Some(first.spool) => {
+            let again = (first.behind, i64::MAX.cast_unsigned());
+            subtract_tail(change, task, again, start.as_nanos())?;
+        }
+        _ => drop(change.execute("DELETE FROM count_tail WHERE task = ?", [number])?),
+    }
     // Without a start, no result is computed twice at this collector.
     let settled_until = start.unwrap_or(before.settled_until).as_nanos();
-    let first = points.iter().find(|it| it.point == Point::A);
     let query = "INSERT INTO task (number, settled_until, late, epoch) VALUES (?1, ?2, 0, ?3)
                  ON CONFLICT DO UPDATE SET settled_until = ?2, epoch = ?3";
     change.execute(query, params![number, settled_until, epoch.cast_signed()])?;
@@ -138,7 +146,9 @@ pub(super) fn keep_tail<'a>(
         is_any = true;
     }
     if is_any {
-        let query = "DELETE FROM count_tail WHERE task = ? AND number < ?";
+        // Those of an earlier epoch here stay until its handover.
+        let query = "DELETE FROM count_tail WHERE task = ?1 AND number < ?2 AND number >
+                         ifnull((SELECT max(behind) FROM epoch WHERE task = ?1), 0)";
         let oldest = number.saturating_sub(TAIL).cast_signed();
         change.prepare_cached(query)?.execute(params![task, oldest])?;
     }
@@ -160,17 +170,34 @@ pub(super) fn hand_over(
     let mut has_changed = delete(change, task, start..until)?;
     let progress = tables::progress(change, task)?;
     let [first, _] = progress.delivered;
-    if progress.epoch == epoch && first.spool == Some(spool) {
-        let tail = "count_tail WHERE task = ?1 AND number > ?2";
-        let values = params![number, behind.cast_signed()];
-        let parts = parts(change, &format!("{tail} AND begin < {start}"), values)?;
-        for part in &parts {
-            subtract(change, task, Step::AsMeasured, part)?;
-        }
-        has_changed |= !parts.is_empty();
-        change.execute(&format!("DELETE FROM {tail}"), values)?;
+    if first.spool == Some(spool) {
+        // The batches of later epochs here follow.
+        let query = "SELECT ifnull(min(behind), ?3) FROM epoch WHERE task = ?1 AND epoch > ?2";
+        let last =
+            change.query_row(query, params![number, epoch.cast_signed(), i64::MAX], |row| {
+                unsigned(row, 0)
+            })?;
+        has_changed |= subtract_tail(change, task, (behind, last), start)?;
     }
     Ok(has_changed)
+}
+
+/// Subtracts the parts of batches in intervals that began before a time: those above the first number, up to the last
+/// one. Returns whether there were any.
+fn subtract_tail(
+    change: &Transaction<'_>,
+    task: u64,
+    (above, last): (u64, u64),
+    start: i64,
+) -> rusqlite::Result<bool> {
+    let tail = "count_tail WHERE task = ?1 AND number > ?2 AND number <= ?3";
+    let values = params![task.cast_signed(), above.cast_signed(), last.cast_signed()];
+    let parts = parts(change, &format!("{tail} AND begin < {start}"), values)?;
+    for part in &parts {
+        subtract(change, task, Step::AsMeasured, part)?;
+    }
+    change.execute(&format!("DELETE FROM {tail}"), values)?;
+    Ok(!parts.is_empty())
 }
 
 /// Begin, packets, bytes, missed packets, observed time.

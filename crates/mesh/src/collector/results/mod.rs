@@ -484,7 +484,9 @@ fn store(change: &Transaction<'_>, task: u64, settled: &Settled) -> rusqlite::Re
     for count in &settled.point_results.counts {
         counts::add(change, task, count)?;
     }
-    let tail = settled.point_results.counts.iter().filter(|it| it.begin < before);
+    // The begin of the first batch is not known.
+    let is_first = before == Time::from_nanos(i64::MIN);
+    let tail = settled.point_results.counts.iter().filter(|it| is_first || it.begin < before);
     epochs::keep_tail(change, task, settled.acknowledged[0], tail)?;
     for flow in &settled.point_results.flows {
         flows::put(change, task, flow)?;

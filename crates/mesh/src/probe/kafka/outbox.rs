@@ -165,7 +165,9 @@ impl Outbox {
         answer: &Answer,
         now: Instant,
     ) -> Result<Reaction, Error> {
-        if answer.session < self.head.session {
+        // Of a collector from which the task has moved.
+        let is_former = |it: u64| self.head.epoch.is_some_and(|own| own != it);
+        if answer.session < self.head.session || answer.epoch.is_some_and(is_former) {
             return Ok(Reaction::Continue);
         }
         let is_own = answer.session == self.head.session && answer.spool == self.head.spool;

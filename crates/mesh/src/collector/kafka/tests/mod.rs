@@ -1,5 +1,7 @@
-//! Probes, a log that loses, repeats and delays records, and a collector, all of which restart at any time: the stored
-//! results are those of a direct delivery.
+//! Probes, a log that loses, repeats and delays records, and collectors between which tasks move, all of which restart at
+//! any time: the stored results are those of a direct delivery to one collector.
+
+mod moves;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +19,7 @@ use wirestamp_packet::{FlowKey, PacketId};
 
 use super::intake::Intake;
 use super::positions::Positions;
-use crate::collector::{Collector, Results, SpoolOrigin};
+use crate::collector::{Collector, Results, SpoolOrigin, TaskEpochs};
 use crate::kafka::partition;
 use crate::kafka::v1::record::What;
 use crate::kafka::v1::{Answer, Dropped, Inquiry, Part, Record};
@@ -122,11 +124,9 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
-/// Results of a direct delivery.
-fn expected() -> Vec<String> {
-    let folder = folder();
-    let file = folder.path().join("results.sqlite");
-    let collector = Arc::new(Collector::new(Results::open(&file).unwrap(), tasks()));
+/// Stores the results of a direct delivery. Returns the times before which those of the tasks are final.
+fn deliver_directly(file: &Path) -> [Time<wirestamp_clock::Utc>; 2] {
+    let collector = Arc::new(Collector::new(Results::open(file).unwrap(), tasks()));
     let channels = CHANNELS.map(|(probe, name)| {
         let origin = SpoolOrigin { spool: 7, first: 1, instance: 9 };
         let probe = NAMES[probe].parse().unwrap();
@@ -143,8 +143,7 @@ fn expected() -> Vec<String> {
             }
         }
     }
-    drop((channels, collector));
-    rows(&file)
+    [1, 2].map(|task| collector.settled_until(task).unwrap())
 }
 
 /// A partition: the offset of its first record, and the records.
@@ -160,6 +159,14 @@ struct Reading {
 }
 
 struct Store {
+    folder: PathBuf,
+    /// What the controller sent to it last.
+    tasks: watch::Sender<Arc<Tasks>>,
+    epochs: watch::Sender<Arc<TaskEpochs>>,
+    running: Option<Running>,
+}
+
+struct Running {
     collector: Arc<Collector>,
     positions: Positions,
     readings: Vec<Reading>,
@@ -173,20 +180,32 @@ struct Sender {
 }
 
 struct World {
-    folder: tempfile::TempDir,
+    _folder: tempfile::TempDir,
     rng: Rng,
     now: Instant,
     logs: Vec<Log>,
     answers: Vec<Answer>,
-    store: Option<Store>,
+    stores: Vec<Store>,
+    /// Collectors of a task by epoch.
+    histories: BTreeMap<u64, Vec<usize>>,
     senders: Vec<Sender>,
+    /// Epochs that the probes use.
+    epochs: BTreeMap<ChannelName, u64>,
     sessions: BTreeMap<ChannelName, (u64, Option<Outbox>)>,
     held: BTreeMap<ChannelName, usize>,
 }
 
 impl World {
-    fn new(seed: u64) -> Self {
+    /// All tasks are at the first collector.
+    fn new(seed: u64, collectors: usize) -> Self {
         let folder = folder();
+        let store = |at: usize| {
+            let all = if at == 0 { tasks().borrow().clone() } else { Arc::default() };
+            let folder = folder.path().join(format!("collector{at}"));
+            std::fs::create_dir(&folder).unwrap();
+            let (tasks, epochs) = (watch::Sender::new(all), watch::Sender::default());
+            Store { folder, tasks, epochs, running: None }
+        };
         let senders =
             NAMES.map(|name| Sender { folder: folder.path().join(name), spool: None, answer: 0 });
         let mut world = Self {
@@ -194,22 +213,25 @@ impl World {
             now: Instant::now(),
             logs: (0..PARTITIONS).map(|_| Log::default()).collect(),
             answers: Vec::new(),
-            store: None,
+            stores: (0..collectors).map(store).collect(),
+            histories: [1, 2].map(|task| (task, vec![0])).into(),
             senders: senders.into(),
+            epochs: CHANNELS.map(|(_, name)| (name, 0)).into(),
             sessions: CHANNELS.map(|(_, name)| (name, (0, None))).into(),
             held: CHANNELS.map(|(_, name)| (name, 0)).into(),
-            folder,
+            _folder: folder,
         };
-        world.restart_collector();
+        (0..collectors).for_each(|at| world.restart_collector(at));
         (0..NAMES.len()).for_each(|probe| world.restart_probe(probe));
         world
     }
 
-    fn restart_collector(&mut self) {
-        self.store = None;
-        let path = self.folder.path();
+    fn restart_collector(&mut self, at: usize) {
+        let Store { folder: path, tasks, epochs, running } = &mut self.stores[at];
+        *running = None;
         let results = Results::open(&path.join("results.sqlite")).unwrap();
-        let collector = Arc::new(Collector::new(results, tasks()));
+        let collector = Collector::new(results, tasks.subscribe());
+        let collector = Arc::new(collector.with_epochs(epochs.subscribe()));
         collector.kafka_stats().count(|it| it.is_reading = true);
         let positions = Positions::open(&path.join("kafka.sqlite")).unwrap();
         let reading = |_| {
@@ -217,7 +239,7 @@ impl World {
             Reading { intake, next: None }
         };
         let readings = (0..PARTITIONS).map(reading).collect();
-        self.store = Some(Store { collector, positions, readings });
+        *running = Some(Running { collector, positions, readings });
     }
 
     /// Also with a clock that was set back: the numbers of sessions begin again.
@@ -249,7 +271,8 @@ impl World {
         let (newest, outbox) = self.sessions.get_mut(&name).unwrap();
         let outbox = outbox.get_or_insert_with(|| {
             *newest += 1;
-            Outbox::open(spool, name, None, *newest, self.now).unwrap()
+            let epoch = (self.stores.len() > 1).then_some(self.epochs[&name]);
+            Outbox::open(spool, name, epoch, *newest, self.now).unwrap()
         });
         let records = outbox.pending(spool, self.now).unwrap();
         let log = &mut self.logs[partition(name.task, PARTITIONS) as usize];
@@ -267,11 +290,11 @@ impl World {
         }
     }
 
-    /// Reads some records of a partition, and answers.
-    fn read(&mut self, number: u32, most: usize, has_faults: bool) {
+    /// A collector reads some records of a partition, and answers.
+    fn read(&mut self, at: usize, number: u32, most: usize, has_faults: bool) {
         let log = &self.logs[number as usize];
         let end = log.first + log.records.len();
-        let Store { positions, readings, .. } = self.store.as_mut().unwrap();
+        let Running { positions, readings, .. } = self.stores[at].running.as_mut().unwrap();
         let Reading { intake, next } = &mut readings[number as usize];
         let stored = || positions.needed(number, PARTITIONS).unwrap();
         let from = next.or_else(|| stored().map(|it| usize::try_from(it).unwrap())).unwrap_or(end);
@@ -280,6 +303,9 @@ impl World {
         let until = end.min(from + most);
         for offset in from..until {
             let (probe, record) = log.records[offset - log.first].clone();
+            if !intake.is_own(record.task) {
+                continue;
+            }
             let probe = NAMES[probe].parse().unwrap();
             intake.take(positions, i64::try_from(offset).unwrap(), &probe, record).unwrap();
         }
@@ -326,19 +352,20 @@ impl World {
         let channel = CHANNELS[self.rng.usize(0..CHANNELS.len())];
         let number = self.rng.u32(0..PARTITIONS);
         let probe = self.rng.usize(0..NAMES.len());
+        let at = self.rng.usize(0..self.stores.len());
         match self.rng.u8(0..100) {
             0..30 => self.hold(channel),
             30..55 => self.send(channel, true),
             55..75 => {
                 let most = self.rng.usize(0..20);
-                self.read(number, most, true);
+                self.read(at, number, most, true);
             }
             75..90 => {
                 let most = self.rng.usize(0..20);
                 self.receive(probe, most);
             }
             90..93 => self.now += Duration::from_secs(self.rng.u64(1..40)),
-            93..95 => self.restart_collector(),
+            93..95 => self.restart_collector(at),
             95..97 => self.restart_probe(probe),
             // The partition is lost, and begins again.
             97 => self.logs[number as usize] = Log::default(),
@@ -364,35 +391,42 @@ impl World {
             self.hold(channel);
             self.send(channel, false);
         }
-        (0..PARTITIONS).for_each(|it| self.read(it, usize::MAX / 2, false));
+        for at in 0..self.stores.len() {
+            (0..PARTITIONS).for_each(|it| self.read(at, it, usize::MAX / 2, false));
+        }
         (0..NAMES.len()).for_each(|it| self.receive(it, usize::MAX));
     }
 
     fn rows(&mut self) -> Vec<String> {
-        self.store = None;
-        let rows = rows(&self.folder.path().join("results.sqlite"));
-        self.restart_collector();
+        self.stores[0].running = None;
+        let rows = rows(&self.stores[0].folder.join("results.sqlite"));
+        self.restart_collector(0);
         rows
     }
 
+    fn collector(&self, at: usize) -> &Collector {
+        &self.stores[at].running.as_ref().unwrap().collector
+    }
+
+    /// Whether the current collectors of the tasks have all results.
     fn is_settled(&self, until: [Time<wirestamp_clock::Utc>; 2]) -> bool {
-        let collector = &self.store.as_ref().unwrap().collector;
-        [1, 2].map(|task| collector.settled_until(task).unwrap()) == until
+        let settled_until = |task| {
+            let current = *self.histories[&task].last().unwrap();
+            self.collector(current).settled_until(task).unwrap()
+        };
+        [1, 2].map(settled_until) == until
     }
 }
 
 #[test]
 fn results_are_those_of_direct_delivery_whatever_is_lost() {
-    let expected = expected();
-    let reached = |task: &str| {
-        let prefix = format!("task [Integer({task}), Integer(");
-        let row = expected.iter().find_map(|it| it.strip_prefix(&prefix)).unwrap();
-        Time::from_nanos(row.split(')').next().unwrap().parse().unwrap())
-    };
-    let until = [reached("1"), reached("2")];
+    let folder = folder();
+    let file = folder.path().join("results.sqlite");
+    let until = deliver_directly(&file);
+    let expected = rows(&file);
     let mut counted = BTreeMap::new();
     for seed in 0..200 {
-        let mut world = World::new(seed);
+        let mut world = World::new(seed, 1);
         (0..600).for_each(|_| world.step());
         let mut rounds = 0;
         while !world.is_settled(until) {
@@ -400,7 +434,7 @@ fn results_are_those_of_direct_delivery_whatever_is_lost() {
             rounds += 1;
             assert!(rounds < 400, "seed {seed}: nothing is settled any more");
         }
-        for (what, count) in world.store.as_ref().unwrap().collector.kafka_stats().counts() {
+        for (what, count) in world.collector(0).kafka_stats().counts() {
             *counted.entry(what).or_insert(0) += count;
         }
         assert_eq!(world.rows(), expected, "seed {seed}");
@@ -414,8 +448,8 @@ fn results_are_those_of_direct_delivery_whatever_is_lost() {
 
 #[test]
 fn records_of_others_change_nothing() {
-    let mut world = World::new(0);
-    let Store { collector, positions, readings } = world.store.as_mut().unwrap();
+    let mut world = World::new(0, 1);
+    let Running { collector, positions, readings } = world.stores[0].running.as_mut().unwrap();
     let intake = &mut readings[1].intake;
     let inquiry = Some(What::Inquiry(Inquiry { sent: 0 }));
     let begun = Record { spool: 5, task: 1, first: 1, instance: 3, ..Record::default() };
@@ -459,8 +493,8 @@ fn records_of_others_change_nothing() {
 #[test]
 fn arbitrary_records_do_not_stop_the_collector() {
     let mut rng = Rng::with_seed(7);
-    let mut world = World::new(0);
-    let Store { positions, readings, .. } = world.store.as_mut().unwrap();
+    let mut world = World::new(0, 1);
+    let Running { positions, readings, .. } = world.stores[0].running.as_mut().unwrap();
     let intake = &mut readings[1].intake;
     let numbers = [0, 1, 2, 3, 100, i64::MAX.cast_unsigned(), u64::MAX];
     for offset in 0..5000 {

@@ -1,0 +1,182 @@
+//! Tasks that move between collectors.
+
+use super::*;
+use crate::collector::{AllBegun, Handover, TaskEpoch};
+
+const COLLECTORS: usize = 3;
+
+/// Windows and histograms, and sums of counts: an interval may be divided between collectors.
+fn merged(files: &[PathBuf]) -> Vec<String> {
+    let (mut whole, mut counts) = (Vec::new(), BTreeMap::<Vec<i64>, [i64; 4]>::new());
+    for file in files {
+        let windows = rows(file).into_iter();
+        let is_whole = |it: &String| {
+            ["window", "histogram"].iter().any(|of| it.starts_with(of))
+                && it.split(", ").nth(1) == Some("Integer(0)")
+        };
+        whole.extend(windows.filter(is_whole));
+        let database = Connection::open(file).unwrap();
+        let query = "SELECT task, begin, packets, bytes, missed, watched FROM count WHERE step = 0";
+        let mut statement = database.prepare(query).unwrap();
+        let mut rows = statement.query([]).unwrap();
+        while let Some(row) = rows.next().unwrap() {
+            let of: Vec<i64> = (0..2).map(|it| row.get(it).unwrap()).collect();
+            let sum = counts.entry(of).or_default();
+            (2..).zip(sum).for_each(|(it, sum)| *sum += row.get::<_, i64>(it).unwrap());
+        }
+    }
+    whole.sort();
+    whole.extend(counts.into_iter().map(|(of, sum)| format!("count {of:?} {sum:?}")));
+    whole
+}
+
+impl World {
+    /// Moves a task, perhaps to another collector. The collectors and probes receive the placement later.
+    fn move_task(&mut self, task: u64) {
+        let to = self.rng.usize(0..self.stores.len());
+        let history = self.histories.get_mut(&task).unwrap();
+        if history.last() != Some(&to) {
+            history.push(to);
+        }
+    }
+
+    /// The controller sends the placements to a collector.
+    fn place(&mut self, at: usize) {
+        let collectors = (0..self.stores.len()).map(|it| self.collector(it));
+        let begun: AllBegun = collectors.flat_map(|it| (**it.begun().borrow()).clone()).collect();
+        let mut here = TaskEpochs::default();
+        for (task, history) in &self.histories {
+            let its = (0_u64..).zip(history).filter(|(_, it)| **it == at);
+            for (epoch, _) in its {
+                let is_former = history.last() != Some(&at);
+                here.placed.insert(*task, TaskEpoch { epoch, is_former });
+                let mut later = begun.range((*task, epoch + 1)..(task + 1, 0));
+                if let Some((start, next)) = later.find_map(|(_, it)| Some((it.start?, it))) {
+                    let handover =
+                        Handover { epoch, start, spool: next.spool, behind: next.behind };
+                    here.handovers.push((*task, handover));
+                }
+            }
+        }
+        let mut placed = (**tasks().borrow()).clone();
+        placed.retain(|task, _| here.placed.contains_key(task));
+        let Store { tasks, epochs, .. } = &self.stores[at];
+        epochs.send_replace(Arc::new(here));
+        tasks.send_replace(Arc::new(placed));
+        self.collector(at).hand_over();
+    }
+
+    /// The controller sends the placement of a task to a probe, which begins a new session if it has changed.
+    fn place_at_probe(&mut self, name: ChannelName) {
+        let newest = self.histories[&name.task].len() as u64 - 1;
+        if self.epochs.insert(name, newest) != Some(newest) {
+            self.sessions.get_mut(&name).unwrap().1 = None;
+        }
+    }
+}
+
+fn check(
+    seeds: std::ops::Range<u64>,
+    expected: &[String],
+    until: [Time<wirestamp_clock::Utc>; 2],
+) -> usize {
+    let mut moves = 0;
+    for seed in seeds {
+        let mut world = World::new(seed, COLLECTORS);
+        for _ in 0..700 {
+            match world.rng.u8(0..100) {
+                0..2 => {
+                    let task = world.rng.u64(1..3);
+                    world.move_task(task);
+                }
+                2..8 => {
+                    let at = world.rng.usize(0..COLLECTORS);
+                    world.place(at);
+                }
+                8..16 => {
+                    let (_, name) = CHANNELS[world.rng.usize(0..CHANNELS.len())];
+                    world.place_at_probe(name);
+                }
+                // More of it than with one collector.
+                16..30 => {
+                    let (at, number) =
+                        (world.rng.usize(0..COLLECTORS), world.rng.u32(0..PARTITIONS));
+                    world.read(at, number, 30, true);
+                }
+                _ => world.step(),
+            }
+        }
+        let mut rounds = 0;
+        while !world.is_settled(until) {
+            if rounds % 8 == 0 {
+                (0..COLLECTORS).for_each(|at| world.place(at));
+            }
+            CHANNELS.iter().for_each(|(_, name)| world.place_at_probe(*name));
+            world.round();
+            rounds += 1;
+            assert!(rounds < 400, "seed {seed}: nothing is settled any more");
+        }
+        (0..COLLECTORS).for_each(|at| world.place(at));
+        moves += world.histories.values().map(|it| it.len() - 1).sum::<usize>();
+        world.stores.iter_mut().for_each(|it| it.running = None);
+        let files: Vec<_> =
+            world.stores.iter().map(|it| it.folder.join("results.sqlite")).collect();
+        assert_eq!(merged(&files), expected, "seed {seed}: {:?}", world.histories);
+    }
+    moves
+}
+
+#[test]
+fn results_of_moved_tasks_are_those_of_direct_delivery() {
+    let folder = folder();
+    let file = folder.path().join("results.sqlite");
+    let until = deliver_directly(&file);
+    let expected = merged(&[file]);
+    let moves: usize = std::thread::scope(|scope| {
+        let halves = [0..100, 100..200];
+        let threads = halves.map(|seeds| scope.spawn(|| check(seeds, &expected, until)));
+        threads.into_iter().map(|it| it.join().unwrap()).sum()
+    });
+    assert!(moves > 600, "{moves} moves");
+}
+
+#[test]
+fn former_collector_does_not_answer() {
+    let mut world = World::new(0, COLLECTORS);
+    let inquiry = |session, epoch| Record {
+        spool: 5,
+        task: 1,
+        first: 1,
+        session,
+        epoch: Some(epoch),
+        what: Some(What::Inquiry(Inquiry { sent: 0 })),
+        ..Record::default()
+    };
+    let part = Part { number: 1, begin: 0, more: true, body: vec![0; 9] };
+    let batch = Record { what: Some(What::Part(part)), ..inquiry(8, 0) };
+    let take = |world: &mut World, offset, record: Record| {
+        let Running { positions, readings, .. } = world.stores[0].running.as_mut().unwrap();
+        let intake = &mut readings[1].intake;
+        if intake.is_own(record.task) {
+            intake.take(positions, offset, &"roof".parse().unwrap(), record).unwrap();
+        }
+        intake.advance_all(positions).unwrap();
+        let restarts: Vec<_> = intake.answers(0).iter().map(|it| it.restart).collect();
+        (restarts, intake.needed(offset + 1))
+    };
+    assert_eq!(take(&mut world, 0, inquiry(8, 0)), (vec![false], 1));
+    assert_eq!(take(&mut world, 1, batch.clone()), (vec![], 1));
+    // It has moved, and the collector has not received that.
+    assert_eq!(take(&mut world, 2, inquiry(9, 1)), (vec![], 3));
+    assert_eq!(take(&mut world, 3, inquiry(8, 0)), (vec![false], 4));
+    assert_eq!(take(&mut world, 4, batch), (vec![], 4));
+    world.histories.insert(1, vec![0, 1]);
+    world.place(0);
+    assert_eq!(take(&mut world, 5, inquiry(8, 0)), (vec![], 6));
+    assert_eq!(take(&mut world, 6, inquiry(9, 1)), (vec![], 7));
+    // It returns. Records of earlier placements have no answer.
+    world.histories.insert(1, vec![0, 1, 0]);
+    world.place(0);
+    assert_eq!(take(&mut world, 7, inquiry(7, 0)), (vec![], 8));
+    assert_eq!(take(&mut world, 8, inquiry(7, 2)), (vec![true], 9));
+}
