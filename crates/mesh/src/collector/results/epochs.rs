@@ -12,9 +12,9 @@ use super::{Step, tables, windows};
 use crate::database::unsigned;
 use crate::protocol::Count;
 
-/// Batches of a counting task of which the parts in earlier intervals are kept. A probe reads its receipts at once, so
-/// fewer are unread when a collector is killed.
-const TAIL: u64 = 64;
+/// Batches of a counting task of which the parts in earlier intervals are kept. More than a probe delivers through Kafka
+/// without a receipt (`probe/kafka/outbox.rs`); on a connection it reads its receipts at once.
+const TAIL: u64 = 256;
 
 /// Begin of an epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -27,6 +27,10 @@ const READ_BYTES: u64 = if cfg!(test) { 500 } else { 256 << 10 };
 /// Max bytes of batches that are sent and not acknowledged by the collector.
 const WINDOW_BYTES: usize = if cfg!(test) { 2500 } else { 32 << 20 };
 
+/// Max number of these batches: when a task moves, a collector can take back the counts of more than these
+/// (`collector/results/epochs.rs`).
+const WINDOW_BATCHES: usize = 128;
+
 /// A session of a channel.
 pub(crate) struct Outbox {
     name: ChannelName,
@@ -108,7 +112,8 @@ impl Outbox {
             let is_due = self.inquired_at.is_none_or(|at| since(at) >= GREETING_INTERVAL);
             return Ok(if is_due { self.inquiry(now) } else { Vec::new() });
         }
-        let has_room = self.unsettled_bytes < WINDOW_BYTES;
+        let room = WINDOW_BATCHES.saturating_sub(self.unsettled.len());
+        let has_room = self.unsettled_bytes < WINDOW_BYTES && room > 0;
         let held =
             if has_room { spool.read(self.name, self.sent, READ_BYTES)? } else { Vec::new() };
         if held.is_empty() {
@@ -117,7 +122,7 @@ impl Outbox {
             return Ok(if is_due { self.inquiry(now) } else { Vec::new() });
         }
         let mut records = Vec::new();
-        for held in held {
+        for held in held.into_iter().take(room) {
             self.push(held, &mut records);
         }
         self.active_at = now;
