@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::common::{Leftovers, is_root};
 use crate::mesh::{in_lab, read};
 
-/// Tasks on a busy machine with two cores; `WIRESTAMP_TASKS` sets another number.
+/// Tasks on a busy machine with two cores; `WIRESTAMP_TASKS` sets another number, such as 800 on an idle one.
 const TASKS: usize = 200;
 
 /// Max sockets of a node, of any kind.
