@@ -23,7 +23,7 @@ demo-mesh: build-mesh ## Bring up a whole mesh in namespaces for half a minute, 
 check: setup-tests ## Fast checks: formatting, prose, circles of imports, lints, documentation, unit tests (40 s when warm)
 	tools/check
 
-test: setup-tests ## All tests that this machine can run (as root: also those with real packets; 13 minutes)
+test: setup-tests ## All tests that this machine can run (as root: also those with real packets; up to half an hour)
 	tools/test
 
 test-all: setup-tests ## What CI runs: check, test, the page, the fuzz targets, the virtual machine, quick studies
