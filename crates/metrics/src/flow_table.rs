@@ -4,7 +4,11 @@ use std::collections::HashMap;
 
 use wirestamp_packet::FlowKey;
 
-use crate::{JitterBuffer, Outcome, Quality, TcpDifferences};
+use crate::{FlowDifferences, JitterBuffer, Outcome, Quality};
+
+/// IP protocol numbers (IANA).
+const TCP: u8 = 6;
+const UDP: u8 = 17;
 
 /// A [`Quality`] per flow.
 ///
@@ -19,7 +23,9 @@ pub struct FlowTable {
     pub others: Quality,
     flows: HashMap<FlowKey, Quality>,
     /// Segments of TCP that only one point observed.
-    tcp: TcpDifferences,
+    tcp: FlowDifferences,
+    /// Datagrams of UDP that only one point observed.
+    udp: FlowDifferences,
 }
 
 impl FlowTable {
@@ -27,8 +33,9 @@ impl FlowTable {
     #[must_use]
     pub fn new(limit: usize) -> Self {
         let buffer = JitterBuffer::default();
-        let (others, tcp) = (Quality::new(), TcpDifferences::default());
-        Self { limit, buffer, others, flows: HashMap::new(), tcp }
+        let others = Quality::new();
+        let [tcp, udp] = [TCP, UDP].map(FlowDifferences::of_protocol);
+        Self { limit, buffer, others, flows: HashMap::new(), tcp, udp }
     }
 
     /// Rates voice for receivers with this de-jitter buffer.
@@ -46,6 +53,7 @@ impl FlowTable {
     /// Records an outcome in its flow.
     pub fn record(&mut self, outcome: &Outcome) {
         self.tcp.record(outcome);
+        self.udp.record(outcome);
         let flow = outcome.flow();
         if let Some(quality) = self.flows.get_mut(&flow) {
             quality.record(outcome);
@@ -60,12 +68,19 @@ impl FlowTable {
     /// States that the other point may not have captured at the time of a recorded outcome.
     pub fn note_outside_capture(&mut self, outcome: &Outcome) {
         self.tcp.take_back(outcome);
+        self.udp.take_back(outcome);
     }
 
     /// Segments of TCP that only one point observed while the other one captured.
     #[must_use]
-    pub const fn tcp_differences(&self) -> &TcpDifferences {
+    pub const fn tcp_differences(&self) -> &FlowDifferences {
         &self.tcp
+    }
+
+    /// Datagrams of UDP that only one point observed while the other one captured.
+    #[must_use]
+    pub const fn udp_differences(&self) -> &FlowDifferences {
+        &self.udp
     }
 
     /// Quality over all flows. Its [`SequenceMetrics`](crate::SequenceMetrics) cover the flows in the table.

@@ -27,6 +27,9 @@ const LEAST_SIZE: u16 = 88;
 const SEQUENCE: usize = 4;
 const FLAGS: usize = 13;
 
+/// IP protocol number of UDP (IANA).
+const UDP: u8 = 17;
+
 /// Flags that only the last part has: FIN and PSH.
 const OF_LAST: u8 = 0x09;
 /// The flag that only the first part has: CWR (RFC 3168 section 6.1.2).
@@ -47,6 +50,10 @@ pub struct Segmentation {
     pub parts: u64,
     /// Segments that were divided for an MTU of 1500 bytes, because the SYN segments were not observed.
     pub assumed: u64,
+    /// Datagrams of UDP that are longer than an MTU of 1500 bytes allows and not fragmented. A network with a larger MTU
+    /// carries them. Otherwise they are several datagrams, before they are divided at the sender (UDP GSO) or after they
+    /// were merged at the receiver (UDP GRO). Into which datagrams, a capture does not say.
+    pub long_datagrams: u64,
     /// Flows whose packets have an identification of IPv4.
     numbered: HashSet<FlowKey>,
 }
@@ -68,6 +75,7 @@ impl Segmentation {
         mut each: impl FnMut(&Packet<'_>, u32),
     ) -> bool {
         let Some(TooLong { header, length, size, is_assumed }) = self.too_long(packet) else {
+            self.long_datagrams += u64::from(is_long_datagram(packet));
             return false;
         };
         let headers = frame.saturating_sub(length.into());
@@ -216,6 +224,14 @@ impl<'a> Packet<'a> {
         let header = self.body().get(..length)?;
         (HEADER..=LONGEST_HEADER).contains(&length).then_some(header)
     }
+}
+
+fn is_long_datagram(packet: &Packet<'_>) -> bool {
+    let flow = packet.flow();
+    let longest = ETHERNET_BODY[usize::from(flow.source.is_ipv6())];
+    flow.protocol == UDP
+        && !packet.is_fragment()
+        && packet.body_length().is_some_and(|length| length > longest.into())
 }
 
 /// The same name for both directions.

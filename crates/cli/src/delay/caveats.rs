@@ -21,7 +21,10 @@ impl DelayResult {
         lines.extend(self.rated_codecs());
         lines.extend(self.clocks.notes());
         lines.extend(self.capture_losses());
-        let is_known = matches!(self.unknown_loss, None | Some(UnknownLoss::OtherSegments));
+        let is_known = matches!(
+            self.unknown_loss,
+            None | Some(UnknownLoss::OtherSegments | UnknownLoss::OtherDatagrams)
+        );
         if self.lost_outside_capture > 0 && is_known {
             lines.push(format!(
                 "{} of the lost packets left A before the first or after the last packet observed at B: \

@@ -17,7 +17,10 @@ impl UnknownLoss {
             Self::Tunnel(_) | Self::NotIp => &[MatchRule::Inner],
             Self::CutShort => &[MatchRule::Beginning, MatchRule::Rtp],
             Self::Changed | Self::OtherAddresses => &[MatchRule::Payload, MatchRule::Rtp],
-            Self::OtherDirection | Self::OtherSegments | Self::CutSegments => &[],
+            Self::OtherDirection
+            | Self::OtherSegments
+            | Self::OtherDatagrams
+            | Self::CutSegments => &[],
             Self::NothingInCommon => &[MatchRule::Inner, MatchRule::Payload, MatchRule::Rtp],
         }
     }

@@ -120,6 +120,9 @@ impl DelayResult {
             (_, Some(UnknownLoss::OtherSegments | UnknownLoss::CutSegments)) => {
                 "Loss of TCP is unknown: see Accuracy.".into()
             }
+            (_, Some(UnknownLoss::OtherDatagrams)) => {
+                "Loss of some flows is unknown: see Accuracy.".into()
+            }
             (_, Some(_)) => {
                 "Loss is unknown, because hardly any packet was matched: see Accuracy.".into()
             }

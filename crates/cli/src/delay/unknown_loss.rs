@@ -32,6 +32,8 @@ pub(super) enum UnknownLoss {
     Fragments,
     /// Segments of TCP are others at B; only the loss of such flows is unknown.
     OtherSegments,
+    /// Datagrams of UDP are others at B, because one point observed merged ones; only the loss of such flows is unknown.
+    OtherDatagrams,
     /// Merged segments of TCP were captured in part, so that not all packets in them are known.
     CutSegments,
     Tunnel(&'static str),
@@ -57,12 +59,14 @@ impl UnknownLoss {
         // Behind NAT, the segments of A and those of B are of different flows.
         let are_others =
             tcp.are_both_in_any() || (a.rule() == MatchRule::Payload && of_tcp.are_both());
-        Self::of_unmatched(flows, [a, b]).or(are_others.then_some(Self::OtherSegments))
+        Self::of_unmatched(flows, [a, b])
+            .or(has_other_datagrams(flows, [a, b]).then_some(Self::OtherDatagrams))
+            .or(are_others.then_some(Self::OtherSegments))
     }
 
     /// The reason why hardly any packet was matched.
-    fn of_unmatched(flows: &FlowTable, [a, b]: [&PointState; 2]) -> Option<Self> {
-        let total = flows.total();
+    fn of_unmatched(table: &FlowTable, [a, b]: [&PointState; 2]) -> Option<Self> {
+        let total = table.total();
         let total = total.counts();
         let only_at_b = total.unexpected + b.unidentified;
         let is_unknown = total.lost > 0
@@ -72,7 +76,7 @@ impl UnknownLoss {
             return None;
         }
         let flows: Flows<'_> =
-            flows.flows().into_iter().map(|(flow, of)| (flow, of.counts())).collect();
+            table.flows().into_iter().map(|(flow, of)| (flow, of.counts())).collect();
         let [at_a, at_b]: [Flows<'_>; 2] =
             [|counts: &Counts| counts.sent > 0, |counts: &Counts| counts.received > 0].map(
                 |is_there| flows.iter().copied().filter(|(_, counts)| is_there(counts)).collect(),
@@ -86,6 +90,8 @@ impl UnknownLoss {
             Self::NotIp
         } else if (a.cut > 0) != (b.cut > 0) {
             Self::CutShort
+        } else if has_other_datagrams(table, [a, b]) {
+            Self::OtherDatagrams
         } else if in_common {
             Self::Changed
         } else if are_answers(&at_a, &at_b) {
@@ -100,9 +106,10 @@ impl UnknownLoss {
 
     /// Whether the loss of a flow in the table is unknown; `flow` is none for all flows or several of them.
     pub(super) fn includes(self, flow: Option<&FlowKey>, of: &Quality, all: &FlowTable) -> bool {
-        let tcp = all.tcp_differences();
+        let (tcp, udp) = (all.tcp_differences(), all.udp_differences());
         let has_others = match (self, flow) {
-            (Self::OtherSegments | Self::CutSegments, None) => true,
+            (Self::OtherSegments | Self::OtherDatagrams | Self::CutSegments, None) => true,
+            (Self::OtherDatagrams, Some(flow)) if flow.protocol == UDP => udp.of(flow).are_both(),
             (Self::CutSegments, Some(flow)) => tcp.of(flow).lost > 0,
             // Behind NAT, no flow has both.
             (Self::OtherSegments, Some(flow)) if !tcp.are_both_in_any() => tcp.of(flow).lost > 0,
@@ -115,7 +122,7 @@ impl UnknownLoss {
 
     /// Whether hardly any packet was matched.
     const fn is_of_unmatched(self) -> bool {
-        !matches!(self, Self::OtherSegments | Self::CutSegments)
+        !matches!(self, Self::OtherSegments | Self::OtherDatagrams | Self::CutSegments)
     }
 }
 
@@ -129,6 +136,14 @@ impl Display for UnknownLoss {
                  with `ethtool -K IF gro off lro off tso off gso off`, or capture on another machine",
             );
         }
+        if *self == Self::OtherDatagrams {
+            return f.write_str(
+                "loss of some flows is unknown: packets that A observed are missing at B, and B observed others of the \
+                 same flow; the capture at one point contains UDP datagrams that are longer than 1500 bytes, which are \
+                 several datagrams on the network (UDP GSO, GRO); switch offloads off with `ethtool -K IF \
+                 tx-udp-segmentation off rx-udp-gro-forwarding off gro off`, or capture on another machine",
+            );
+        }
         if *self == Self::CutSegments {
             return f.write_str(
                 "loss of TCP is unknown: merged segments (GRO, TSO) were captured only in part, so that not all packets \
@@ -138,7 +153,7 @@ impl Display for UnknownLoss {
         }
         f.write_str("loss is unknown: hardly any packet was matched, although B observed about as many as A; ")?;
         match self {
-            Self::OtherSegments | Self::CutSegments => Ok(()),
+            Self::OtherSegments | Self::OtherDatagrams | Self::CutSegments => Ok(()),
             Self::Fragments => f.write_str(
                 "packets are fragments at one point only; capture both points before packets are fragmented, or \
                  avoid it with a smaller packet size or a larger MTU",
@@ -171,6 +186,14 @@ impl Display for UnknownLoss {
             }
         }
     }
+}
+
+/// Whether one point observed UDP datagrams that the other one observed as several.
+fn has_other_datagrams(flows: &FlowTable, [a, b]: [&PointState; 2]) -> bool {
+    let [at_a, at_b] = [a, b].map(|point| point.segmentation.long_datagrams);
+    let udp = flows.udp_differences();
+    at_a != at_b
+        && (udp.are_both_in_any() || (a.rule() == MatchRule::Payload && udp.total().are_both()))
 }
 
 /// The tunnel of the flows at one point, if there is none at the other.
@@ -382,6 +405,23 @@ mod tests {
         assert_eq!(reason, UnknownLoss::CutSegments);
         assert!(reason.includes(Some(&tcp), flows.flows()[0].1, &flows));
         assert!(reason.to_string().contains("snap length"), "{reason}");
+    }
+
+    #[test]
+    fn merged_datagrams_make_the_loss_of_udp_unknown() {
+        let mut flows = unmatched((CALL, 3), &[(CALL, 90)]);
+        (0..60).for_each(|sequence| flows.record(&matched(CALL, sequence)));
+        let points = || [PointState::default(), PointState::default()];
+        assert_eq!(UnknownLoss::of(&flows, &points()), None);
+        let [mut a, b] = points();
+        a.segmentation.long_datagrams = 3;
+        let reason = UnknownLoss::of(&flows, &[a.clone(), b.clone()]).unwrap();
+        assert_eq!(reason, UnknownLoss::OtherDatagrams);
+        assert!(reason.includes(Some(&CALL), flows.flows()[0].1, &flows));
+        assert!(reason.includes(None, &flows.total(), &flows));
+        // Datagrams of a network with a larger MTU.
+        assert_eq!(UnknownLoss::of(&flows, &[a.clone(), a]), None);
+        assert!(reason.to_string().contains("UDP GSO"), "{reason}");
     }
 
     #[test]

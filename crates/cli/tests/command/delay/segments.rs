@@ -1,5 +1,5 @@
 //! TCP whose segments are not divided yet at the sender (TSO), and merged at the receiver (GRO): loss and delay are those
-//! of the packets on the network.
+//! of the packets on the network. UDP of the same kind (GSO): its loss is unknown.
 
 use crate::common::{run, stderr};
 use crate::delay::{A, B, BEGIN, Classic, delayed, files};
@@ -166,4 +166,32 @@ fn flows_count_retransmitted_segments_not_losses() {
         (&flow["retransmitted"], &flow["segments"]),
         (&lost.into(), &(packets.len() + 1).into())
     );
+}
+
+/// A sender passes ten datagrams of 1200 bytes at once to the kernel, or a single one; nothing is lost.
+#[test]
+fn loss_of_merged_datagrams_is_unknown() {
+    let (mut a, mut b) = (Classic::of_link(1), Classic::of_link(1));
+    let payload: Vec<u8> = (0..12_000).map(content).collect();
+    for number in 0..40_i64 {
+        let time = BEGIN + number * 10 * MILLI;
+        let length = if number % 4 == 0 { 12_000 } else { 1200 };
+        let mut payload = payload[..length].to_vec();
+        payload[..8].copy_from_slice(&number.to_be_bytes());
+        a.udp(time, 4000, 443, &payload);
+        payload.chunks(1200).for_each(|part| b.udp(time + MILLI, 4000, 443, part));
+        // Another flow, which really loses packets.
+        a.udp(time, 5000, 53, &number.to_be_bytes());
+        if number % 5 != 0 {
+            b.udp(time + MILLI, 5000, 53, &number.to_be_bytes());
+        }
+    }
+    let (_folder, files) = files(a, b);
+    let output = run(&["delay", &files[0], &files[1], "--json"]);
+    let found = schema::document("delay", &output.stdout);
+    assert_eq!(found["lost"], serde_json::Value::Null, "{found:#}");
+    assert!(found["lost_reason"].to_string().contains("UDP GSO"), "{found:#}");
+    let losses: Vec<_> =
+        found["flows"].as_array().unwrap().iter().map(|flow| flow["lost"].clone()).collect();
+    assert_eq!(losses, [serde_json::Value::Null, 8.into()], "{found:#}");
 }

@@ -70,6 +70,9 @@ struct Batch {
     dropped: u64,
     /// It only states that the point was not observed until its end.
     is_closing: bool,
+    /// It is malformed, and no batch follows that states until when the point was not observed. It stays unacknowledged
+    /// until then, so that this time is not taken for observed after a restart.
+    is_open: bool,
 }
 
 impl Pair {
@@ -128,7 +131,9 @@ impl Pair {
             let (complete_until, clock) = (*complete_until, Some(*clock));
             let sending = seen.answers.as_ref().and_then(|answers| answers.sending);
             let dropped = 0;
-            let batch = Batch { number, complete_until, clock, sending, dropped, is_closing };
+            let is_open = false;
+            let batch =
+                Batch { number, complete_until, clock, sending, dropped, is_closing, is_open };
             self.complete(point, batch);
         }
         delivery
@@ -159,7 +164,8 @@ impl Pair {
         let side = &mut self.sides[side(point)];
         let delivery = side.receives(&(number..=number));
         if delivery == Delivery::Taken {
-            side.push(Batch::without(number, side.complete_until, 0));
+            let batch = Batch::without(number, side.complete_until, 0);
+            side.push(Batch { is_open: true, ..batch });
             side.is_unknown = true;
         }
         delivery
@@ -208,6 +214,10 @@ impl Pair {
         let mut record = recorder(windows, answers, coverage, &timing.matching);
         correlator.advance(point, batch.complete_until, &mut record);
         let side = &mut self.sides[side(point)];
+        for open in side.batches.iter_mut().rev().take_while(|it| it.is_open) {
+            open.complete_until = batch.complete_until.max(open.complete_until);
+            open.is_open = false;
+        }
         side.push(batch);
         side.is_unknown = false;
     }
@@ -321,7 +331,8 @@ fn recorder(
 impl Batch {
     /// A batch that was skipped.
     fn without(number: u64, complete_until: Time<Utc>, dropped: u64) -> Self {
-        Self { number, complete_until, clock: None, sending: None, dropped, is_closing: false }
+        let (is_closing, is_open) = (false, false);
+        Self { number, complete_until, clock: None, sending: None, dropped, is_closing, is_open }
     }
 }
 
@@ -354,7 +365,8 @@ impl Side {
     /// Removes batches complete before a time. Returns the packets dropped with them.
     fn acknowledge(&mut self, until: Time<Utc>) -> u64 {
         let mut dropped = 0_u64;
-        while let Some(batch) = self.batches.pop_front_if(|it| it.complete_until <= until) {
+        let is_done = |it: &mut Batch| it.complete_until <= until && !it.is_open;
+        while let Some(batch) = self.batches.pop_front_if(is_done) {
             self.acknowledged = batch.number;
             dropped = dropped.saturating_add(batch.dropped);
         }

@@ -114,6 +114,9 @@ fn leave_out(batches: &mut Vec<ObservationBatch>, gone: std::ops::Range<usize>) 
     batches[gone.start].begin = Some(begin);
 }
 
+/// State of a clock that marks a malformed batch.
+const MALFORMED: MachineClock = MachineClock { machine: [0xff; 16], error: None };
+
 /// The stored results, which survive a crash.
 #[derive(Default)]
 struct Stored {
@@ -159,7 +162,12 @@ fn collected(batches: &[Vec<ObservationBatch>; 2], steps: &[(bool, u8)]) -> Stor
         let seen = &batches[side][delivered[side]];
         delivered[side] += 1;
         let point = [Point::A, Point::B][side];
-        let delivery = pair.take(point, delivered[side] as u64, seen);
+        let number = delivered[side] as u64;
+        let delivery = if seen.clock == MALFORMED {
+            pair.leave_out(point, number)
+        } else {
+            pair.take(point, number, seen)
+        };
         assert_eq!(delivery, Delivery::Taken);
         if let Some(settled) = pair.settle() {
             stored.store(settled);
@@ -192,13 +200,18 @@ proptest! {
         fates in prop::collection::vec(fate(100), 100..600),
         steps in prop::collection::vec((any::<bool>(), 0..30_u8), 1..400),
         gap in prop::option::of((0..2_usize, 1..60_usize, 1..20_usize)),
+        malformed in prop::option::of((0..2_usize, 1..60_usize, 1..4_usize)),
     ) {
         let mut batches = batches(&fates);
         if let Some((side, from, length)) = gap {
             leave_out(&mut batches[side], from..from + length);
         }
-        // After a longer silence, the variation of a flow is not exact.
-        let silence = gap.map_or(0, |(_, _, length)| i64::try_from(length).unwrap() * BATCH);
+        if let Some((side, from, count)) = malformed {
+            batches[side][from..from + count].iter_mut().for_each(|it| it.clock = MALFORMED);
+        }
+        // After a longer silence, the variation of a flow is not exact. The batch after a malformed one is silent, too.
+        let silent = gap.map_or(0, |it| it.2) + malformed.map_or(0, |it| it.2 + 1);
+        let silence = i64::try_from(silent).unwrap() * BATCH;
         let is_short = at(silence) + TIMING.matching.skew < at(0) + TIMING.matching.timeout;
         let (through, crashed) = (collected(&batches, &[]), collected(&batches, &steps));
         prop_assert_eq!(counts(&crashed), counts(&through));

@@ -4,17 +4,17 @@
 //! former collector may have stored some of these results, too, if its last receipts were lost. It deletes them when it
 //! learns the start. So each result is stored at one collector.
 
-use rusqlite::{Connection, Transaction, params};
+use std::ops::Range;
+
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use wirestamp_clock::{Time, Utc};
 use wirestamp_metrics::Point;
 
-use super::{Step, tables, windows};
+use super::{Step, hours, progress, shared_counts, windows};
 use crate::database::unsigned;
-use crate::protocol::Count;
 
-/// Batches of a counting task of which the parts in earlier intervals are kept. More than a probe delivers through Kafka
-/// without a receipt (`probe/kafka/outbox.rs`); on a connection it reads its receipts at once.
-const TAIL: u64 = 256;
+/// Tables with rows of windows.
+const WINDOW_TABLES: [&str; 3] = ["window", "histogram", "return_path"];
 
 /// Begin of an epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,9 +74,11 @@ pub(super) fn begin(
     begin: &EpochBegin,
 ) -> rusqlite::Result<()> {
     let EpochBegin { epoch, start, points } = begin;
-    let before = tables::progress(change, task)?;
+    let before = progress::progress(change, task)?;
     if let Some(start) = start {
-        delete(change, task, start.as_nanos()..i64::MAX)?;
+        let range = start.as_nanos()..i64::MAX;
+        delete_windows(change, task, range.clone())?;
+        shared_counts::delete(change, task, range)?;
     }
     let number = task.cast_signed();
     let first = points.iter().find(|it| it.point == Point::A);
@@ -85,9 +87,12 @@ pub(super) fn begin(
         // before them count here; it may arrive later.
         (Some(start), Some(first)) if before.delivered[0].spool == Some(first.spool) => {
             let again = (first.behind, i64::MAX.cast_unsigned());
-            subtract_tail(change, task, again, start.as_nanos())?;
+            shared_counts::subtract_tail(change, task, again, start.as_nanos())?;
         }
         _ => drop(change.execute("DELETE FROM count_tail WHERE task = ?", [number])?),
+    }
+    if let Some(start) = start {
+        shared_counts::keep_earlier(change, task, *epoch, start.as_nanos())?;
     }
     // Without a start, no result is computed twice at this collector.
     let settled_until = start.unwrap_or(before.settled_until).as_nanos();
@@ -105,7 +110,7 @@ pub(super) fn begin(
     let query = "INSERT INTO point VALUES (?1, ?2, ?3, ?4, 0, ?5)
                  ON CONFLICT DO UPDATE SET spool = ?3, acknowledged = ?4, unknown = ?5";
     for PointBegin { point, spool, behind, is_unknown } in points {
-        let place = tables::number(*point);
+        let place = progress::number(*point);
         change.execute(query, params![number, place, spool, behind.cast_signed(), is_unknown])?;
     }
     Ok(())
@@ -126,147 +131,74 @@ pub(super) fn begun(database: &Connection) -> rusqlite::Result<Vec<Begun>> {
     rows.collect()
 }
 
-/// Keeps the parts of a batch in intervals that began before it.
-pub(super) fn keep_tail<'a>(
-    change: &Transaction<'_>,
-    task: u64,
-    number: u64,
-    counts: impl Iterator<Item = &'a Count>,
-) -> rusqlite::Result<()> {
-    let query = "INSERT INTO count_tail VALUES (?, ?, ?, ?, ?, ?, ?)
-                 ON CONFLICT DO UPDATE SET packets = packets + excluded.packets,
-                     bytes = bytes + excluded.bytes, missed = missed + excluded.missed,
-                     watched = watched + excluded.watched";
-    let (task, mut is_any) = (task.cast_signed(), false);
-    for Count { begin, packets, bytes, missed, watched } in counts {
-        let (begin, watched) = (begin.as_nanos(), watched.as_nanos());
-        let [packets, bytes, missed] = [*packets, *bytes, *missed].map(u64::cast_signed);
-        let values = params![task, number.cast_signed(), begin, packets, bytes, missed, watched];
-        change.prepare_cached(query)?.execute(values)?;
-        is_any = true;
-    }
-    if is_any {
-        // Those of an earlier epoch here stay until its handover.
-        let query = "DELETE FROM count_tail WHERE task = ?1 AND number < ?2 AND number >
-                         ifnull((SELECT max(behind) FROM epoch WHERE task = ?1), 0)";
-        let oldest = number.saturating_sub(TAIL).cast_signed();
-        change.prepare_cached(query)?.execute(params![task, oldest])?;
-    }
-    Ok(())
-}
-
 pub(super) fn hand_over(
     change: &Transaction<'_>,
     task: u64,
     handover: &Handover,
 ) -> rusqlite::Result<bool> {
     let Handover { epoch, start, spool, behind } = *handover;
-    let number = task.cast_signed();
-    // The results of later epochs here stay.
-    let query = "SELECT ifnull(min(start), ?3) FROM epoch WHERE task = ?1 AND epoch > ?2";
-    let until = change.query_row(query, params![number, epoch.cast_signed(), i64::MAX], |row| {
-        row.get::<_, i64>(0)
-    })?;
-    let mut has_changed = delete(change, task, start..until)?;
-    let progress = tables::progress(change, task)?;
-    let [first, _] = progress.delivered;
+    let later = later_epoch(change, task, epoch)?;
+    let until = later.map_or(i64::MAX, |it| it.start);
+    let mut has_changed = delete_windows(change, task, start..until)?;
+    has_changed |= match later {
+        Some(later) => shared_counts::delete_earlier(change, task, start, later.epoch)?,
+        None => shared_counts::delete(change, task, start..i64::MAX)?,
+    };
+    let [first, _] = progress::progress(change, task)?.delivered;
     if first.spool == Some(spool) {
-        // The batches of later epochs here follow.
-        let query = "SELECT ifnull(min(behind), ?3) FROM epoch WHERE task = ?1 AND epoch > ?2";
-        let last =
-            change.query_row(query, params![number, epoch.cast_signed(), i64::MAX], |row| {
-                unsigned(row, 0)
-            })?;
-        has_changed |= subtract_tail(change, task, (behind, last), start)?;
+        let last = later.map_or(i64::MAX.cast_unsigned(), |it| it.behind);
+        has_changed |= shared_counts::subtract_tail(change, task, (behind, last), start)?;
     }
     Ok(has_changed)
 }
 
-/// Subtracts the parts of batches in intervals that began before a time: those above the first number, up to the last
-/// one. Returns whether there were any.
-fn subtract_tail(
-    change: &Transaction<'_>,
-    task: u64,
-    (above, last): (u64, u64),
+/// An epoch in which a task returned here.
+#[derive(Clone, Copy)]
+struct LaterEpoch {
+    epoch: u64,
+    /// Its results begin here.
     start: i64,
-) -> rusqlite::Result<bool> {
-    let tail = "count_tail WHERE task = ?1 AND number > ?2 AND number <= ?3";
-    let values = params![task.cast_signed(), above.cast_signed(), last.cast_signed()];
-    let parts = parts(change, &format!("{tail} AND begin < {start}"), values)?;
-    for part in &parts {
-        subtract(change, task, Step::AsMeasured, part)?;
-    }
-    change.execute(&format!("DELETE FROM {tail}"), values)?;
-    Ok(!parts.is_empty())
+    /// Its batches follow this one.
+    behind: u64,
 }
 
-/// Begin, packets, bytes, missed packets, observed time.
-type Part = [i64; 5];
-
-/// Counts that a query selects.
-fn parts(
-    change: &Transaction<'_>,
-    from: &str,
-    values: &[&dyn rusqlite::ToSql],
-) -> rusqlite::Result<Vec<Part>> {
-    let query = format!("SELECT begin, packets, bytes, missed, watched FROM {from}");
-    let mut statement = change.prepare(&query)?;
-    let rows = statement.query_map(values, |row| {
-        Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?])
-    })?;
-    rows.collect()
-}
-
-/// Subtracts counts from the intervals of this step and of longer ones.
-fn subtract(
+/// The first epoch here after this one.
+fn later_epoch(
     change: &Transaction<'_>,
     task: u64,
-    from: Step,
-    [begin, packets, bytes, missed, watched]: &Part,
-) -> rusqlite::Result<()> {
-    let query = "UPDATE count SET packets = max(packets - ?4, 0), bytes = max(bytes - ?5, 0),
-                     missed = max(missed - ?6, 0), watched = max(watched - ?7, 0)
-                 WHERE task = ?1 AND step = ?2 AND begin = ?3";
-    let mut statement = change.prepare_cached(query)?;
-    let steps = [Step::AsMeasured, Step::Minute, Step::Hour].into_iter();
-    for step in steps.filter(|step| step.seconds() >= from.seconds()) {
-        let begin = Time::<Utc>::from_nanos(*begin).interval_begin(step.length()).as_nanos();
-        let (task, step) = (task.cast_signed(), step.seconds());
-        statement.execute(params![task, step, begin, packets, bytes, missed, watched])?;
-    }
-    Ok(())
+    epoch: u64,
+) -> rusqlite::Result<Option<LaterEpoch>> {
+    let query = "SELECT epoch, start, behind FROM epoch
+                 WHERE task = ?1 AND epoch > ?2 AND start IS NOT NULL ORDER BY epoch LIMIT 1";
+    let values = params![task.cast_signed(), epoch.cast_signed()];
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok(LaterEpoch { epoch: unsigned(row, 0)?, start: row.get(1)?, behind: unsigned(row, 2)? })
+    };
+    change.query_row(query, values, read).optional()
 }
 
-/// Deletes results that begin in a time range, also from minutes and hours. Returns whether there were any.
-fn delete(
+/// Deletes windows that begin in a time range, also from minutes and hours. Returns whether there were any.
+fn delete_windows(
     change: &Transaction<'_>,
     task: u64,
-    range: std::ops::Range<i64>,
+    range: Range<i64>,
 ) -> rusqlite::Result<bool> {
     let number = task.cast_signed();
     let values = params![number, range.start, range.end];
     let its = "task = ?1 AND step = 0 AND begin >= ?2 AND begin < ?3";
-    let counts = parts(change, &format!("count WHERE {its}"), values)?;
-    for part in &counts {
-        subtract(change, task, Step::Minute, part)?;
-    }
     let query = format!("SELECT min(begin), max(begin) FROM window WHERE {its}");
     let windows: (Option<i64>, Option<i64>) =
         change.query_row(&query, values, |row| Ok((row.get(0)?, row.get(1)?)))?;
-    for table in ["window", "histogram", "return_path", "count"] {
+    for table in WINDOW_TABLES {
         change.execute(&format!("DELETE FROM {table} WHERE {its}"), values)?;
     }
-    // Intervals that were all deleted.
-    let empty = "DELETE FROM count WHERE task = ?1 AND step > 0 AND begin >= ?2 AND begin < ?3 AND packets = 0
-                 AND bytes = 0 AND missed = 0 AND watched = 0";
-    change.execute(empty, values)?;
-    let (Some(first), Some(last)) = windows else { return Ok(!counts.is_empty()) };
+    let (Some(first), Some(last)) = windows else { return Ok(false) };
     let [first, last] = [first, last].map(Time::<Utc>::from_nanos);
     let [minute, hour] = [Step::Minute, Step::Hour].map(|step| {
         (first.interval_begin(step.length()), last.interval_begin(step.length()) + step.length())
     });
     for (step, (from, until)) in [(Step::Minute, minute), (Step::Hour, hour)] {
-        for table in ["window", "histogram", "return_path"] {
+        for table in WINDOW_TABLES {
             let query = format!(
                 "DELETE FROM {table} WHERE task = ?1 AND step = ?2 AND begin >= ?3 AND begin < ?4"
             );
@@ -275,9 +207,7 @@ fn delete(
         }
     }
     windows::merge(change, task, first, hour.1)?;
-    // The file of the hour is written again.
-    let query = "UPDATE task SET archived_until = min(archived_until, ?2) WHERE number = ?1";
-    change.execute(query, params![number, hour.0.as_nanos()])?;
+    hours::archive_again(change, task, first)?;
     Ok(true)
 }
 
@@ -287,6 +217,7 @@ mod tests {
 
     use super::*;
     use crate::collector::{Counted, PointResults, ResultRange, Results, Settled, Sum};
+    use crate::protocol::Count;
 
     const SECOND: i64 = 1_000_000_000;
 
@@ -360,6 +291,62 @@ mod tests {
         let sums = [&one, &other].map(|it| it.sum(1).unwrap().packets);
         assert_eq!(sums.iter().sum::<u64>(), all.sum(1).unwrap().packets);
         assert!(one.progress(1).unwrap().settled_until > Time::from_nanos(61 * SECOND));
+    }
+
+    /// Stores batches 55 to 66 in three epochs: at `one`, `other`, `one`. The receipt of 62 and 63 was lost, so both
+    /// collectors have these counts until the handover, which arrives after batch `late`.
+    fn counts_of_a_task_that_returns(interval: Span, late: u64) {
+        let folder = tempfile::tempdir().unwrap();
+        let open = |name: &str| Results::open(&folder.path().join(name)).unwrap();
+        let (mut one, mut other, mut all) = (open("one"), open("other"), open("all"));
+        let batch = |number| {
+            let mut settled = batch(number);
+            for count in &mut settled.point_results.counts {
+                count.begin = count.begin.interval_begin(interval);
+            }
+            settled
+        };
+        one.begin_spool(1, Point::A, 71, 0).unwrap();
+        all.begin_spool(1, Point::A, 71, 0).unwrap();
+        (55..=66).for_each(|number| all.store(1, &batch(number)).unwrap());
+
+        let begin = |epoch, behind| {
+            let point = PointBegin { point: Point::A, spool: 71, behind, is_unknown: false };
+            let start = Some(at(1000 * i64::try_from(behind).unwrap() + 1700));
+            EpochBegin { epoch, start, points: vec![point] }
+        };
+        (55..=63).for_each(|number| one.store(1, &batch(number)).unwrap());
+        other.begin_epoch(1, &begin(1, 61)).unwrap();
+        (62..=64).for_each(|number| other.store(1, &batch(number)).unwrap());
+        one.begin_epoch(1, &begin(2, 63)).unwrap();
+        let handover = |epoch, begin: &EpochBegin| {
+            let (start, behind) = (begin.start.unwrap().as_nanos(), begin.points[0].behind);
+            Handover { epoch, start, spool: 71, behind }
+        };
+        for number in 64..=66 {
+            one.store(1, &batch(number)).unwrap();
+            if number >= late {
+                one.hand_over(1, &handover(0, &begin(1, 61))).unwrap();
+            }
+        }
+        other.hand_over(1, &handover(1, &begin(2, 63))).unwrap();
+        for step in [Step::AsMeasured, Step::Minute, Step::Hour] {
+            for row in rows(&all, step) {
+                let both = [rows(&one, step), rows(&other, step)].concat();
+                let its: Vec<_> =
+                    both.into_iter().filter(|it| it.begin_ns == row.begin_ns).collect();
+                assert_eq!(sum_of(&its), row.packets, "{interval:?} {late} {row:?} {its:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn late_handover_keeps_the_counts_of_a_later_epoch() {
+        for interval in [1, 2, 3, 5, 10, 60] {
+            for late in 64..=66 {
+                counts_of_a_task_that_returns(Span::from_secs(interval), late);
+            }
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use wirestamp_clock::{Time, Utc};
 use wirestamp_metrics::CompactHistogram;
 
-use super::{Step, tables};
+use super::{Step, progress};
 use crate::collector::Window;
 
 /// Histograms of delay and delay variation.
@@ -126,7 +126,7 @@ pub(super) fn found(
     task: u64,
     range: Range<i64>,
 ) -> rusqlite::Result<Histograms> {
-    let settled_until = tables::progress(database, task)?.settled_until.as_nanos();
+    let settled_until = progress::progress(database, task)?.settled_until.as_nanos();
     let (from, until) = (range.start.max(0), range.end.min(settled_until));
     let mut together = Histograms::default();
     let mut measured = Missing::default();

@@ -49,6 +49,18 @@ pub(super) fn archived(change: &Transaction<'_>, task: u64, hour: &Hour) -> rusq
     Ok(())
 }
 
+/// Archives the hour that contains this time again, and those after it: results have changed.
+pub(super) fn archive_again(
+    change: &Transaction<'_>,
+    task: u64,
+    first: Time<Utc>,
+) -> rusqlite::Result<()> {
+    let hour = first.interval_begin(Step::Hour.length()).as_nanos();
+    let query = "UPDATE task SET archived_until = min(archived_until, ?2) WHERE number = ?1";
+    change.prepare_cached(query)?.execute(params![task.cast_signed(), hour])?;
+    Ok(())
+}
+
 /// Deletes archived hours that ended before a time, and old flows.
 ///
 /// The seconds of the current minute stay: the minute is merged again when more arrive.

@@ -8,8 +8,12 @@ mod flows;
 mod histograms;
 mod hours;
 mod mos;
+mod progress;
+mod range;
 mod removal;
 mod return_paths;
+mod rows;
+mod shared_counts;
 mod spreads;
 mod stored_rows;
 mod tables;
@@ -19,222 +23,25 @@ use std::ops::Range;
 use std::path::Path;
 
 use rusqlite::Transaction;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
-use wirestamp_clock::{Span, Time, Utc};
-use wirestamp_metrics::{Counts, Point};
+use wirestamp_clock::{Time, Utc};
+use wirestamp_metrics::Point;
 
-use super::{NotSynchronised, Settled};
+use super::Settled;
 use crate::DatabaseError;
 use crate::database::Database;
 pub use brief::Brief;
-use counts_schema::CountsSchema;
 pub use epochs::{Begun, EpochBegin, Handover, PointBegin};
 pub use histograms::{Histograms, Missing};
-pub use mos::MosUnavailable;
-pub use return_paths::{MeasuredReturn, NoTimes, NotReported};
+pub use progress::{Delivered, Progress};
+pub use range::{Hour, ResultRange, Step};
+pub use rows::{Counted, Measured, MeasuredReturn, MosUnavailable, NoTimes, NotReported, Sum};
+pub use spreads::Spread;
 pub(crate) use stored_rows::{StoredRow, merged};
 use tables::SCHEMA;
 
 /// The database.
 pub struct Results {
     database: Database,
-}
-
-/// Progress of a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// Everything before this time is final.
-    pub settled_until: Time<Utc>,
-    /// Epoch of the placement in which the last batches were received; 0 if the task has not moved.
-    pub epoch: u64,
-    /// Deliveries of each point.
-    pub delivered: [Delivered; 2],
-}
-
-/// Stored deliveries of a point.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Delivered {
-    /// Spool number; none before the first delivery.
-    pub spool: Option<i64>,
-    /// Last acknowledged batch of the spool.
-    pub acknowledged: u64,
-    /// Packets dropped by the probe, in all its spools.
-    pub dropped: u64,
-    /// No batch of the spool is acknowledged; the time before it is not observed.
-    pub is_unknown: bool,
-}
-
-/// Results of a window.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, ToSchema)]
-pub struct Measured {
-    /// Begin of the window, in nanoseconds since 1970 (UTC).
-    pub begin_ns: i64,
-    /// Packet counts.
-    #[serde(flatten)]
-    #[schema(value_type = CountsSchema)]
-    pub counts: Counts,
-    /// One-way delay; none without packets seen at both points, or if the clocks are not synchronised.
-    #[schema(required)]
-    pub delay_ns: Option<Spread>,
-    /// Delay above the min of the window, independent of the clocks.
-    #[schema(required)]
-    pub above_minimum_ns: Option<Spread>,
-    /// Delay variation from packet to packet (IPDV, RFC 3393).
-    #[schema(required)]
-    pub variation_ns: Option<Spread>,
-    /// Max error of the delays.
-    #[schema(required)]
-    pub error_ns: Option<i64>,
-    /// Why the error is not known.
-    #[schema(required)]
-    pub not_synchronised: Option<NotSynchronised>,
-    /// Whether a negative delay contradicts the stated clock errors.
-    pub contradicts_the_clocks: bool,
-    /// MOS of a call with the codec of the task, 1 to 4.5 (ITU-T G.107). If the task names a codec,
-    /// either this or `no_mos` is present.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mos: Option<f64>,
-    /// Why the MOS is not known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub no_mos: Option<MosUnavailable>,
-    /// Round trips and the return path of an active test. In the results of an active test, either this or
-    /// `no_return_path` is present.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub return_path: Option<MeasuredReturn>,
-    /// Why round trips and the return path are not known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub no_return_path: Option<NotReported>,
-}
-
-/// Distribution of values, in nanoseconds.
-///
-/// Percentiles of measured windows are exact. Those of merged windows come from histograms, within
-/// [`wirestamp_metrics::CompactHistogram::ERROR`] of the value (of the delay, for values above the min); they are not
-/// known if clocks were unsynchronised for a part of the time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize, ToSchema)]
-pub struct Spread {
-    /// Number of values.
-    pub count: u64,
-    /// Min.
-    pub min: i64,
-    /// Arithmetic mean.
-    pub mean: f64,
-    /// Sample standard deviation (n - 1); 0 for a single value.
-    pub stddev: f64,
-    /// Median.
-    #[schema(required)]
-    pub p50: Option<i64>,
-    /// 90th percentile.
-    #[schema(required)]
-    pub p90: Option<i64>,
-    /// 99th percentile.
-    #[schema(required)]
-    pub p99: Option<i64>,
-    /// 99.9th percentile.
-    #[schema(required)]
-    pub p999: Option<i64>,
-    /// Max.
-    pub max: i64,
-}
-
-impl Spread {
-    /// Distribution of the distances from the min.
-    fn above_minimum(&self) -> Self {
-        let above = |value: i64| value.saturating_sub(self.min);
-        #[expect(clippy::cast_precision_loss, reason = "a mean is not more exact")]
-        let mean = self.mean - self.min as f64;
-        let [p50, p90, p99, p999] =
-            [self.p50, self.p90, self.p99, self.p999].map(|it| it.map(above));
-        Self { min: 0, mean, p50, p90, p99, p999, max: above(self.max), ..*self }
-    }
-}
-
-/// Counts of an interval.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
-pub struct Counted {
-    /// Begin of the interval, in nanoseconds since 1970 (UTC).
-    pub begin_ns: i64,
-    /// Packets.
-    pub packets: u64,
-    /// Their bytes on the wire, with the link header, without the frame check sequence.
-    pub bytes: u64,
-    /// Packets lost by the capture, of any kind.
-    pub missed: u64,
-    /// Observed part of the interval, in nanoseconds.
-    pub watched_ns: i64,
-}
-
-/// Sum of all intervals, at most 2^62 each.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-pub struct Sum {
-    /// Packets.
-    pub packets: u64,
-    /// Their bytes on the wire, with the link header, without the frame check sequence.
-    pub bytes: u64,
-    /// Packets lost by the capture, of any kind.
-    pub missed: u64,
-    /// Observed time, in nanoseconds.
-    pub watched_ns: u64,
-}
-
-/// Time resolution of results.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Step {
-    /// Windows of a second; intervals of the task.
-    #[default]
-    AsMeasured,
-    /// Minutes: windows after the end of the minute, counts as they arrive. Counts of longer intervals belong to the
-    /// minute in which the interval begins.
-    Minute,
-    /// Hours: windows after the end of the hour, counts as they arrive.
-    Hour,
-}
-
-impl Step {
-    /// In seconds; 0 as measured.
-    fn seconds(self) -> i64 {
-        match self {
-            Self::AsMeasured => 0,
-            Self::Minute => 60,
-            Self::Hour => 3600,
-        }
-    }
-
-    /// Zero as measured.
-    pub(crate) fn length(self) -> Span {
-        Span::from_secs(self.seconds())
-    }
-}
-
-/// Selection of results.
-#[derive(Clone, Copy, Debug)]
-pub struct ResultRange {
-    /// Resolution.
-    pub step: Step,
-    /// Min begin, in nanoseconds since 1970 (UTC).
-    pub from: i64,
-    /// Begin limit, exclusive.
-    pub until: i64,
-    /// Max number of results.
-    pub most: u32,
-}
-
-/// An hour of a task to archive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hour {
-    /// Begin.
-    pub begin: Time<Utc>,
-    /// Settled time of the task when the hour was read.
-    settled_until: Time<Utc>,
-}
-
-impl Hour {
-    /// End.
-    #[must_use]
-    pub fn end(&self) -> Time<Utc> {
-        self.begin + Step::Hour.length()
-    }
 }
 
 impl Results {
@@ -251,7 +58,7 @@ impl Results {
     /// # Errors
     /// When the file cannot be read.
     pub fn progress(&self, task: u64) -> Result<Progress, DatabaseError> {
-        self.database.read(|database| tables::progress(database, task))
+        self.database.read(|database| progress::progress(database, task))
     }
 
     /// Begins a new spool of a point; its first batch follows number `behind`.
@@ -265,7 +72,7 @@ impl Results {
         spool: i64,
         behind: u64,
     ) -> Result<(), DatabaseError> {
-        self.database.change(|change| tables::begin_spool(change, task, point, (spool, behind)))
+        self.database.change(|change| progress::begin_spool(change, task, point, (spool, behind)))
     }
 
     /// Begins an epoch of a task that moved here: results from its start on are computed from the batches of the given
@@ -476,7 +283,7 @@ impl Results {
 }
 
 fn store(change: &Transaction<'_>, task: u64, settled: &Settled) -> rusqlite::Result<()> {
-    let before = tables::progress(change, task)?.settled_until;
+    let before = progress::progress(change, task)?.settled_until;
     for (begin, window) in &settled.windows {
         windows::insert(change, task, *begin, window)?;
     }
@@ -487,14 +294,14 @@ fn store(change: &Transaction<'_>, task: u64, settled: &Settled) -> rusqlite::Re
     // The begin of the first batch is not known.
     let is_first = before == Time::from_nanos(i64::MIN);
     let tail = settled.point_results.counts.iter().filter(|it| is_first || it.begin < before);
-    epochs::keep_tail(change, task, settled.acknowledged[0], tail)?;
+    shared_counts::keep_tail(change, task, settled.acknowledged[0], tail)?;
     for flow in &settled.point_results.flows {
         flows::put(change, task, flow)?;
     }
     if !settled.point_results.flows.is_empty() {
         flows::bound(change, task)?;
     }
-    tables::settle(change, task, settled)
+    progress::settle(change, task, settled)
 }
 
 #[cfg(test)]

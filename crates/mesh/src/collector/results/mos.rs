@@ -4,32 +4,13 @@
 //! MOS values. Packets of several flows share a window and their order is not kept, so losses count as random (burst
 //! ratio 1); bursts sound worse. Packetisation and jitter buffers of end systems are not included.
 
-use serde::{Deserialize, Serialize};
-use strum::AsRefStr;
-use utoipa::ToSchema;
 use wirestamp_metrics::emodel::{Codec, Parameters};
 use wirestamp_metrics::numeric::{count_to_f64, round_to_span};
 
-use super::Measured;
+use super::{Measured, MosUnavailable};
 
 /// Random losses.
 const BURST_RATIO: f64 = 1.0;
-
-/// Why there is no MOS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema, AsRefStr)]
-#[serde(rename_all = "kebab-case")]
-#[schema(as = NoOpinion)]
-#[strum(serialize_all = "kebab-case")]
-pub enum MosUnavailable {
-    /// No packet was seen at both points.
-    NoDelay,
-    /// The clocks are not synchronised, so the delay has no bound.
-    NotSynchronised,
-    /// A negative delay contradicts the clock errors.
-    ContradictsTheClocks,
-    /// ITU-T G.113 has no loss parameters for the codec, and there were losses.
-    Codec,
-}
 
 impl Measured {
     /// Adds the MOS of a call with this codec.

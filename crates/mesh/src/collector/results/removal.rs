@@ -23,9 +23,10 @@ pub(super) fn remove(change: &Transaction<'_>, task: u64, most: u32) -> rusqlite
     let query = "DELETE FROM flow WHERE rowid IN (SELECT rowid FROM flow WHERE task = ?1 LIMIT ?2)";
     deleted += change.execute(query, params![task.cast_signed(), most])?;
     if deleted == 0 {
-        deleted += change.execute("DELETE FROM count_tail WHERE task = ?", [task.cast_signed()])?;
-        deleted += change.execute("DELETE FROM epoch WHERE task = ?", [task.cast_signed()])?;
-        deleted += change.execute("DELETE FROM point WHERE task = ?", [task.cast_signed()])?;
+        for table in ["count_tail", "count_earlier", "epoch", "point"] {
+            let query = format!("DELETE FROM {table} WHERE task = ?");
+            deleted += change.execute(&query, [task.cast_signed()])?;
+        }
         deleted += change.execute("DELETE FROM task WHERE number = ?", [task.cast_signed()])?;
     }
     Ok(deleted)

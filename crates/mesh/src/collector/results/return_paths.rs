@@ -5,73 +5,12 @@ use std::ops::Range;
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, Transaction, params, params_from_iter};
-use serde::{Deserialize, Serialize};
-use strum::AsRefStr;
-use utoipa::ToSchema;
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::CompactHistogram;
 
-use super::{Measured, Spread, Step, histograms, spreads};
+use super::{Measured, MeasuredReturn, NoTimes, NotReported, Spread, Step, histograms, spreads};
 use crate::collector::ReturnPath;
 use crate::database::unsigned;
-
-/// Round trips and the return path of an active test (STAMP, RFC 8762), of the packets that the first point sent in the
-/// window.
-///
-/// Packets seen at both points are answered, lost on the way back, or undetermined. The reflector states the time at
-/// which its program sends an answer. So round trips and delays are overestimated by the duration of the system call,
-/// which is part of the errors.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize, ToSchema)]
-pub struct MeasuredReturn {
-    /// Packets seen at both points whose answer reached the sender within 800 ms.
-    pub answered: u64,
-    /// Packets seen at both points whose answer did not: lost on the way back, or not sent by the reflector.
-    pub lost: u64,
-    /// Packets seen at both points of which the answer is unknown: the sender did not observe or report it, or its
-    /// socket dropped datagrams.
-    pub undetermined: u64,
-    /// Round-trip time without the time at the reflector. It does not depend on the offset of the clocks.
-    #[schema(required)]
-    pub round_trip_ns: Option<Spread>,
-    /// Max error of the round-trip times, if no clock was set or slewed during a round trip.
-    #[schema(required)]
-    pub round_trip_error_ns: Option<i64>,
-    /// One-way delay from the second point to the first; none without answers, or if the clocks are not synchronised
-    /// (`not_synchronised`).
-    #[schema(required)]
-    pub delay_ns: Option<Spread>,
-    /// Max error of the delays from the second point to the first.
-    #[schema(required)]
-    pub error_ns: Option<i64>,
-    /// Why there are no times.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub no_times: Option<NoTimes>,
-    /// Why the errors are not known, although there are times.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub no_error: Option<NotReported>,
-    /// Whether a negative delay from the second point to the first contradicts the stated clock errors.
-    pub contradicts_the_clocks: bool,
-}
-
-/// Why there are no round-trip times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema, AsRefStr)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum NoTimes {
-    /// No answer reached the sender.
-    NoAnswer,
-    /// The times of the answers are not valid: a clock was set.
-    NotValid,
-}
-
-/// Why a value of an active test is unknown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema, AsRefStr)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum NotReported {
-    /// The probe did not report it: it is of an earlier version, or did not observe.
-    NotReported,
-}
 
 /// A row of the table.
 #[derive(Clone, Debug, Default)]

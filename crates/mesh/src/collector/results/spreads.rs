@@ -1,15 +1,59 @@
-//! Columns of a distribution in the tables of results.
+//! Distributions of values, and their columns in the tables of results.
 
 use rusqlite::Row;
 use rusqlite::types::Value;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 use wirestamp_metrics::numeric::count_to_f64;
 use wirestamp_metrics::{CompactHistogram, Summary};
 
-use super::Spread;
 use crate::database::unsigned;
 
 /// Number of columns of a distribution.
 pub(super) const COLUMNS: usize = 9;
+
+/// Distribution of values, in nanoseconds.
+///
+/// Percentiles of measured windows are exact. Those of merged windows come from histograms, within
+/// [`wirestamp_metrics::CompactHistogram::ERROR`] of the value (of the delay, for values above the min); they are not
+/// known if clocks were unsynchronised for a part of the time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize, ToSchema)]
+pub struct Spread {
+    /// Number of values.
+    pub count: u64,
+    /// Min.
+    pub min: i64,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Sample standard deviation (n - 1); 0 for a single value.
+    pub stddev: f64,
+    /// Median.
+    #[schema(required)]
+    pub p50: Option<i64>,
+    /// 90th percentile.
+    #[schema(required)]
+    pub p90: Option<i64>,
+    /// 99th percentile.
+    #[schema(required)]
+    pub p99: Option<i64>,
+    /// 99.9th percentile.
+    #[schema(required)]
+    pub p999: Option<i64>,
+    /// Max.
+    pub max: i64,
+}
+
+impl Spread {
+    /// Distribution of the distances from the min.
+    pub(super) fn above_minimum(&self) -> Self {
+        let above = |value: i64| value.saturating_sub(self.min);
+        #[expect(clippy::cast_precision_loss, reason = "a mean is not more exact")]
+        let mean = self.mean - self.min as f64;
+        let [p50, p90, p99, p999] =
+            [self.p50, self.p90, self.p99, self.p999].map(|it| it.map(above));
+        Self { min: 0, mean, p50, p90, p99, p999, max: above(self.max), ..*self }
+    }
+}
 
 impl From<&Summary> for Spread {
     fn from(summary: &Summary) -> Self {

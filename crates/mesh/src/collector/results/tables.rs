@@ -1,19 +1,13 @@
-//! Tables of results, and the progress of tasks.
+//! Tables of the database of results.
 
-use rusqlite::{Connection, OptionalExtension, Transaction, params};
-use wirestamp_clock::Time;
-use wirestamp_metrics::Point;
-
-use super::{Delivered, Progress, Step};
-use crate::collector::{Settled, side};
-use crate::database::{DatabaseSchema, unsigned};
+use crate::database::DatabaseSchema;
 
 /// "WSRE".
 pub(super) const SCHEMA: DatabaseSchema = DatabaseSchema {
     application: 0x5753_5245,
-    version: 6,
+    version: 7,
     tables: TABLES,
-    upgrades: &[(3, HISTOGRAMS), (4, RETURN_PATHS), (5, EPOCHS)],
+    upgrades: &[(3, HISTOGRAMS), (4, RETURN_PATHS), (5, EPOCHS), (6, EARLIER_COUNTS)],
 };
 
 /// Tasks from before version 6 have not moved.
@@ -31,6 +25,18 @@ const EPOCHS: &str = "
         PRIMARY KEY (task, number, begin)
     ) STRICT, WITHOUT ROWID;
     PRAGMA user_version = 6;
+    COMMIT;";
+
+/// Epochs from before version 7 have no counts of earlier ones.
+const EARLIER_COUNTS: &str = "
+    BEGIN;
+    CREATE TABLE count_earlier (
+        task INTEGER NOT NULL, epoch INTEGER NOT NULL, begin INTEGER NOT NULL,
+        packets INTEGER NOT NULL, bytes INTEGER NOT NULL, missed INTEGER NOT NULL,
+        watched INTEGER NOT NULL,
+        PRIMARY KEY (task, epoch)
+    ) STRICT, WITHOUT ROWID;
+    PRAGMA user_version = 7;
     COMMIT;";
 
 /// Windows from before version 4 have no histograms.
@@ -69,6 +75,7 @@ const RETURN_PATHS: &str = "
 ///
 /// `epoch` is that of the placement of a task. Each epoch that began here has a `start`, from which this collector
 /// computes the results. `count_tail` has the parts of the newest batches in intervals that began before the batch.
+/// `count_earlier` has the counts of the interval that contains the start of an epoch, of earlier epochs here.
 const TABLES: &str = "
     BEGIN;
     CREATE TABLE task (
@@ -129,82 +136,17 @@ const TABLES: &str = "
         watched INTEGER NOT NULL,
         PRIMARY KEY (task, number, begin)
     ) STRICT, WITHOUT ROWID;
+    CREATE TABLE count_earlier (
+        task INTEGER NOT NULL, epoch INTEGER NOT NULL, begin INTEGER NOT NULL,
+        packets INTEGER NOT NULL, bytes INTEGER NOT NULL, missed INTEGER NOT NULL,
+        watched INTEGER NOT NULL,
+        PRIMARY KEY (task, epoch)
+    ) STRICT, WITHOUT ROWID;
     CREATE TABLE flow (
         task INTEGER NOT NULL, key TEXT NOT NULL, last INTEGER NOT NULL, report TEXT NOT NULL,
         PRIMARY KEY (task, key)
     ) STRICT;
     CREATE INDEX flow_last ON flow (task, last);
     PRAGMA application_id = 0x57535245;
-    PRAGMA user_version = 6;
+    PRAGMA user_version = 7;
     COMMIT;";
-
-pub(super) fn progress(database: &Connection, task: u64) -> rusqlite::Result<Progress> {
-    let query = "SELECT settled_until, epoch FROM task WHERE number = ?";
-    let task = task.cast_signed();
-    let mut statement = database.prepare_cached(query)?;
-    let stored = statement.query_row([task], |row| Ok((row.get(0)?, unsigned(row, 1)?)));
-    let (settled_until, epoch) = stored.optional()?.unwrap_or((i64::MIN, 0));
-    let query =
-        "SELECT spool, acknowledged, given_up, unknown FROM point WHERE task = ? AND point = ?";
-    let mut statement = database.prepare_cached(query)?;
-    let mut delivered = |point| {
-        let found = statement.query_row(params![task, number(point)], |row| {
-            Ok(Delivered {
-                spool: Some(row.get(0)?),
-                acknowledged: unsigned(row, 1)?,
-                dropped: unsigned(row, 2)?,
-                is_unknown: row.get(3)?,
-            })
-        });
-        Ok::<_, rusqlite::Error>(found.optional()?.unwrap_or_default())
-    };
-    Ok(Progress {
-        settled_until: Time::from_nanos(settled_until),
-        epoch,
-        delivered: [delivered(Point::A)?, delivered(Point::B)?],
-    })
-}
-
-pub(super) fn begin_spool(
-    change: &Transaction<'_>,
-    task: u64,
-    point: Point,
-    (spool, behind): (i64, u64),
-) -> rusqlite::Result<()> {
-    let query = "INSERT INTO point VALUES (?1, ?2, ?3, ?4, 0, TRUE)
-                 ON CONFLICT DO UPDATE SET spool = ?3, acknowledged = ?4, unknown = TRUE";
-    let (task, behind) = (task.cast_signed(), behind.cast_signed());
-    change.execute(query, params![task, number(point), spool, behind])?;
-    Ok(())
-}
-
-pub(super) fn settle(
-    change: &Transaction<'_>,
-    task: u64,
-    settled: &Settled,
-) -> rusqlite::Result<()> {
-    let (task, late) = (task.cast_signed(), settled.late.cast_signed());
-    // If more results of an hour arrive, it is archived again.
-    let hour = settled.first().map(|first| first.interval_begin(Step::Hour.length()).as_nanos());
-    let query = "INSERT INTO task (number, settled_until, late) VALUES (?1, ?2, ?3)
-                 ON CONFLICT DO UPDATE SET settled_until = ?2, late = late + ?3,
-                     archived_until = MIN(archived_until, ?4)";
-    let mut statement = change.prepare_cached(query)?;
-    let until = settled.until.as_nanos();
-    statement.execute(params![task, until, late, hour.unwrap_or(i64::MAX)])?;
-    let query = "UPDATE point SET acknowledged = ?3, given_up = given_up + ?4,
-                     unknown = unknown AND acknowledged = ?3
-                 WHERE task = ?1 AND point = ?2";
-    let mut statement = change.prepare_cached(query)?;
-    for point in [Point::A, Point::B] {
-        let [up_to, dropped] =
-            [settled.acknowledged, settled.dropped].map(|it| it[side(point)].cast_signed());
-        statement.execute(params![task, number(point), up_to, dropped])?;
-    }
-    Ok(())
-}
-
-/// Number of a point in the tables.
-pub(super) fn number(point: Point) -> u8 {
-    u8::from(point == Point::B)
-}

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::protocol::Count;
-use wirestamp_clock::{Domain, RawStamp, Stamp};
+use wirestamp_clock::{Domain, RawStamp, Span, Stamp};
 use wirestamp_metrics::{CompactHistogram, Config, Correlator, Observation, Quality, Summary};
 use wirestamp_packet::{FlowKey, PacketId};
 
 use super::*;
-use crate::collector::{Flow, PointResults, Window};
+use crate::collector::{Flow, NotSynchronised, PointResults, Window};
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -301,7 +301,7 @@ fn database_without_histograms_is_upgraded() {
     results.store(7, &second(1)).unwrap();
     let before =
         "DROP TABLE histogram; DROP TABLE return_path; DROP TABLE epoch; DROP TABLE count_tail;
-                  ALTER TABLE task DROP COLUMN epoch; PRAGMA user_version = 3;";
+                  DROP TABLE count_earlier; ALTER TABLE task DROP COLUMN epoch; PRAGMA user_version = 3;";
     results.database.change(|change| change.execute_batch(before)).unwrap();
     drop(results);
     let mut results = Results::open(&path).unwrap();

@@ -1,4 +1,4 @@
-//! Segments of TCP that only one of two points observed.
+//! Packets of TCP or UDP that only one of two points observed.
 
 use std::collections::HashMap;
 
@@ -9,20 +9,19 @@ use crate::Outcome;
 /// Max flows with counts of their own; further ones share theirs.
 const MAX_FLOWS: usize = 65_536;
 
-/// IP protocol number of TCP (IANA).
-const TCP: u8 = 6;
-
-/// Lost and unexpected segments of each TCP flow.
+/// Lost and unexpected packets of each flow of a protocol.
 ///
-/// If a flow has both, a device or kernel may have merged or divided its segments, so that B observed others instead of
+/// If a flow has both, a device or kernel may have merged or divided its packets, so that B observed others instead of
 /// those of A.
-#[derive(Clone, Debug, Default)]
-pub struct TcpDifferences {
+#[derive(Clone, Debug)]
+pub struct FlowDifferences {
+    /// IP protocol number.
+    protocol: u8,
     flows: HashMap<FlowKey, Differences>,
     others: Differences,
 }
 
-/// Numbers of segments that one point observed.
+/// Numbers of packets that one point observed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Differences {
     /// At A only.
@@ -32,14 +31,19 @@ pub struct Differences {
 }
 
 impl Differences {
-    /// Whether segments are missing at B, and others are there.
+    /// Whether packets are missing at B, and others are there.
     #[must_use]
     pub const fn are_both(self) -> bool {
         self.lost > 0 && self.unexpected > 0
     }
 }
 
-impl TcpDifferences {
+impl FlowDifferences {
+    /// Differences of the flows with this IP protocol number.
+    pub(crate) fn of_protocol(protocol: u8) -> Self {
+        Self { protocol, flows: HashMap::new(), others: Differences::default() }
+    }
+
     /// Records an outcome.
     pub(crate) fn record(&mut self, outcome: &Outcome) {
         if let Some(count) = self.count(outcome) {
@@ -54,7 +58,7 @@ impl TcpDifferences {
         }
     }
 
-    /// The count of a lost or unexpected segment; none for other outcomes.
+    /// The count of a lost or unexpected packet; none for other outcomes.
     fn count(&mut self, outcome: &Outcome) -> Option<&mut u64> {
         let flow = outcome.flow();
         let is_lost = match outcome {
@@ -62,7 +66,7 @@ impl TcpDifferences {
             Outcome::Unexpected { .. } => false,
             _ => return None,
         };
-        if flow.protocol != TCP {
+        if flow.protocol != self.protocol {
             return None;
         }
         let has_room = self.flows.len() < MAX_FLOWS || self.flows.contains_key(&flow);
@@ -70,22 +74,22 @@ impl TcpDifferences {
         Some(if is_lost { &mut of.lost } else { &mut of.unexpected })
     }
 
-    /// The segments of a flow.
+    /// The packets of a flow.
     #[must_use]
     pub fn of(&self, flow: &FlowKey) -> Differences {
         self.flows.get(flow).copied().unwrap_or_default()
     }
 
-    /// Whether any flow has segments of both kinds.
+    /// Whether any flow has packets of both kinds.
     #[must_use]
     pub fn are_both_in_any(&self) -> bool {
         self.others.are_both() || self.flows.values().any(|of| of.are_both())
     }
 
-    /// The segments of all flows.
+    /// The packets of all flows.
     #[must_use]
     pub fn total(&self) -> Differences {
-        let Self { flows, others } = self;
+        let Self { flows, others, .. } = self;
         flows.values().fold(*others, |sum, of| Differences {
             lost: sum.lost + of.lost,
             unexpected: sum.unexpected + of.unexpected,
