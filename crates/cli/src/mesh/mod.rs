@@ -8,7 +8,7 @@ mod kafka;
 pub(crate) mod lab;
 mod log;
 mod node;
-mod pki;
+pub(crate) mod pki;
 mod privileges;
 mod probe;
 

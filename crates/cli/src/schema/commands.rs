@@ -3,6 +3,8 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use wirestamp_capture::tune;
 
+#[cfg(feature = "mesh")]
+use crate::mesh::pki;
 use crate::{
     capture, clock, delay, demo, extcap, flows, lab, layers, reflect, restamp, send, stamp,
 };
@@ -30,7 +32,7 @@ impl DocumentedCommand {
 }
 
 /// All commands that print a document, by name.
-pub(super) const COMMANDS: [DocumentedCommand; 20] = [
+pub(super) const COMMANDS: &[DocumentedCommand] = &[
     DocumentedCommand::printing::<capture::Summary>("capture", "capture"),
     DocumentedCommand::printing::<Vec<capture::InterfaceRow>>("capture-interfaces", "capture -D"),
     DocumentedCommand::printing::<Vec<capture::PairRow>>("capture-list", "capture --list"),
@@ -46,6 +48,18 @@ pub(super) const COMMANDS: [DocumentedCommand; 20] = [
     DocumentedCommand::printing::<lab::Removed>("lab-down", "lab down"),
     DocumentedCommand::printing::<lab::TestBed>("lab-up", "lab up"),
     DocumentedCommand::printing::<layers::Document>("layers", "layers"),
+    #[cfg(feature = "mesh")]
+    DocumentedCommand::printing::<pki::Created<'_>>("pki-create", "pki create"),
+    #[cfg(feature = "mesh")]
+    DocumentedCommand::printing::<pki::IssuedFile<'_>>("pki-issue", "pki issue"),
+    #[cfg(feature = "mesh")]
+    DocumentedCommand::printing::<pki::List>("pki-list", "pki list"),
+    #[cfg(feature = "mesh")]
+    DocumentedCommand::printing::<pki::Revoked<'_>>("pki-revoke", "pki revoke"),
+    #[cfg(feature = "mesh")]
+    DocumentedCommand::printing::<pki::Rotated>("pki-rotate", "pki rotate"),
+    #[cfg(feature = "mesh")]
+    DocumentedCommand::printing::<pki::NewToken>("pki-token", "pki token"),
     DocumentedCommand::printing::<reflect::Document>("reflect", "reflect"),
     DocumentedCommand::printing::<restamp::Summary>("restamp", "restamp"),
     DocumentedCommand::printing::<super::List>("schema", "schema"),

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::{Names, compare_all, families};
+use super::{Names, compare_all, families, snapshot};
 use crate::common::is_root;
 use crate::mesh::in_lab;
 
@@ -17,7 +17,12 @@ const SCRIPT: &str = r#"
     wait $sending
     await_last
     ask openapi.json > openapi.json
-    curl -sS --cert ann.pem --cacert ann.pem "https://$address/metrics" > metrics
+    # Some exist only after the probes' next reports.
+    for _ in $(seq 100); do
+        curl -sS --cert ann.pem --cacert ann.pem "https://$address/metrics" > metrics
+        [ $(grep -c '^# TYPE' metrics) -lt METRICS ] || break
+        sleep 0.1
+    done
     "$0" pki list --authority authority --json > pki.json
     kill -INT $east
     wait $east
@@ -37,7 +42,8 @@ fn api_metrics_and_tables_keep_their_names() {
     if !is_root() {
         return;
     }
-    let (folder, _) = in_lab(SCRIPT);
+    let metrics = snapshot("mesh-metrics.txt").len().to_string();
+    let (folder, _) = in_lab(&SCRIPT.replace("METRICS", &metrics));
     let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
     let api: Value = serde_json::from_str(&read("openapi.json")).unwrap();
     let mut names = Names::new();

@@ -1,5 +1,7 @@
 //! `wirestamp pki`.
 
+mod documents;
+
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -7,13 +9,14 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use jiff::{SignedDuration, Timestamp};
-use serde::Serialize;
 use wirestamp_mesh::Name;
-use wirestamp_mesh::pki::{Authority, Credentials, Entry, Request, Role, Subject, UnusedToken};
+use wirestamp_mesh::pki::{Authority, Credentials, Request, Role, Subject};
+
+pub(crate) use documents::{Created, IssuedFile, List, NewToken, Revoked, Rotated};
+use documents::{ListedCertificate, ListedToken, list};
 
 use super::privileges::make_private_folder;
 use crate::output::{Output, plural};
-use crate::table::table;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -152,7 +155,9 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
             let subject = Subject { name: name.clone(), role: *role };
             let token = Authority::open(path)?.token(&subject, *lifetime, now)?.to_string();
             let expires = now.checked_add(*lifetime)?;
-            output.result(&NewToken { token, subject, expires }, |it| format!("{}\n", it.token))?;
+            output.result(&NewToken { token, holder: subject.into(), expires }, |it| {
+                format!("{}\n", it.token)
+            })?;
             output.remark(format!("can be used once, until {expires}"));
         }
         Action::Issue { name, role, file, overwrite, also } => {
@@ -162,13 +167,10 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
                 "{} exists and may contain a key; choose another file, or add --overwrite",
                 file.display()
             );
-            let written = issue(&mut Authority::open(path)?, subject, file, also, now)?;
+            let written = issue(&mut Authority::open(path)?, &subject, file, also, now)?;
             output.result(&written, |it| {
                 let file = it.file.display();
-                format!(
-                    "{file}: key and certificate of {}, valid until {}\n",
-                    it.subject, it.expires
-                )
+                format!("{file}: key and certificate of {subject}, valid until {}\n", it.expires)
             })?;
         }
         Action::List => {
@@ -211,7 +213,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
 
 fn issue<'a>(
     authority: &mut Authority,
-    subject: Subject,
+    subject: &Subject,
     file: &'a Path,
     also_known_as: &[String],
     now: Timestamp,
@@ -219,113 +221,10 @@ fn issue<'a>(
     // Check the file before signing.
     Credentials::can_be_written(file).context("cannot write")?;
     let request = Request::new()?;
-    let issued = authority.issue(&subject, &request.pem()?, also_known_as, now)?;
+    let issued = authority.issue(subject, &request.pem()?, also_known_as, now)?;
     Credentials::new(&request, &issued).write(file).context("cannot write")?;
-    Ok(IssuedFile { subject, file, serial: issued.serial.to_string(), expires: issued.expires })
-}
-
-#[derive(Serialize)]
-struct Created<'a> {
-    authority: &'a Path,
-}
-
-#[derive(Serialize)]
-struct NewToken {
-    token: String,
-    #[serde(flatten)]
-    subject: Subject,
-    expires: Timestamp,
-}
-
-#[derive(Serialize)]
-struct IssuedFile<'a> {
-    #[serde(flatten)]
-    subject: Subject,
-    file: &'a Path,
-    serial: String,
-    expires: Timestamp,
-}
-
-#[derive(Serialize)]
-struct Revoked<'a> {
-    name: &'a Name,
-    revoked: u64,
-}
-
-#[derive(Serialize)]
-struct Rotated {
-    signs_from: Timestamp,
-}
-
-#[derive(Serialize)]
-struct List {
-    certificates: Vec<ListedCertificate>,
-    tokens: Vec<ListedToken>,
-}
-
-#[derive(Serialize)]
-struct ListedToken {
-    #[serde(flatten)]
-    subject: Subject,
-    serial: String,
-    expires: Timestamp,
-}
-
-impl From<UnusedToken> for ListedToken {
-    fn from(UnusedToken { id, subject, expires }: UnusedToken) -> Self {
-        Self { subject, serial: id, expires }
-    }
-}
-
-#[derive(Serialize)]
-struct ListedCertificate {
-    #[serde(flatten)]
-    subject: Subject,
-    serial: String,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    also_known_as: Vec<String>,
-    issued: Timestamp,
-    expires: Timestamp,
-    revoked: Option<Timestamp>,
-    good: bool,
-}
-
-impl ListedCertificate {
-    fn new(entry: &Entry, now: Timestamp) -> Self {
-        let Entry { serial, subject, also_known_as, issued, expires, revoked } = entry.clone();
-        let (serial, good) = (serial.to_string(), entry.is_good(now));
-        Self { subject, serial, also_known_as, issued, expires, revoked, good }
-    }
-
-    fn state(&self) -> String {
-        match self.revoked {
-            Some(when) => format!("revoked {when}"),
-            None if self.good => "valid".to_owned(),
-            None => "expired".to_owned(),
-        }
-    }
-}
-
-/// Digits of a serial in the table; all are in JSON.
-const SERIAL_DIGITS: usize = 12;
-
-fn list(list: &List) -> String {
-    let row = |subject: &Subject, serial: &str, signed: String, ends: Timestamp, state: String| {
-        let Subject { name, role } = subject;
-        let serial = serial.chars().take(SERIAL_DIGITS).collect();
-        vec![name.to_string(), role.to_string(), serial, signed, ends.to_string(), state]
-    };
-    let certificates = list.certificates.iter();
-    let certificates = certificates
-        .map(|it| row(&it.subject, &it.serial, it.issued.to_string(), it.expires, it.state()));
-    let tokens = list.tokens.iter();
-    let tokens = tokens
-        .map(|it| row(&it.subject, &it.serial, "-".to_owned(), it.expires, "token".to_owned()));
-    let rows: Vec<_> = certificates.chain(tokens).collect();
-    if rows.is_empty() {
-        return "no certificates and no tokens\n".to_owned();
-    }
-    table(&["name", "role", "serial", "issued", "expires", "state"], &rows)
+    let (holder, serial) = (subject.clone().into(), issued.serial.to_string());
+    Ok(IssuedFile { holder, file, serial, expires: issued.expires })
 }
 
 #[cfg(test)]
