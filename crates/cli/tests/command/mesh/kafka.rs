@@ -27,7 +27,7 @@ const BROKER: &str = r#"
 "#;
 
 /// Where tools/setup-kafka stores the program; none if it was not run.
-fn libraries() -> Option<PathBuf> {
+pub(super) fn libraries() -> Option<PathBuf> {
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or(target, PathBuf::from);
     let libraries = target.join("tools/kafka/libs");
