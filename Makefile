@@ -38,7 +38,7 @@ test-vm: setup-tests ## Test the kernel module, the HPET and netem in a virtual 
 test-aarch64: ## Test the clock crate on an emulated CPU of that kind (downloads a compiler, 150 MB)
 	tools/test-aarch64
 
-test-kafka: setup-tests ## Test the delivery of a mesh through Apache Kafka (root; downloads 46 MB; four minutes after the build)
+test-kafka: setup-tests ## Test the delivery of a mesh through Apache Kafka (root; downloads 46 MB; five minutes after the build)
 	tools/setup-kafka
 	WIRESTAMP_NO_SKIP=1 $(CARGO) test --locked --workspace --features wirestamp/mesh,wirestamp/studies,wirestamp/kafka \
 		--lib --test kafka --test command kafka -- --show-output --test-threads 1

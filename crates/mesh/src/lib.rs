@@ -13,6 +13,8 @@ pub mod collector;
 pub mod controller;
 mod database;
 pub mod export;
+#[cfg(all(fuzzing, feature = "kafka"))]
+pub mod fuzzing;
 #[cfg(feature = "kafka")]
 pub mod kafka;
 pub mod member;

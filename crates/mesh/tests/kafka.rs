@@ -1,24 +1,25 @@
-//! Probes deliver to a collector through Apache Kafka, which is killed and loses its data.
+//! Probes deliver to a collector through Apache Kafka, which is killed, loses its data, and gets more partitions.
 
 #[expect(dead_code, reason = "not all of it is needed here")]
 mod common;
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use common::{BATCHES, PACKETS, Probe, Running, authority, batches, check, now};
+use common::{BATCHES, PACKETS, Probe, Running, authority, batches, check, now, sum};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair,
 };
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
-use wirestamp_mesh::kafka::{Login, Mechanism, Settings};
+use wirestamp_mesh::kafka::{Login, Mechanism, OBSERVATIONS, Settings};
 use wirestamp_mesh::pki::Authority;
 use wirestamp_mesh::probe::{Carrier, Kafka};
 
@@ -190,6 +191,69 @@ fn each_packet_counts_once_while_kafka_loses_everything() {
     println!("{counts:?}");
 }
 
+/// Raises the number of partitions of a topic: a request `CreatePartitions` of Kafka, version 0.
+fn raise_partitions(broker: SocketAddr, topic: &str, count: i32) {
+    let text = |it: &str| [&i16::try_from(it.len()).unwrap().to_be_bytes(), it.as_bytes()].concat();
+    let request = [
+        // Its number and version, the number of this request, and the client.
+        &[37_i16.to_be_bytes(), 0_i16.to_be_bytes()].concat()[..],
+        &1_i32.to_be_bytes(),
+        &text("admin"),
+        // One topic, no assignment to brokers, a timeout of 10 s, and not only a check.
+        &1_i32.to_be_bytes(),
+        &text(topic),
+        &count.to_be_bytes(),
+        &(-1_i32).to_be_bytes(),
+        &10_000_i32.to_be_bytes(),
+        &[0],
+    ]
+    .concat();
+    let mut connection = TcpStream::connect(broker).unwrap();
+    let length = i32::try_from(request.len()).unwrap().to_be_bytes();
+    connection.write_all(&[&length[..], &request].concat()).unwrap();
+    // Length, number of the request, throttling, number of topics, topic, error.
+    let mut answer = vec![0; 16 + text(topic).len() + 2];
+    connection.read_exact(&mut answer).unwrap();
+    assert_eq!(answer.last_chunk(), Some(&[0, 0]), "{answer:?}");
+}
+
+/// Task 1 is in another partition afterwards. Probes look for the number once a minute.
+#[test]
+fn raised_number_of_partitions_loses_nothing() {
+    let Some(broker) = Broker::new() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let settings = Settings { partitions: 1, ..broker.settings() };
+    Authority::create(&authority(folder.path()), now()).unwrap();
+    let address = (Ipv4Addr::LOCALHOST, 0).into();
+    let mesh = Running::start_changed(folder.path(), address, Some(TASK), |controller| {
+        controller.with_kafka(settings.clone()).unwrap()
+    });
+    let runtime = Runtime::new().unwrap();
+    let probes = [("roof", 0), ("cellar", 1)]
+        .map(|(name, point)| Probe::let_in(&runtime, folder.path(), mesh.address, name, point))
+        .map(Arc::new);
+    let hold = |numbers: Range<i64>| {
+        for (point, probe) in (0..).zip(&probes) {
+            probe.hold(batches(point, numbers.clone()));
+        }
+    };
+    for probe in &probes {
+        runtime.spawn(deliver(Arc::clone(probe), settings.clone()));
+    }
+    hold(0..BATCHES / 2);
+    mesh.wait_for(300);
+    raise_partitions(broker.address, OBSERVATIONS, 2);
+    hold(BATCHES / 2..BATCHES);
+    let mut stored = mesh.collector.subscribe();
+    let all = PACKETS.unsigned_abs();
+    while sum(&mesh.measured(), |it| it.counts.sent) < all {
+        let changed =
+            async { tokio::time::timeout(Duration::from_secs(120), stored.changed()).await };
+        runtime.block_on(changed).expect("results within two minutes").unwrap();
+    }
+    check(&mesh.measured());
+}
+
 /// Settings of a broker with TLS and SASL, and its CA certificate in a file.
 fn secured(folder: &Path) -> (String, PathBuf) {
     let key = KeyPair::generate().unwrap();
@@ -206,11 +270,13 @@ fn secured(folder: &Path) -> (String, PathBuf) {
     // In the syntax of properties.
     let line = |pem: &str| pem.replace("\r\n", "\n").replace('\n', "\\n");
     let login = "org.apache.kafka.common.security.scram.ScramLoginModule required";
+    let plain = "org.apache.kafka.common.security.plain.PlainLoginModule required";
     let settings = format!(
-        "sasl.enabled.mechanisms=SCRAM-SHA-512,SCRAM-SHA-256
+        "sasl.enabled.mechanisms=SCRAM-SHA-512,SCRAM-SHA-256,PLAIN
 sasl.mechanism.inter.broker.protocol=SCRAM-SHA-512
 listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config={login} username=\"broker\" password=\"b\";
 listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config={login};
+listener.name.sasl_ssl.plain.sasl.jaas.config={plain} user_mesh=\"m\";
 ssl.keystore.type=PEM
 ssl.keystore.certificate.chain={}
 ssl.keystore.key={}
@@ -244,6 +310,11 @@ fn kafka_with_tls_and_logins_accepts_the_right_ones() {
         }),
         ..broker.settings()
     };
+    let plain = |password: &str| {
+        let settings = login("mesh", password);
+        let login = settings.login.map(|it| Login { mechanism: Mechanism::Plain, ..it });
+        Settings { login, ..settings }
+    };
     Authority::create(&authority(folder.path()), now()).unwrap();
     let address = (Ipv4Addr::LOCALHOST, 0).into();
     let mesh = Running::start_changed(folder.path(), address, Some(TASK), |controller| {
@@ -253,9 +324,10 @@ fn kafka_with_tls_and_logins_accepts_the_right_ones() {
     let probes = [("roof", 0), ("cellar", 1)]
         .map(|(name, point)| Probe::let_in(&runtime, folder.path(), mesh.address, name, point))
         .map(Arc::new);
-    for (point, probe) in (0..).zip(&probes) {
+    let logins = [login("mesh", "m"), plain("m")];
+    for ((point, probe), login) in (0..).zip(&probes).zip(logins) {
         probe.hold(batches(point, 0..BATCHES));
-        runtime.spawn(deliver(Arc::clone(probe), login("mesh", "m")));
+        runtime.spawn(deliver(Arc::clone(probe), login));
     }
     check(&mesh.wait_for(PACKETS.unsigned_abs()));
     // A wrong password, a user without permissions, no login, and no encryption.
@@ -268,8 +340,10 @@ fn kafka_with_tls_and_logins_accepts_the_right_ones() {
         })
     };
     let cannot_connect = "cannot connect to Kafka at 127.0.0.1:";
-    let why = refused(login("mesh", "wrong"));
-    assert!(why.starts_with(cannot_connect), "{why}");
+    for settings in [login("mesh", "wrong"), plain("wrong")] {
+        let why = refused(settings);
+        assert!(why.starts_with(cannot_connect), "{why}");
+    }
     let why = refused(login("other", "o"));
     assert!(why.starts_with("cannot find the topic wirestamp.observations.v1"), "{why}");
     for settings in [Settings { login: None, ..login("mesh", "m") }, broker.settings()] {

@@ -8,7 +8,7 @@ use http::Request;
 use http_body_util::BodyExt;
 use jiff::Timestamp;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 use tonic::body::Body;
@@ -32,6 +32,9 @@ pub(super) struct Api {
 #[derive(Deserialize)]
 struct ResultList<T> {
     results: Vec<T>,
+    /// The parts that are missing, because their collectors are away.
+    #[serde(default)]
+    partial: Vec<IgnoredAny>,
 }
 
 impl Api {
@@ -47,12 +50,13 @@ impl Api {
         Ok(Self { runtime, channel })
     }
 
-    /// A task's results of the seconds from a time on, in nanoseconds since 1970 (UTC).
+    /// A task's results of the seconds from a time on, in nanoseconds since 1970 (UTC). None while a collector that has a
+    /// part of them is away: later results would hide it.
     pub(super) fn seconds(&self, task: &str, from: i64) -> anyhow::Result<Vec<Second>> {
         let from = Timestamp::from_nanosecond(from.into())?;
         let found: ResultList<_> =
             self.get(&format!("/api/v1/tasks/{task}/results?from={from}"))?;
-        Ok(found.results)
+        Ok(if found.partial.is_empty() { found.results } else { Vec::new() })
     }
 
     /// A task's results of all intervals.

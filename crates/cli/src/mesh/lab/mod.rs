@@ -1,41 +1,48 @@
 //! `wirestamp lab mesh`.
 
 mod api;
+mod arguments;
+mod costs;
+mod failure;
+#[cfg(feature = "kafka")]
+mod kafka;
 mod nodes;
 mod present;
 mod relay;
 mod results;
+mod streams;
 #[cfg(feature = "studies")]
 pub(super) mod study;
 mod traffic;
 mod truth;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use clap::Args;
-use jiff::SignedDuration;
 use tempfile::TempDir;
 use wirestamp_capture::Stop;
 use wirestamp_clock::ClockService;
 use wirestamp_lab::results::next_second;
 use wirestamp_lab::{CONTROLLER_V4, MeshLab};
 
-use crate::bottleneck::Bottleneck;
 use crate::clock;
 use crate::interrupt::stop_on_signal;
 use crate::mesh::node::runtime;
 use crate::output::Output;
 use api::Api;
+pub(crate) use arguments::Arguments;
+use costs::Before;
+use failure::{Failure, MOVE_AFTER};
 use nodes::{Files, Nodes, NodesConfig, PORT, Place};
 use present::{MeshResult, header, line, text};
 use relay::relay;
 use results::Results;
-use traffic::{Reference, TASKS, Traffic};
+use streams::TaskStream;
+use traffic::{Reference, Traffic};
 use truth::FIRST_DELAY;
 
 /// Polling interval of the controller's results, which have no notification.
@@ -47,70 +54,45 @@ const LAST_RESULTS_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time from the start of traffic to the cut.
 const BEFORE_CUT: Duration = Duration::from_secs(2);
 
-#[derive(Args)]
-#[command(after_help = "\
-Runs a controller and two probes as processes in a test bed of network namespaces: source, router 1,
-router 2, sink. The probe `roof` captures on the receiving interface of router 1, the probe `cellar`
-on that of the sink; the bottleneck is between them. Separate links connect them to the controller.
-The task `call` measures a phone call, the task `load` bursts that fill the bottleneck every two
-seconds. Finally the results are compared with the counts of sender, receiver and bottleneck.
-
-Examples:
-  wirestamp lab mesh --for 30s --collector
-  wirestamp lab mesh --for 90s --cut 60s --keep mesh")]
-pub(crate) struct Arguments {
-    #[command(flatten)]
-    path: Bottleneck,
-    /// End after this time, such as 30s or 5m [default: until Ctrl-C]
-    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
-    lasting: Option<Duration>,
-    /// Disconnect the probes from the controller for this time, two seconds after the traffic has started
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    cut: Option<Duration>,
-    /// Run the collector as a separate process
-    #[arg(long)]
-    collector: bool,
-    /// Save logs, results and all other data of the nodes in this folder
-    #[arg(long, value_name = "FOLDER")]
-    keep: Option<PathBuf>,
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let time: SignedDuration = text.parse().map_err(|_| "expected a time such as 30s or 5m")?;
-    match Duration::try_from(time) {
-        Ok(time) if time >= Duration::from_secs(1) => Ok(time),
-        _ => Err("expected at least 1 second".to_owned()),
-    }
-}
-
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
+    arguments.check()?;
     wirestamp_lab::check_privilege()?;
     let folder = Folder::new(arguments.keep.as_deref())?;
     let stop = stop_on_signal()?;
     let clock = clock::start_service(None)?;
     let lab = MeshLab::new(&arguments.path.impairments())?;
+    let tasks = streams::tasks(&lab.impairments, arguments.load())?;
     let files = Files(folder.path());
+    let broker = arguments.broker(folder.path(), &lab.controller)?;
+    let through = broker.as_ref().map_or("", |_| "Kafka, ");
     let begun = Instant::now();
     // The page accepts only its own address and port.
     let page = relay(&lab.controller, |own| own)?;
     let place = |host| Place { host, core: None };
     let config = NodesConfig {
         controller: place(&lab.controller),
-        has_collector: arguments.collector,
+        collectors: arguments.collectors(),
+        move_after: arguments.kill_collector.map(|_| MOVE_AFTER),
+        broker,
         page: Some(page),
-        tasks: &traffic::tasks(),
+        tasks: &streams::task_file(&tasks),
         probes: &[("roof", place(lab.router())), ("cellar", place(lab.sink()))],
     };
-    let (nodes, viewer) = Nodes::start(&files, &config)?;
+    let (nodes, viewer) = Nodes::start(&files, config)?;
     let address = relay(&lab.controller, |_| (CONTROLLER_V4, PORT).into())?;
-    let mut mesh = Mesh { nodes, api: Api::new(runtime()?, address, &viewer)?, output };
-    let traffic = Traffic::new(&lab)?;
+    let mut mesh =
+        Mesh { nodes, api: Api::new(runtime()?, address, &viewer)?, failure: None, output };
+    let traffic = Traffic::new(&lab, &tasks)?;
+    let collectors = match arguments.collectors() {
+        0 => String::new(),
+        1 => "collector, ".to_owned(),
+        count => format!("{count} collectors, "),
+    };
     output.remark(format_args!(
-        "controller, {}probes `roof` and `cellar`; their logs are in {}",
-        if arguments.collector { "collector, " } else { "" },
+        "controller, {collectors}{through}probes `roof` and `cellar`; their logs are in {}",
         folder.path().display()
     ));
-    if !mesh.await_first(&traffic, &stop)? {
+    if !mesh.await_first(&tasks, &traffic, &stop)? {
         bail!("interrupted before the first delay was measured");
     }
     let first_delay = begun.elapsed();
@@ -118,11 +100,13 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let pem = pem.display();
     output.remark(format_args!(
         "first delay after {:.1} s; to view results: http://{page} in a browser, or\n  \
-         curl --cert {pem} --cacert {pem} https://{address}/api/v1/tasks/{}/results",
+         curl --cert {pem} --cacert {pem} https://{address}/api/v1/tasks/call/results",
         first_delay.as_secs_f64(),
-        TASKS[0].0
     ));
-    let (reference, results) = mesh.measure(arguments, &lab, traffic, &clock, &stop)?;
+    let mut results = Results::new(&tasks, next_second()?);
+    let before = Before::now(&mesh.nodes, arguments.kafka_bytes(folder.path()))?;
+    let reference = mesh.measure(arguments, &lab, traffic, &mut results, &clock, &stop)?;
+    let costs = before.costs(&mesh.nodes, &results, arguments.kafka_bytes(folder.path()))?;
     mesh.nodes.end()?;
     let path = &lab.impairments;
     let result = MeshResult {
@@ -131,7 +115,9 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         queue_bytes: path.queue_bytes,
         first_delay_s: first_delay.as_secs_f64(),
         cut_s: arguments.cut.map(|cut| cut.as_secs_f64()),
+        killed_collector: mesh.failure.and_then(Failure::replaced),
         checks: reference.checks(&results, path, first_delay),
+        costs,
         tasks: results.tasks,
         folder: arguments.keep.clone(),
     };
@@ -172,23 +158,29 @@ impl<'a> Folder<'a> {
 struct Mesh {
     nodes: Nodes,
     api: Api,
+    /// The failure of a collector, if one is planned.
+    failure: Option<Failure>,
     output: Output,
 }
 
 impl Mesh {
     /// Waits until each task has measured a delay; false if the stop was requested before.
-    fn await_first(&mut self, traffic: &Traffic<'_>, stop: &Stop) -> anyhow::Result<bool> {
+    fn await_first(
+        &mut self,
+        tasks: &[TaskStream],
+        traffic: &Traffic<'_>,
+        stop: &Stop,
+    ) -> anyhow::Result<bool> {
         let mut packets = traffic.test_packets()?;
         let deadline = Instant::now() + FIRST_DELAY + FIRST_DELAY;
         while !stop.is_requested() {
             self.nodes.check()?;
             packets.send()?;
-            let has_measured = |name| {
-                let seconds = self.api.seconds(name, 0)?;
+            let has_measured = |task: &TaskStream| {
+                let seconds = self.api.seconds(&task.name, 0)?;
                 anyhow::Ok(seconds.iter().any(|second| second.delay_ns.is_some()))
             };
-            let measured: anyhow::Result<Vec<_>> =
-                TASKS.iter().map(|(name, _)| has_measured(name)).collect();
+            let measured: anyhow::Result<Vec<_>> = tasks.iter().map(has_measured).collect();
             match measured {
                 Ok(measured) if measured.iter().all(|it| *it) => return Ok(true),
                 Err(error) if Instant::now() > deadline => return Err(error),
@@ -207,32 +199,36 @@ impl Mesh {
         arguments: &Arguments,
         lab: &MeshLab,
         traffic: Traffic<'_>,
+        results: &mut Results,
         clock: &ClockService,
         stop: &Stop,
-    ) -> anyhow::Result<(Reference, Results)> {
-        let mut results = Results::new(next_second()?);
+    ) -> anyhow::Result<Reference> {
+        self.failure = Failure::after(arguments.kill_collector, &self.nodes)?;
         self.output.remark(format_args!("\n{}", header()));
         let (reference, cut) = thread::scope(|scope| {
             let cut = arguments.cut.map(|lasting| scope.spawn(move || cut(lab, lasting, stop)));
-            let reference = traffic
-                .send(clock, arguments.lasting, stop, &mut || self.poll_results(&mut results));
+            let reference =
+                traffic.send(clock, arguments.lasting, stop, &mut || self.poll_results(results));
             (reference, cut.map(traffic::join))
         });
         let reference = reference?;
         cut.transpose()?;
         let deadline = Instant::now() + LAST_RESULTS_TIMEOUT;
         while results.total(|it| it.sent) < reference.sent.sent() && Instant::now() < deadline {
-            self.poll_results(&mut results)?;
+            self.poll_results(results)?;
             thread::sleep(POLL_INTERVAL);
         }
         self.output.remark("");
-        Ok((reference, results))
+        Ok(reference)
     }
 
-    /// Reads and prints new results.
+    /// Reads and prints new results, and makes the planned failure happen.
     fn poll_results(&mut self, results: &mut Results) -> anyhow::Result<()> {
         self.nodes.check()?;
         let output = self.output;
+        if let Some(failure) = &mut self.failure {
+            failure.advance(&mut self.nodes, output)?;
+        }
         // A failed request is repeated at the next poll.
         if let Err(error) = results.poll(&self.api, |number, task, second| {
             output.remark(line(number, task, second));
@@ -254,15 +250,6 @@ fn cut(lab: &MeshLab, lasting: Duration, stop: &Stop) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn duration_is_at_least_one_second() {
-        assert_eq!(duration("90s"), Ok(Duration::from_secs(90)));
-        assert_eq!(duration("1h"), Ok(Duration::from_secs(3600)));
-        assert!(duration("10ms").unwrap_err().contains("at least 1 second"));
-        assert!(duration("-1h").unwrap_err().contains("at least 1 second"));
-        assert!(duration("soon").unwrap_err().contains("such as 30s"));
-    }
 
     #[test]
     fn folder_that_is_not_empty_is_rejected() {

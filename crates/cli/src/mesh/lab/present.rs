@@ -2,13 +2,15 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::Serialize;
 use wirestamp_lab::results::{Delay, Second};
 use wirestamp_report::Check;
 
+use super::costs::Costs;
 use super::results::Task;
-use crate::output::{mean, time};
+use crate::output::{count, mean, time};
 use crate::table::{checks, table};
 
 /// The result of a run.
@@ -22,8 +24,11 @@ pub(super) struct MeshResult {
     pub(super) first_delay_s: f64,
     /// Seconds for which nodes were disconnected.
     pub(super) cut_s: Option<f64>,
+    /// The collector that was killed and started again.
+    pub(super) killed_collector: Option<String>,
     pub(super) tasks: Vec<Task>,
     pub(super) checks: Vec<Check>,
+    pub(super) costs: Costs,
     /// The folder of logs and results.
     pub(super) folder: Option<PathBuf>,
 }
@@ -46,7 +51,7 @@ pub(super) fn line(number: i64, task: &Task, second: &Second) -> String {
     let error = error_ns.map_or("unknown".to_owned(), time);
     row([
         &number.to_string(),
-        task.name,
+        &task.name,
         &counts.sent.to_string(),
         &counts.lost.to_string(),
         &min,
@@ -60,7 +65,7 @@ pub(super) fn line(number: i64, task: &Task, second: &Second) -> String {
 fn row(cells: [&str; 8]) -> String {
     let [number, task, sent, lost, min, average, max, error] = cells;
     format!(
-        "{number:>6}  {task:<4}  {sent:>6}  {lost:>6}  {min:>9}  {average:>9}  {max:>9}  {error:>9}"
+        "{number:>6}  {task:<7}  {sent:>6}  {lost:>6}  {min:>9}  {average:>9}  {max:>9}  {error:>9}"
     )
 }
 
@@ -69,7 +74,7 @@ pub(super) fn text(result: &MeshResult) -> String {
         let delay = task.owd_ns;
         let of = |show: &dyn Fn(Delay) -> String| delay.map_or("-".to_owned(), show);
         vec![
-            task.name.to_owned(),
+            task.name.clone(),
             task.counts.sent.to_string(),
             task.counts.matched.to_string(),
             task.counts.lost.to_string(),
@@ -90,8 +95,44 @@ pub(super) fn text(result: &MeshResult) -> String {
     text.push_str(&table(&header, &rows));
     text.push('\n');
     text.push_str(&checks(&result.checks));
+    text.push('\n');
+    text.push_str(&costs(&result.costs));
     if let Some(folder) = &result.folder {
         let _ = writeln!(text, "\nlogs and results: {}", folder.display());
+    }
+    text
+}
+
+/// The table of the processes, and the costs of an observation.
+fn costs(costs: &Costs) -> String {
+    let unknown = || "unknown".to_owned();
+    let rows = costs.processes.iter().map(|it| {
+        let share = Duration::from_nanos(it.processor_time_ns).as_secs_f64() / costs.interval_s;
+        vec![
+            it.name.clone(),
+            format!("{:.2} s", Duration::from_nanos(it.processor_time_ns).as_secs_f64()),
+            format!("{:.1} %", share * 100.0),
+            it.peak_memory_bytes.map_or_else(unknown, |bytes| format!("{} MiB", bytes >> 20)),
+        ]
+    });
+    let rows = rows.collect::<Vec<_>>();
+    let mut text = table(&["process", "CPU time", "of one core", "peak memory"], &rows);
+    let nanos = |it: Option<f64>| it.map_or_else(unknown, |it| format!("{it:.0} ns"));
+    let _ = writeln!(
+        text,
+        "\n{} observations in {:.1} s; CPU time of probes and collectors per observation: {}",
+        count(costs.observations),
+        costs.interval_s,
+        nanos(costs.processor_time_per_observation_ns)
+    );
+    if costs.kafka_processor_time_per_observation_ns.is_some() {
+        let bytes = costs.kafka_bytes_per_observation;
+        let _ = writeln!(
+            text,
+            "Kafka, per observation: {} of CPU time, {} stored",
+            nanos(costs.kafka_processor_time_per_observation_ns),
+            bytes.map_or_else(unknown, |it| format!("{it:.1} bytes"))
+        );
     }
     text
 }

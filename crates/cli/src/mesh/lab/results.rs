@@ -5,7 +5,7 @@ use wirestamp_lab::results::{Delay, Second};
 use wirestamp_metrics::Counts;
 
 use super::api::Api;
-use super::traffic::TASKS;
+use super::streams::TaskStream;
 
 /// The results of each task.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(super) struct Results {
 /// The results of a task, summed over all seconds.
 #[derive(Debug, Serialize)]
 pub(super) struct Task {
-    pub(super) name: &'static str,
+    pub(super) name: String,
     pub(super) port: u16,
     #[serde(flatten)]
     pub(super) counts: Counts,
@@ -33,17 +33,17 @@ pub(super) struct Task {
 }
 
 impl Results {
-    pub(super) fn new(since: i64) -> Self {
-        let task = |(name, port)| Task {
-            name,
-            port,
+    pub(super) fn new(tasks: &[TaskStream], since: i64) -> Self {
+        let task = |it: &TaskStream| Task {
+            name: it.name.clone(),
+            port: it.port,
             counts: Counts::default(),
             owd_ns: None,
             error_ns: None,
             contradictions: 0,
             next: since,
         };
-        Self { since, tasks: TASKS.map(task).into() }
+        Self { since, tasks: tasks.iter().map(task).collect() }
     }
 
     /// Requests new results, and passes each second to `show`, with its number and task.
@@ -53,7 +53,7 @@ impl Results {
         mut show: impl FnMut(i64, &Task, &Second),
     ) -> anyhow::Result<()> {
         for task in &mut self.tasks {
-            for second in api.seconds(task.name, task.next)? {
+            for second in api.seconds(&task.name, task.next)? {
                 task.add(&second);
                 show((second.begin_ns - self.since) / 1_000_000_000, task, &second);
             }
@@ -82,11 +82,15 @@ impl Task {
 
 #[cfg(test)]
 mod tests {
+    use wirestamp_lab::Impairments;
+
+    use super::super::streams::{Load, tasks};
     use super::*;
 
     #[test]
     fn seconds_add_up() {
-        let mut results = Results::new(5);
+        let path = Impairments::bottleneck(10_000_000, 50_000);
+        let mut results = Results::new(&tasks(&path, Load::Bursts).unwrap(), 5);
         let second = |begin_ns, delay_ns| Second {
             begin_ns,
             counts: Counts { sent: 2, lost: 1, ..Counts::default() },

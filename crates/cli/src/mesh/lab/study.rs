@@ -31,12 +31,14 @@ pub(in crate::mesh) fn bring_up(plan: &MeshPlan) -> anyhow::Result<Box<dyn Mesh>
     let roof = Place { host: lab.router(), core: plan.confined.map(|it| it.roof) };
     let config = NodesConfig {
         controller: others(&lab.controller),
-        has_collector: false,
+        collectors: 0,
+        move_after: None,
+        broker: None,
         page: None,
         tasks: &plan.tasks,
         probes: &[("street", others(lab.source())), ("roof", roof), ("cellar", others(lab.sink()))],
     };
-    let (nodes, viewer) = Nodes::start(&Files(folder.path()), &config)?;
+    let (nodes, viewer) = Nodes::start(&Files(folder.path()), config)?;
     // Threads stay in the namespace in which they are started.
     let runtime = lab.controller.run(runtime).context("cannot enter the lab")??;
     let api = Api::new(runtime, (CONTROLLER_V4, PORT).into(), &viewer)?;

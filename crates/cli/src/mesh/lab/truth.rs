@@ -8,7 +8,8 @@ use wirestamp_report::Check;
 use wirestamp_traffic::SinkReport;
 
 use super::results::Results;
-use super::traffic::{Reference, TASKS, full_queue};
+use super::streams::full_queue;
+use super::traffic::Reference;
 use crate::output::time;
 
 /// Tolerance of the max delay below that of the full queue, in percent: packets do not fill the queue to the byte,
@@ -86,7 +87,8 @@ impl Reference {
             truth(sent.sent, arrived.distinct)
         });
         let measured = found.tasks.iter().map(|task| measured(&task.counts));
-        let what = format!("{what}: {}", TASKS.map(|(name, _)| name).join(", "));
+        let names = found.tasks.iter().map(|task| task.name.clone());
+        let what = format!("{what}: {}", join(names));
         Check::exact(what, join(truth), join(measured), format!("{how}; exact"))
     }
 
@@ -151,7 +153,7 @@ fn equal(what: &str, truth: u64, measured: u64, how: &str) -> Check {
     Check::exact(what, truth.to_string(), measured.to_string(), format!("{how}; exact"))
 }
 
-fn join(values: impl Iterator<Item = u64>) -> String {
+fn join(values: impl Iterator<Item = impl ToString>) -> String {
     values.map(|it| it.to_string()).collect::<Vec<_>>().join(", ")
 }
 
@@ -160,6 +162,7 @@ mod tests {
     use wirestamp_lab::results::Delay;
     use wirestamp_traffic::{SendReport, StreamArrivals, StreamReport};
 
+    use super::super::streams::{Load, tasks};
     use super::*;
 
     /// 10 packets of the call, all arrived; 20 of the load, 5 lost.
@@ -177,7 +180,8 @@ mod tests {
     }
 
     fn found() -> Results {
-        let mut found = Results::new(0);
+        let path = Impairments::bottleneck(10_000_000, 50_000);
+        let mut found = Results::new(&tasks(&path, Load::Bursts).unwrap(), 0);
         for (task, (sent, lost)) in found.tasks.iter_mut().zip([(10, 0), (20, 5)]) {
             task.counts = Counts { sent, lost, matched: sent - lost, ..Counts::default() };
             task.owd_ns = Some(Delay { count: 1, min: 0, mean: 0.0, max: 41_000_000 });

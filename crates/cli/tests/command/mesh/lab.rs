@@ -78,6 +78,60 @@ fn separate_collector_agrees_with_the_bottleneck() {
     assert_nothing_left(&before);
 }
 
+/// The usage of each process, in the order of their start.
+fn assert_costs(found: &Value, kinds: &[&str]) {
+    let costs = &found["costs"];
+    let processes = costs["processes"].as_array().unwrap();
+    let found: Vec<_> = processes.iter().map(|it| it["kind"].as_str().unwrap()).collect();
+    assert_eq!(found, kinds, "{costs:#}");
+    for process in processes {
+        assert!(process["peak_memory_bytes"].as_u64() > Some(1 << 20), "{process:#}");
+        assert!(process["processor_time_ns"].is_u64(), "{process:#}");
+    }
+    assert!(costs["observations"].as_u64() > Some(0), "{costs:#}");
+    assert!(costs["processor_time_per_observation_ns"].as_f64() > Some(0.0), "{costs:#}");
+}
+
+/// One of two collectors is killed: its tasks move, and all packets are counted once.
+#[test]
+fn killed_collector_changes_no_count() {
+    if !is_root() {
+        return;
+    }
+    let before = Leftovers::now();
+    let mesh = ["lab", "mesh", "--for", "9s", "--rate", "8", "--json"];
+    let two = ["--collectors", "2", "--kill-collector", "3s"];
+    let found = json(&[&mesh[..], &two].concat());
+    assert_true(&found);
+    assert_eq!(found["killed_collector"], "collector-01", "{found:#}");
+    assert_costs(&found, &["controller", "collector", "collector", "probe", "probe"]);
+    assert_nothing_left(&before);
+}
+
+/// A steady load is divided into a task for each collector.
+#[cfg(feature = "kafka")]
+#[test]
+fn batches_of_a_lab_pass_through_kafka() {
+    use crate::mesh::kafka::libraries;
+
+    let Some(libraries) = libraries().filter(|_| is_root()) else { return };
+    let before = Leftovers::now();
+    let mesh = ["lab", "mesh", "--for", "5s", "--rate", "100", "--packet-rate", "2000", "--json"];
+    let folder = libraries.parent().unwrap().to_str().unwrap();
+    let found = json(&[&mesh[..], &["--collectors", "2", "--kafka", folder]].concat());
+    for check in found["checks"].as_array().unwrap() {
+        assert_eq!(check["holds"], true, "{found:#}");
+    }
+    let names: Vec<_> = found["tasks"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
+    assert_eq!(names, ["call", "load-1", "load-2"], "{found:#}");
+    let kinds = ["broker", "controller", "collector", "collector", "probe", "probe"];
+    assert_costs(&found, &kinds);
+    let costs = &found["costs"];
+    assert!(costs["kafka_bytes_per_observation"].as_f64() > Some(1.0), "{costs:#}");
+    assert!(costs["kafka_processor_time_per_observation_ns"].is_f64(), "{costs:#}");
+    assert_nothing_left(&before);
+}
+
 /// A temporary network outage between the nodes does not change the results.
 #[test]
 fn disconnected_nodes_lose_no_result() {
@@ -160,4 +214,7 @@ fn invalid_arguments_are_rejected() {
     };
     assert!(refused(&["--for", "soon"]).contains("expected a time such as 30s"));
     assert!(refused(&["--cut", "0s"]).contains("at least 1 second"));
+    assert!(refused(&["--kill-collector", "3s"]).contains("--collectors <NUMBER>"));
+    let output = run(&["lab", "mesh", "--collectors", "1", "--kill-collector", "3s"]);
+    assert!(stderr(&output).contains("add --collectors 2"), "{}", stderr(&output));
 }

@@ -1,5 +1,7 @@
 //! Batches from Kafka: reads the partitions of this collector's tasks, and answers.
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod incoming;
 mod intake;
 mod positions;
