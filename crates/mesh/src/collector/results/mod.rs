@@ -8,6 +8,7 @@ mod flows;
 mod histograms;
 mod hours;
 mod mos;
+mod observed;
 mod removal;
 mod return_paths;
 mod spreads;
@@ -32,6 +33,7 @@ use counts_schema::CountsSchema;
 pub use epochs::{Begun, EpochBegin, Handover, PointBegin};
 pub use histograms::{Histograms, Missing};
 pub use mos::MosUnavailable;
+pub(crate) use observed::ObservedHour;
 pub use return_paths::{MeasuredReturn, NoTimes, NotReported};
 pub(crate) use stored_rows::{StoredRow, merged};
 use tables::SCHEMA;
@@ -494,6 +496,7 @@ fn store(change: &Transaction<'_>, task: u64, settled: &Settled) -> rusqlite::Re
     if !settled.point_results.flows.is_empty() {
         flows::bound(change, task)?;
     }
+    observed::insert(change, task, settled)?;
     tables::settle(change, task, settled)
 }
 

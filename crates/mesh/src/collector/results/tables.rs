@@ -11,10 +11,26 @@ use crate::database::{DatabaseSchema, unsigned};
 /// "WSRE".
 pub(super) const SCHEMA: DatabaseSchema = DatabaseSchema {
     application: 0x5753_5245,
-    version: 6,
+    version: 7,
     tables: TABLES,
-    upgrades: &[(3, HISTOGRAMS), (4, RETURN_PATHS), (5, EPOCHS)],
+    upgrades: &[(3, HISTOGRAMS), (4, RETURN_PATHS), (5, EPOCHS), (6, OBSERVED)],
 };
+
+/// Tasks from before version 7 archive no observations.
+const OBSERVED: &str = "
+    BEGIN;
+    CREATE TABLE observed_batch (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, task INTEGER NOT NULL, epoch INTEGER NOT NULL,
+        point INTEGER NOT NULL, spool INTEGER NOT NULL, first INTEGER NOT NULL,
+        last INTEGER NOT NULL, is_unknown INTEGER NOT NULL, message BLOB, until INTEGER,
+        packets INTEGER, malformed TEXT
+    ) STRICT;
+    CREATE TABLE observed_hour (
+        task INTEGER NOT NULL, hour INTEGER NOT NULL, epoch INTEGER NOT NULL,
+        batch INTEGER NOT NULL, PRIMARY KEY (task, hour, epoch, batch)
+    ) STRICT, WITHOUT ROWID;
+    PRAGMA user_version = 7;
+    COMMIT;";
 
 /// Tasks from before version 6 have not moved.
 const EPOCHS: &str = "
@@ -69,6 +85,8 @@ const RETURN_PATHS: &str = "
 ///
 /// `epoch` is that of the placement of a task. Each epoch that began here has a `start`, from which this collector
 /// computes the results. `count_tail` has the parts of the newest batches in intervals that began before the batch.
+/// `observed_batch` has acknowledged batches that are not in a file yet ([`super::observed`]). Places (`id`) are not used
+/// again, because they are part of file names.
 const TABLES: &str = "
     BEGIN;
     CREATE TABLE task (
@@ -134,8 +152,18 @@ const TABLES: &str = "
         PRIMARY KEY (task, key)
     ) STRICT;
     CREATE INDEX flow_last ON flow (task, last);
+    CREATE TABLE observed_batch (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, task INTEGER NOT NULL, epoch INTEGER NOT NULL,
+        point INTEGER NOT NULL, spool INTEGER NOT NULL, first INTEGER NOT NULL,
+        last INTEGER NOT NULL, is_unknown INTEGER NOT NULL, message BLOB, until INTEGER,
+        packets INTEGER, malformed TEXT
+    ) STRICT;
+    CREATE TABLE observed_hour (
+        task INTEGER NOT NULL, hour INTEGER NOT NULL, epoch INTEGER NOT NULL,
+        batch INTEGER NOT NULL, PRIMARY KEY (task, hour, epoch, batch)
+    ) STRICT, WITHOUT ROWID;
     PRAGMA application_id = 0x57535245;
-    PRAGMA user_version = 6;
+    PRAGMA user_version = 7;
     COMMIT;";
 
 pub(super) fn progress(database: &Connection, task: u64) -> rusqlite::Result<Progress> {
