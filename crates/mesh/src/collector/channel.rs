@@ -14,6 +14,7 @@ use wirestamp_clock::{Time, Utc};
 use wirestamp_metrics::Point;
 
 use super::group_store::{GroupStore, Outcome};
+use super::observed::{ObservedBatch, ObservedContent, Unacknowledged};
 use super::placements::{Epochs, TaskEpoch};
 use super::processor::Processor;
 use super::{Delivery, ExporterStats, KafkaStats, Measured, ResultRange, Results, Settled, side};
@@ -92,6 +93,8 @@ struct Ongoing {
 
 struct State {
     processor: Processor,
+    /// Batches to be archived when they are acknowledged.
+    unacknowledged: Unacknowledged,
     /// Everything before this time is stored.
     settled_until: Time<Utc>,
     spools: [Option<i64>; 2],
@@ -302,13 +305,21 @@ impl Collector {
         }
         let progress = self.results().progress(task)?;
         let processor = Processor::new(&entered.measure, &progress);
+        let unacknowledged = Unacknowledged::new(&entered.measure);
         let acknowledged = progress.delivered.map(|it| it.acknowledged);
         let spools = progress.delivered.map(|it| it.spool);
         let instances = [0; 2];
         let settled_until = progress.settled_until;
         let is_lost = false;
-        let state = State { processor, settled_until, spools, instances, acknowledged, is_lost };
-        let state = Mutex::new(state);
+        let state = Mutex::new(State {
+            processor,
+            unacknowledged,
+            settled_until,
+            spools,
+            instances,
+            acknowledged,
+            is_lost,
+        });
         let (name, changed) = (entered.name.clone(), watch::Sender::default());
         let ongoing = Arc::new(Ongoing { task, name, state, changed });
         all.insert(task, Arc::clone(&ongoing));
@@ -402,13 +413,32 @@ impl Channel {
     /// When the number is not the next one, or results cannot be stored. Then all unacknowledged batches must be
     /// delivered again.
     pub fn take(&self, number: u64, message: &[u8]) -> Result<(), Refused> {
-        self.deliver(|processor, point| {
-            let (delivery, why) = processor.take(point, number, message);
-            if let Some(why) = why {
+        self.deliver(|state, point| {
+            let is_unknown = state.processor.is_unknown(point);
+            let (delivery, why) = state.processor.take(point, number, message);
+            if let Some(why) = &why {
                 warn!("task {}: skipped batch {number}: {why}", self.ongoing.name);
+            }
+            if delivery == Delivery::Taken && state.unacknowledged.is_archived() {
+                let content = match why {
+                    Some(why) => ObservedContent::Malformed(why),
+                    None => ObservedContent::Observations(message.to_vec()),
+                };
+                state.unacknowledged.push(self.observed(number..=number, is_unknown, content));
             }
             delivery
         })
+    }
+
+    /// A batch to be archived.
+    fn observed(
+        &self,
+        numbers: RangeInclusive<u64>,
+        is_unknown: bool,
+        content: ObservedContent,
+    ) -> ObservedBatch {
+        let Self { point, spool, epoch, .. } = *self;
+        ObservedBatch { point, spool, epoch, numbers, is_unknown, content }
     }
 
     /// Skips batches that the probe dropped, with `packets` packets before `until`, in nanoseconds since 1970 (UTC).
@@ -422,18 +452,27 @@ impl Channel {
         packets: u64,
     ) -> Result<(), Refused> {
         let until = Time::from_nanos(until);
-        self.deliver(|processor, point| processor.give_up(point, numbers, until, packets))
+        self.deliver(|state, point| {
+            let is_unknown = state.processor.is_unknown(point);
+            let delivery = state.processor.give_up(point, numbers, until, packets);
+            if delivery == Delivery::Taken && state.unacknowledged.is_archived() {
+                let content = ObservedContent::Dropped { until, packets };
+                state.unacknowledged.push(self.observed(numbers.clone(), is_unknown, content));
+            }
+            delivery
+        })
     }
 
-    fn deliver(&self, act: impl FnOnce(&mut Processor, Point) -> Delivery) -> Result<(), Refused> {
+    fn deliver(&self, act: impl FnOnce(&mut State, Point) -> Delivery) -> Result<(), Refused> {
         let Ongoing { task, name, changed, .. } = &*self.ongoing;
         let mut state = self.state()?;
         // Stays set if anything below fails, or panics.
         state.is_lost = true;
-        let delivery = act(&mut state.processor, self.point);
+        let delivery = act(&mut state, self.point);
         if delivery == Delivery::Taken
-            && let Some(settled) = state.processor.settle()
+            && let Some(mut settled) = state.processor.settle()
         {
+            settled.observed = state.unacknowledged.take(settled.acknowledged, settled.until);
             let Settled { acknowledged, late, until, .. } = settled;
             let is_removed = |task| self.collector.is_removed(task);
             let stored = match self.collector.store.store(*task, settled, is_removed) {

@@ -125,6 +125,14 @@ impl Processor {
         }
     }
 
+    /// Whether the batches of a point before the next one are missing.
+    pub(super) fn is_unknown(&self, point: Point) -> bool {
+        match self {
+            Self::Pair(pair) => pair.is_unknown(point),
+            Self::Counts(..) | Self::Flows(_) => false,
+        }
+    }
+
     /// New final results, if any.
     pub(super) fn settle(&mut self) -> Option<Settled> {
         match self {

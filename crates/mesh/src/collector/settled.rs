@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use wirestamp_clock::{Time, Utc};
 
-use super::{Flow, Window};
+use super::{BatchInHours, Flow, Window};
 use crate::protocol::Count;
 
 /// Final results; never revised.
@@ -26,13 +26,16 @@ pub struct Settled {
     /// Packets that are in no window because theirs was final already: stamps went back further than allowed, or the
     /// window length changed.
     pub late: u64,
+    /// Batches that can be acknowledged now and whose observations are archived, those of each point in order.
+    pub observed: Vec<BatchInHours>,
 }
 
 impl Settled {
     /// No results; only the time advances.
     pub(crate) fn nothing(until: Time<Utc>) -> Self {
         let (windows, point_results) = (BTreeMap::new(), PointResults::default());
-        Self { until, windows, point_results, acknowledged: [0; 2], dropped: [0; 2], late: 0 }
+        let (acknowledged, dropped, late, observed) = ([0; 2], [0; 2], 0, Vec::new());
+        Self { until, windows, point_results, acknowledged, dropped, late, observed }
     }
 
     /// Begin of the first result.

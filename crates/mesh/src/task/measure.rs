@@ -78,6 +78,9 @@ pub struct PassiveDelay {
     /// Codec for call quality; none for no rating.
     #[serde(default, with = "as_text::optional", skip_serializing_if = "Option::is_none")]
     pub codec: Option<Codec>,
+    /// What the collector archives; by default results only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archive: Option<ArchiveContents>,
 }
 
 fn all_packets() -> f64 {
@@ -100,6 +103,9 @@ pub struct ReportedDelay {
         serialize_with = "duration::optional"
     )]
     pub clock_error: Option<SignedDuration>,
+    /// What the collector archives; by default results only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archive: Option<ArchiveContents>,
 }
 
 /// One-way delay of test packets.
@@ -134,6 +140,9 @@ pub struct ActiveDelay {
     /// Codec for call quality; none for no rating.
     #[serde(default, with = "as_text::optional", skip_serializing_if = "Option::is_none")]
     pub codec: Option<Codec>,
+    /// What the collector archives; by default results only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archive: Option<ArchiveContents>,
 }
 
 fn default_rate() -> f64 {
@@ -162,6 +171,16 @@ pub enum Distribution {
     Periodic,
     /// Exponentially distributed intervals.
     Poisson,
+}
+
+/// What the collector archives of a task with two points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ArchiveContents {
+    /// Results only.
+    Results,
+    /// Results, and the observations of both points.
+    Observations,
 }
 
 /// Interval of volume tasks: they report the sum, so a coarse interval is enough.
@@ -201,6 +220,18 @@ impl Measure {
             | Self::Traffic { .. }
             | Self::Flows { .. } => None,
         }
+    }
+
+    /// Whether the collector archives the observations of its points.
+    #[must_use]
+    pub fn archives_observations(&self) -> bool {
+        let archive = match self {
+            Self::PassiveDelay(passive) => passive.archive,
+            Self::ReportedDelay(reported) => reported.archive,
+            Self::ActiveDelay(active) => active.archive,
+            Self::Volume { .. } | Self::Traffic { .. } | Self::Flows { .. } => None,
+        };
+        archive == Some(ArchiveContents::Observations)
     }
 
     /// Whether it measures delay between two points.

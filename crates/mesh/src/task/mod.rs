@@ -28,7 +28,9 @@ use serde::{Deserialize, Serialize};
 
 pub use file::{WrongFile, read_file};
 pub use foreign::{ForeignPoint, NotForeign};
-pub use measure::{ActiveDelay, Distribution, Measure, PassiveDelay, ReportedDelay};
+pub use measure::{
+    ActiveDelay, ArchiveContents, Distribution, Measure, PassiveDelay, ReportedDelay,
+};
 pub(crate) use measure::{VOLUME, interval};
 pub use point::{End, NotAPoint, NotAnEnd, Point};
 pub use schedule::{Schedule, Window, WrongSchedule};

@@ -9,6 +9,7 @@ use tracing::warn;
 use wirestamp_clock::{Time, Utc};
 use wirestamp_results::is_complete_parquet;
 
+use super::observations::observation_files;
 use super::{Archive, ArchiveError, Archived, DAMAGED, about, files, write_table};
 use crate::task::Tasks;
 
@@ -16,11 +17,15 @@ impl Archive {
     /// Writes files again that are not complete, as long as their results are stored. Others are renamed to `.damaged`: one
     /// of them would end every query over the whole archive.
     pub(super) fn replace_damaged(&self, tasks: &Tasks) {
-        let files = files(&self.folder).unwrap_or_else(|error| {
+        let all = files(&self.folder).and_then(|mut all| {
+            all.extend(observation_files(&self.folder)?);
+            Ok(all)
+        });
+        let all = all.unwrap_or_else(|error| {
             warn!("cannot check the archive: {error}");
             Vec::new()
         });
-        for file in files {
+        for file in all {
             if let Err(error) = self.replace_if_damaged(&file, tasks) {
                 warn!("cannot check a file of the archive: {error}");
             }

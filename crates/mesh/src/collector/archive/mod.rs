@@ -5,10 +5,12 @@
 //! results of an archived hour arrive, the file is replaced.
 //!
 //! A flow is in the file of the hour of its last packet. If it continues, it is in a later file again, with its newer
-//! statistics.
+//! statistics. Tasks may archive their observations, too ([`observations`]).
 
 mod columns;
 mod damaged;
+mod observation_columns;
+mod observations;
 mod removal;
 mod task_end;
 
@@ -83,7 +85,7 @@ impl Archive {
     }
 
     /// Archives complete hours and deletes old results.
-    pub(super) fn maintain(&self, tasks: &Tasks) {
+    pub fn maintain(&self, tasks: &Tasks) {
         for (number, entered) in tasks {
             if let Err(error) = self.tend_task(*number, entered) {
                 warn!("task {}: cannot archive results: {error}", entered.task.name);
@@ -110,6 +112,7 @@ impl Archive {
             self.write(number, &entered.task, &hour)?;
             self.collector.results().archived(number, &hour)?;
         }
+        self.write_observations(number, &entered.task.name, next_results)?;
         Ok(self.collector.results().forget(number, self.oldest())?)
     }
 
@@ -153,6 +156,7 @@ impl Archive {
     /// Deletes files that are too old, and the oldest ones beyond the size limit.
     fn remove_old(&self) -> Result<(), ArchiveError> {
         let mut files = files(&self.folder)?;
+        files.extend(observations::observation_files(&self.folder)?);
         files.sort_by(|one, other| one.hour.cmp(&other.hour));
         let oldest = Timestamp::from_nanosecond(self.oldest().as_nanos().into());
         let oldest = oldest.unwrap_or(Timestamp::MIN).to_zoned(TimeZone::UTC);
@@ -166,8 +170,7 @@ impl Archive {
             fs::remove_file(&file.path).map_err(about(&file.path))?;
             bytes -= file.bytes;
             info!("removed {}", file.path.display());
-            // Unless the folder contains something else.
-            drop(file.path.parent().map(fs::remove_dir));
+            observations::remove_empty(&file.path, &self.folder);
         }
         Ok(())
     }
@@ -180,9 +183,14 @@ fn write_table(table: &Table, path: &Path) -> Result<(), ArchiveError> {
         fs::create_dir_all(folder).map_err(about(folder))?;
     }
     table.write_parquet(&beside)?;
-    // Results per second are deleted once the file exists, so it must survive a power failure.
-    File::open(&beside).and_then(|file| file.sync_all()).map_err(about(&beside))?;
-    fs::rename(&beside, path).map_err(about(path))
+    put_in_place(&beside, path)
+}
+
+/// Renames a written file. What it contains is deleted from the database once it exists, so it must survive a power
+/// failure.
+fn put_in_place(beside: &Path, path: &Path) -> Result<(), ArchiveError> {
+    File::open(beside).and_then(|file| file.sync_all()).map_err(about(beside))?;
+    fs::rename(beside, path).map_err(about(path))
 }
 
 /// A file of an hour.

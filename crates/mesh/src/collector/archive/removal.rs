@@ -30,6 +30,7 @@ impl Archive {
             return Ok(false);
         }
         self.remove_files(task)?;
+        self.remove_observations(task)?;
         self.collector.remove(task)?;
         Ok(true)
     }

@@ -230,6 +230,13 @@ impl Pair {
         own > other + self.reach()
     }
 
+    /// Whether the batches of a point before the next one are missing: the time before its end is not observed, unless
+    /// it states its begin.
+    #[must_use]
+    pub fn is_unknown(&self, point: Point) -> bool {
+        self.sides[side(point)].is_unknown
+    }
+
     /// Time up to which a point has delivered everything.
     #[must_use]
     pub fn complete_until(&self, point: Point) -> Time<Utc> {

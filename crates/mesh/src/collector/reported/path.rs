@@ -55,7 +55,7 @@ pub(super) struct End {
 
 impl Path {
     pub(super) fn new(task: u64, reported: &ReportedDelay, spool: i64) -> Self {
-        let ReportedDelay { from, to, clock_error } = *reported;
+        let ReportedDelay { from, to, clock_error, .. } = *reported;
         let error = clock_error.and_then(|it| i64::try_from(it.as_nanos()).ok());
         let error = error.map(Span::from_nanos);
         let end = |at: ForeignPoint, point: Point| {

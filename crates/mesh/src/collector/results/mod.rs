@@ -8,6 +8,7 @@ mod flows;
 mod histograms;
 mod hours;
 mod mos;
+mod observed;
 mod progress;
 mod range;
 mod removal;
@@ -32,6 +33,7 @@ use crate::database::Database;
 pub use brief::Brief;
 pub use epochs::{Begun, EpochBegin, Handover, PointBegin};
 pub use histograms::{Histograms, Missing};
+pub(crate) use observed::ObservedHour;
 pub use progress::{Delivered, Progress};
 pub use range::{Hour, ResultRange, Step};
 pub use rows::{Counted, Measured, MeasuredReturn, MosUnavailable, NoTimes, NotReported, Sum};
@@ -301,6 +303,7 @@ fn store(change: &Transaction<'_>, task: u64, settled: &Settled) -> rusqlite::Re
     if !settled.point_results.flows.is_empty() {
         flows::bound(change, task)?;
     }
+    observed::insert(change, task, settled)?;
     progress::settle(change, task, settled)
 }
 

@@ -2,6 +2,8 @@
 
 use rusqlite::{Connection, Transaction, params};
 
+use super::observed;
+
 /// Whether anything is stored of a task.
 pub(super) fn is_stored(database: &Connection, task: u64) -> rusqlite::Result<bool> {
     let query = "SELECT EXISTS (SELECT 1 FROM task WHERE number = ?1)
@@ -22,6 +24,7 @@ pub(super) fn remove(change: &Transaction<'_>, task: u64, most: u32) -> rusqlite
     }
     let query = "DELETE FROM flow WHERE rowid IN (SELECT rowid FROM flow WHERE task = ?1 LIMIT ?2)";
     deleted += change.execute(query, params![task.cast_signed(), most])?;
+    deleted += observed::remove(change, task, most)?;
     if deleted == 0 {
         for table in ["count_tail", "count_earlier", "epoch", "point"] {
             let query = format!("DELETE FROM {table} WHERE task = ?");

@@ -5,10 +5,32 @@ use crate::database::DatabaseSchema;
 /// "WSRE".
 pub(super) const SCHEMA: DatabaseSchema = DatabaseSchema {
     application: 0x5753_5245,
-    version: 7,
+    version: 8,
     tables: TABLES,
-    upgrades: &[(3, HISTOGRAMS), (4, RETURN_PATHS), (5, EPOCHS), (6, EARLIER_COUNTS)],
+    upgrades: &[
+        (3, HISTOGRAMS),
+        (4, RETURN_PATHS),
+        (5, EPOCHS),
+        (6, EARLIER_COUNTS),
+        (7, OBSERVED),
+    ],
 };
+
+/// Tasks from before version 8 archive no observations.
+const OBSERVED: &str = "
+    BEGIN;
+    CREATE TABLE observed_batch (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, task INTEGER NOT NULL, epoch INTEGER NOT NULL,
+        point INTEGER NOT NULL, spool INTEGER NOT NULL, first INTEGER NOT NULL,
+        last INTEGER NOT NULL, is_unknown INTEGER NOT NULL, message BLOB, until INTEGER,
+        packets INTEGER, malformed TEXT
+    ) STRICT;
+    CREATE TABLE observed_hour (
+        task INTEGER NOT NULL, hour INTEGER NOT NULL, epoch INTEGER NOT NULL,
+        batch INTEGER NOT NULL, PRIMARY KEY (task, hour, epoch, batch)
+    ) STRICT, WITHOUT ROWID;
+    PRAGMA user_version = 8;
+    COMMIT;";
 
 /// Tasks from before version 6 have not moved.
 const EPOCHS: &str = "
@@ -76,6 +98,8 @@ const RETURN_PATHS: &str = "
 /// `epoch` is that of the placement of a task. Each epoch that began here has a `start`, from which this collector
 /// computes the results. `count_tail` has the parts of the newest batches in intervals that began before the batch.
 /// `count_earlier` has the counts of the interval that contains the start of an epoch, of earlier epochs here.
+/// `observed_batch` has acknowledged batches that are not in a file yet ([`super::observed`]). Places (`id`) are not used
+/// again, because they are part of file names.
 const TABLES: &str = "
     BEGIN;
     CREATE TABLE task (
@@ -147,6 +171,16 @@ const TABLES: &str = "
         PRIMARY KEY (task, key)
     ) STRICT;
     CREATE INDEX flow_last ON flow (task, last);
+    CREATE TABLE observed_batch (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, task INTEGER NOT NULL, epoch INTEGER NOT NULL,
+        point INTEGER NOT NULL, spool INTEGER NOT NULL, first INTEGER NOT NULL,
+        last INTEGER NOT NULL, is_unknown INTEGER NOT NULL, message BLOB, until INTEGER,
+        packets INTEGER, malformed TEXT
+    ) STRICT;
+    CREATE TABLE observed_hour (
+        task INTEGER NOT NULL, hour INTEGER NOT NULL, epoch INTEGER NOT NULL,
+        batch INTEGER NOT NULL, PRIMARY KEY (task, hour, epoch, batch)
+    ) STRICT, WITHOUT ROWID;
     PRAGMA application_id = 0x57535245;
-    PRAGMA user_version = 7;
+    PRAGMA user_version = 8;
     COMMIT;";

@@ -53,12 +53,11 @@ fn range(step: Step, from: i64, until: i64) -> ResultRange {
 fn settled(until: i64, windows: Vec<(i64, Window)>, acknowledged: [u64; 2]) -> Settled {
     let windows = windows.into_iter().map(|(begin, window)| (Time::from_nanos(begin), window));
     Settled {
-        until: Time::from_nanos(until),
         windows: windows.collect::<BTreeMap<_, _>>(),
         point_results: PointResults::default(),
         acknowledged,
         dropped: [0, 5],
-        late: 0,
+        ..Settled::nothing(Time::from_nanos(until))
     }
 }
 
@@ -301,7 +300,8 @@ fn database_without_histograms_is_upgraded() {
     results.store(7, &second(1)).unwrap();
     let before =
         "DROP TABLE histogram; DROP TABLE return_path; DROP TABLE epoch; DROP TABLE count_tail;
-                  DROP TABLE count_earlier; ALTER TABLE task DROP COLUMN epoch; PRAGMA user_version = 3;";
+                  DROP TABLE count_earlier; DROP TABLE observed_batch; DROP TABLE observed_hour;
+                  ALTER TABLE task DROP COLUMN epoch; PRAGMA user_version = 3;";
     results.database.change(|change| change.execute_batch(before)).unwrap();
     drop(results);
     let mut results = Results::open(&path).unwrap();

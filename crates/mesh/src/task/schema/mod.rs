@@ -55,7 +55,7 @@ pub(super) const KINDS: [Kind; 6] = [
         description: "One-way delay, its variation, loss, reordering and duplication of the packets that pass two points.",
         required: &["from", "to"],
         defaulted: &["share"],
-        optional: &["filter", "codec", "schedule"],
+        optional: &["filter", "codec", "schedule", "archive"],
     },
     Kind {
         measure: "passive-delay",
@@ -63,7 +63,7 @@ pub(super) const KINDS: [Kind; 6] = [
         description: "The same for packets whose digests foreign exporters report (PSAMP, RFC 5476).",
         required: &["from", "to"],
         defaulted: &[],
-        optional: &["clock_error"],
+        optional: &["clock_error", "archive"],
     },
     Kind {
         measure: "active-delay",
@@ -71,7 +71,7 @@ pub(super) const KINDS: [Kind; 6] = [
         description: "The same for test packets (STAMP, RFC 8762) that one probe sends and another reflects.",
         required: &["from", "to"],
         defaulted: &["rate", "bytes", "distribution", "dscp", "authenticated"],
-        optional: &["address", "port", "codec", "schedule"],
+        optional: &["address", "port", "codec", "schedule", "archive"],
     },
     Kind {
         measure: "flows",
@@ -174,6 +174,10 @@ impl Kind {
                 "description": "Codec for call quality.",
             }),
             "schedule" => schedule(direction),
+            "archive" => json!({
+                "type": "string", "enum": ["results", "observations"],
+                "description": "What the collector archives: results only (default), or also the observations of both points.",
+            }),
             "address" => json!({
                 "anyOf": [{ "type": "string", "format": "ipv4" }, { "type": "string", "format": "ipv6" }],
                 "description": "Address of the reflector, if it differs from the one that the controller sees.",

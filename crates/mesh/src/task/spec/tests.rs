@@ -13,7 +13,7 @@ fn tasks_round_trip() {
         r#"{"name":"v","measure":"volume","at":"a/eth0"}"#,
         r#"{"name":"t","measure":"traffic","at":"a/eth0","filter":"udp","interval":"10s"}"#,
         r#"{"name":"p","measure":"passive-delay","from":"a/eth0","to":"b/eth1","share":0.25,
-            "codec":"g711-plc"}"#,
+            "codec":"g711-plc","archive":"observations"}"#,
         r#"{"name":"x","measure":"active-delay","from":"a","to":"b@ns","address":"2001:db8::1",
             "port":862,"rate":50.0,"bytes":400,"distribution":"poisson","dscp":46,
             "authenticated":true,"codec":"g729a"}"#,
@@ -98,6 +98,14 @@ fn errors_name_key_and_valid_values() {
         (
             r#"{"name":"p","measure":"passive-delay","from":"a/b","to":"a/c","clock_error":"1ms"}"#,
             "`clock_error` is not used",
+        ),
+        (
+            r#"{"name":"v","measure":"volume","at":"a/b","archive":"observations"}"#,
+            "`archive` is not used for volume",
+        ),
+        (
+            r#"{"name":"p","measure":"passive-delay","from":"a/b","to":"a/c","archive":"packets"}"#,
+            "expected `results` or `observations`",
         ),
         (r#"{"name":"x","measure":"active-delay","from":"a","to":"a"}"#, "`to` must differ"),
         (
