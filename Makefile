@@ -8,7 +8,7 @@ SOAK_SECONDS ?= 600
 SEEDS ?= 0..20
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo demo-mesh check test test-all test-aarch64 test-vm test-web test-kafka bench bench-capture bench-flows accuracy soak chaos fmt setup setup-tests build build-mesh build-studies install-clock install-mesh \
+.PHONY: help demo demo-mesh check test test-all test-aarch64 test-vm test-web test-kafka test-spark bench bench-capture bench-flows accuracy soak chaos fmt setup setup-tests build build-mesh build-studies install-clock install-mesh \
 	fuzz study-quick results
 
 help: ## List the commands
@@ -42,6 +42,11 @@ test-kafka: setup-tests ## Test the delivery of a mesh through Apache Kafka (roo
 	tools/setup-kafka
 	WIRESTAMP_NO_SKIP=1 $(CARGO) test --locked --workspace --features wirestamp/mesh,wirestamp/studies,wirestamp/kafka \
 		--lib --test kafka --test command kafka -- --show-output --test-threads 1
+
+test-spark: setup-tests ## Compare results that Spark and DuckDB compute from an archive with the collector's (downloads 500 MB)
+	tools/setup-peers
+	tools/setup-spark
+	tools/test-spark
 
 bench: setup-tests ## Measure what stamps, conversions, wake-ups, matching, collecting and active tests cost (root; on an idle machine)
 	$(CARGO) bench --quiet -p wirestamp-clock --bench sleep

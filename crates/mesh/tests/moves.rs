@@ -1,16 +1,19 @@
 //! Tasks that move between collectors at random moments have the results of a task that stays at one collector.
 
 use std::collections::BTreeMap;
+use std::fs::{self, File};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fastrand::Rng;
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use tokio::sync::watch;
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time};
 use wirestamp_mesh::collector::{
-    Begun, Channel, Collector, EarlierDelivery, Handover, Measured, Opened, ResultRange, Results,
-    SpoolOrigin, Step, TaskEpoch, TaskEpochs,
+    Archive, Begun, Channel, Collector, EarlierDelivery, Handover, Keep, Measured, Opened,
+    ResultRange, Results, SpoolOrigin, Step, TaskEpoch, TaskEpochs,
 };
 use wirestamp_mesh::protocol::{MachineClock, ObservationBatch};
 use wirestamp_mesh::spool::{Batch, Held, Spool};
@@ -31,8 +34,7 @@ const BATCH: i64 = 400 * MILLISECOND;
 const BATCHES: i64 = 60;
 
 const TASK: u64 = 1;
-const BODY: &str =
-    r#"{"name":"p","measure":"passive-delay","from":"roof/eth0","to":"cellar/eth0"}"#;
+const BODY: &str = r#"{"name":"p","measure":"passive-delay","from":"roof/eth0","to":"cellar/eth0","archive":"observations"}"#;
 const PROBES: [&str; 2] = ["roof", "cellar"];
 
 fn observation(id: i64, nanos: i64) -> Observation {
@@ -115,6 +117,31 @@ impl Node {
         let placed = watch::Sender::default();
         let collector = Collector::new(Results::open(path).unwrap(), tasks());
         Self { collector: Arc::new(collector.with_epochs(placed.subscribe())), placed }
+    }
+
+    /// Writes the archive, and returns its observations: point, spool, batch and position, and identity.
+    fn archived(&self, folder: &Path) -> Vec<([String; 4], String)> {
+        let mut tasks = Tasks::clone(&tasks().borrow());
+        let over = "2023-11-14T22:13:25Z".parse().unwrap();
+        tasks.values_mut().for_each(|it| it.ended = Some(over));
+        let keep = Keep { age: Duration::from_secs(100 * 365 * 86_400), bytes: None };
+        Archive::new(folder.to_owned(), Arc::clone(&self.collector), keep).maintain(&tasks);
+        let mut found = Vec::new();
+        for point in ["a", "b"] {
+            let hour = "observations/task=p/date=2023-11-14/hour=22";
+            let files = fs::read_dir(folder.join(hour).join(format!("point={point}")));
+            for file in files.into_iter().flatten() {
+                let file = File::open(file.unwrap().path()).unwrap();
+                for row in SerializedFileReader::new(file).unwrap().get_row_iter(None).unwrap() {
+                    let row = row.unwrap();
+                    let columns: BTreeMap<_, _> = row.get_column_iter().collect();
+                    let of = |name: &str| columns[&name.to_owned()].to_string();
+                    let key = [point.to_owned(), of("spool"), of("batch"), of("position")];
+                    found.push((key, of("identity")));
+                }
+            }
+        }
+        found
     }
 
     fn begun(&self) -> Vec<Begun> {
@@ -293,7 +320,24 @@ fn run(seed: u64) -> (Vec<String>, Vec<String>, usize) {
     place(&nodes, &history);
     let mut moved: Vec<_> = nodes.iter().flat_map(Node::measured).collect();
     moved.sort_by_key(|it| it.begin_ns);
+    if seed.is_multiple_of(10) {
+        check_archives(seed, folder.path(), &nodes, &batches);
+    }
     (json(&stays.measured()), json(&moved), history.len() - 1)
+}
+
+/// Asserts that the archives of all collectors together have each observation once, without what several have of the same
+/// batch.
+fn check_archives(seed: u64, folder: &Path, nodes: &[Node], batches: &[Vec<Batch>; 2]) {
+    let mut all = BTreeMap::new();
+    for (number, node) in nodes.iter().enumerate() {
+        for (key, identity) in node.archived(&folder.join(format!("archive{number}"))) {
+            let before = all.insert(key.clone(), identity.clone());
+            assert!(before.is_none_or(|it| it == identity), "seed {seed}: {key:?} differs");
+        }
+    }
+    let delivered: u64 = batches.iter().flatten().map(|it| it.items).sum();
+    assert_eq!(all.len() as u64, delivered, "seed {seed}");
 }
 
 fn check(seeds: Range<u64>) -> usize {
