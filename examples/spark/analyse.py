@@ -128,7 +128,6 @@ def outcomes(seen):
 def unmatched(at_a, at_b):
     """Packets without a match, with the latest place at the other point before them, and the next later place."""
     def of(frame, letter, condition):
-        order = Window.partitionBy(*PATH).orderBy("seq")
         highs = frame.where("latest IS NOT NULL").select(*PATH, f.col("latest").alias("high")).distinct()
         those = frame.where(condition).select(*PATH, "seq", "place", "time_ns", "latest")
         those = those.withColumn("key", f.coalesce("latest", "place"))
@@ -136,7 +135,9 @@ def unmatched(at_a, at_b):
         marks = highs.select(*PATH, f.col("high").alias("key"), f.lit(0).alias("kind"), "high",
                              *[f.lit(None).cast("long").alias(it) for it in ("seq", "place", "time_ns", "latest")])
         both = marks.unionByName(those.withColumn("kind", f.lit(1)).withColumn("high", f.lit(None).cast("long")))
-        behind = Window.partitionBy(*PATH).orderBy("key", "kind").rowsBetween(1, Window.unboundedFollowing)
+        # Backwards, because Spark computes a frame that shrinks from row to row in quadratic time.
+        backwards = Window.partitionBy(*PATH).orderBy(f.desc("key"), f.desc("kind"))
+        behind = backwards.rowsBetween(Window.unboundedPreceding, -1)
         both = both.withColumn("following", f.min("high").over(behind)).where("kind = 1")
         return both.select(*PATH, f.lit(letter).alias("point"), "seq", "place", "time_ns", "latest", "following")
     return of(at_a, "a", "b_seq IS NULL").unionByName(of(at_b, "b", "a_seq IS NULL AND of_seq IS NULL")).cache()
