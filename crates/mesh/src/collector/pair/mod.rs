@@ -70,9 +70,9 @@ struct Batch {
     dropped: u64,
     /// It only states that the point was not observed until its end.
     is_closing: bool,
-    /// It is malformed, and no batch follows that states until when the point was not observed. It stays unacknowledged
-    /// until then, so that this time is not taken for observed after a restart.
-    is_open: bool,
+    /// It is acknowledged together with the next batch, which states until when the point was not observed. Otherwise
+    /// this time would count as observed after a restart.
+    is_malformed: bool,
 }
 
 impl Pair {
@@ -127,13 +127,12 @@ impl Pair {
                 }
             }
             self.observe_between(point, observations, missed);
-            let is_closing = observations.is_empty() && seen.begin == Some(*complete_until);
-            let (complete_until, clock) = (*complete_until, Some(*clock));
-            let sending = seen.answers.as_ref().and_then(|answers| answers.sending);
-            let dropped = 0;
-            let is_open = false;
-            let batch =
-                Batch { number, complete_until, clock, sending, dropped, is_closing, is_open };
+            let batch = Batch {
+                clock: Some(*clock),
+                sending: seen.answers.as_ref().and_then(|answers| answers.sending),
+                is_closing: observations.is_empty() && seen.begin == Some(*complete_until),
+                ..Batch::without(number, *complete_until, 0)
+            };
             self.complete(point, batch);
         }
         delivery
@@ -165,7 +164,7 @@ impl Pair {
         let delivery = side.receives(&(number..=number));
         if delivery == Delivery::Taken {
             let batch = Batch::without(number, side.complete_until, 0);
-            side.push(Batch { is_open: true, ..batch });
+            side.push(Batch { is_malformed: true, ..batch });
             side.is_unknown = true;
         }
         delivery
@@ -214,10 +213,6 @@ impl Pair {
         let mut record = recorder(windows, answers, coverage, &timing.matching);
         correlator.advance(point, batch.complete_until, &mut record);
         let side = &mut self.sides[side(point)];
-        for open in side.batches.iter_mut().rev().take_while(|it| it.is_open) {
-            open.complete_until = batch.complete_until.max(open.complete_until);
-            open.is_open = false;
-        }
         side.push(batch);
         side.is_unknown = false;
     }
@@ -338,8 +333,9 @@ fn recorder(
 impl Batch {
     /// A batch that was skipped.
     fn without(number: u64, complete_until: Time<Utc>, dropped: u64) -> Self {
-        let (is_closing, is_open) = (false, false);
-        Self { number, complete_until, clock: None, sending: None, dropped, is_closing, is_open }
+        let (is_closing, is_malformed) = (false, false);
+        let (clock, sending) = (None, None);
+        Self { number, complete_until, clock, sending, dropped, is_closing, is_malformed }
     }
 }
 
@@ -371,22 +367,24 @@ impl Side {
 
     /// Removes batches complete before a time. Returns the packets dropped with them.
     fn acknowledge(&mut self, until: Time<Utc>) -> u64 {
+        let is_done = |it: &Batch| it.complete_until <= until && !it.is_malformed;
+        let count = self.batches.iter().rposition(is_done).map_or(0, |last| last + 1);
         let mut dropped = 0_u64;
-        let is_done = |it: &mut Batch| it.complete_until <= until && !it.is_open;
-        while let Some(batch) = self.batches.pop_front_if(is_done) {
+        for batch in self.batches.drain(..count) {
             self.acknowledged = batch.number;
             dropped = dropped.saturating_add(batch.dropped);
         }
         dropped
     }
 
-    /// Whether only a closing batch is left, or nothing.
+    /// Whether nothing is left but a closing batch and malformed ones before it.
     fn is_closed(&self) -> bool {
-        self.batches.len() <= 1 && self.batches.iter().all(|it| it.is_closing)
+        let mut batches = self.batches.iter().rev();
+        batches.next().is_none_or(|it| it.is_closing) && batches.all(|it| it.is_malformed)
     }
 
     fn acknowledge_closing(&mut self) {
-        if let Some(closing) = self.batches.pop_front() {
+        if let Some(closing) = self.batches.drain(..).next_back() {
             self.acknowledged = closing.number;
         }
     }
