@@ -119,6 +119,11 @@ fn rows(file: &Path) -> Vec<String> {
     rows
 }
 
+/// Number of simulated schedules; `WIRESTAMP_SEEDS` sets more.
+fn seeds() -> u64 {
+    std::env::var("WIRESTAMP_SEEDS").ok().and_then(|it| it.parse().ok()).unwrap_or(200)
+}
+
 fn folder() -> tempfile::TempDir {
     // Databases in memory are fast.
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
@@ -425,7 +430,7 @@ fn results_are_those_of_direct_delivery_whatever_is_lost() {
     let until = deliver_directly(&file);
     let expected = rows(&file);
     let mut counted = BTreeMap::new();
-    for seed in 0..200 {
+    for seed in 0..seeds() {
         let mut world = World::new(seed, 1);
         (0..600).for_each(|_| world.step());
         let mut rounds = 0;
