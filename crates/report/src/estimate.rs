@@ -60,6 +60,26 @@ impl Estimate {
         Some(Self { mean, ci95, freedom: Some(count - 1.0) })
     }
 
+    /// A statistic of all repetitions, with an interval by the jackknife: from the statistic without each of them (Quenouille,
+    /// "Notes on bias in estimation", 1956; Tukey, "Bias and confidence in not-quite large samples", 1958). None if `of` has
+    /// no value for all of them.
+    pub fn jackknife<T: Clone>(
+        repetitions: &[T],
+        of: impl Fn(&[T]) -> Option<f64>,
+    ) -> Option<Self> {
+        let all = of(repetitions)?;
+        let count = real(length(repetitions));
+        let without = |left_out: usize| {
+            let others = repetitions.iter().enumerate().filter(|(index, _)| *index != left_out);
+            let others: Vec<_> = others.map(|(_, it)| it.clone()).collect();
+            Some(count * all - (count - 1.0) * of(&others)?)
+        };
+        let pseudo: Option<Vec<_>> = (0..repetitions.len()).map(without).collect();
+        let spread = pseudo.and_then(|values| Self::of(&values));
+        let (ci95, freedom) = spread.map_or((None, None), |it| (it.ci95, it.freedom));
+        Some(Self { mean: all, ci95, freedom })
+    }
+
     /// This interval around another mean.
     #[must_use]
     pub const fn around(self, mean: f64) -> Self {
@@ -166,6 +186,17 @@ mod tests {
         let Estimate { mean, ci95, .. } = Estimate::of(&[1.0, 2.0, 3.0]).unwrap();
         assert!((mean - 2.0).abs() < 1e-12 && (ci95.unwrap() - 2.484).abs() < 1e-3);
         assert!((deviation(&[1.0, 2.0, 3.0]).unwrap() - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn jackknife_of_a_mean_is_its_t_interval() {
+        let values = [1.0, 2.0, 4.0, 9.0];
+        let by_jackknife = Estimate::jackknife(&values, mean).unwrap();
+        let by_t = Estimate::of(&values).unwrap();
+        assert!((by_jackknife.mean - by_t.mean).abs() < 1e-12);
+        assert!((by_jackknife.ci95.unwrap() - by_t.ci95.unwrap()).abs() < 1e-9);
+        assert_eq!(Estimate::jackknife(&[1.0], mean).unwrap().ci95, None);
+        assert_eq!(Estimate::jackknife(&[], mean), None);
     }
 
     #[test]

@@ -12,6 +12,9 @@ use wirestamp_report::format::duration;
 
 /// Difference below which two deviations, or two extreme times, count as equal: a factor.
 const EQUAL: f64 = 1.05;
+/// Rank correlation below which an overhead and a time between arrivals count as unrelated: it explains 1 % of the variance
+/// of the ranks.
+const UNRELATED: f64 = 0.1;
 
 /// A statistic of the errors of a run's times between stamps, to compare ktime and the counter.
 struct Measure {
@@ -37,7 +40,8 @@ const MEASURES: [Measure; 2] = [
 /// The paper's claims with verdicts from the runs: the correlation from those in user space, the others from captures that
 /// stamp the same packets in the softIRQ.
 pub(super) fn claims(captured: &Runs<Row>, findings: &InterarrivalResult) -> Vec<Claim> {
-    let correlated = of_overhead(&findings.correlation);
+    let correlated =
+        of_overhead(&findings.correlation).caused_by(|| constant_overhead(&findings.correlation));
     let measured =
         MEASURES.iter().map(|measure| measure.claim(captured).caused_by(|| later_stamp(findings)));
     [correlated].into_iter().chain(measured).collect()
@@ -56,7 +60,24 @@ fn of_overhead(correlations: &[Correlation]) -> Claim {
     let numbers: Vec<_> = Traffic::ALL.into_iter().zip(&lead).filter_map(number).collect();
     let claim =
         "with ktime, long times between arrivals correlate with high overhead of the timestamp";
-    Claim::of(claim, lead.into(), &numbers.join(", "))
+    Claim::difference(claim, lead.into(), (UNRELATED, "0.1"), &numbers.join(", "))
+}
+
+/// Cause of a missing correlation: most overheads of ktime are the same, but for the counter's step.
+fn constant_overhead(correlations: &[Correlation]) -> Option<String> {
+    let of_ktime = correlations.iter().filter(|it| it.method == Method::Ktime);
+    let share = |it: &Correlation| {
+        let percent = 100.0 * it.share_of_two_values?;
+        Some(format!("{percent:.1} % for the {}", it.pattern.name()))
+    };
+    let shares: Vec<_> = of_ktime.filter_map(share).collect();
+    (!shares.is_empty()).then(|| {
+        format!(
+            "most overheads of ktime have one of two values, a step of the counter apart ({}): they are constant, whatever the \
+             time between arrivals is",
+            shares.join(", ")
+        )
+    })
 }
 
 /// Cause of contradicted claims: the two clocks are not read at the same place.

@@ -8,6 +8,7 @@ use super::stamps::{Clock, passages};
 use crate::experiment::{Estimate, Runs, pearson, spearman};
 use crate::overhead::packets::{Packets, Stamped};
 use crate::overhead::paper::{Method, Traffic};
+use crate::overhead::series;
 use crate::probe::{Gap, gaps};
 
 /// Correlation of a stamp's overhead with the time since the stamp before, by run.
@@ -23,26 +24,35 @@ pub(super) struct Correlation {
     pub(super) pearson: Option<Estimate>,
     /// The rank correlation with the error of that time, against the sender.
     pub(super) spearman_of_error: Option<Estimate>,
+    /// Share of overheads that have one of two values, a step of the counter apart, 0 to 1.
+    pub(super) share_of_two_values: Option<f64>,
 }
 
 impl Correlation {
-    /// That of each method with each pattern.
-    pub(super) fn of_all(runs: &Runs<Stamped>) -> Vec<Self> {
+    /// That of each method with each pattern. `step_ns` is the step of the counter.
+    pub(super) fn of_all(runs: &Runs<Stamped>, step_ns: f64) -> Vec<Self> {
         let cells = runs.design.cells();
         let cells = cells.iter().enumerate();
-        cells.map(|(index, cell)| Self::of(runs, index, Packets::of(cell))).collect()
+        cells.map(|(index, cell)| Self::of(runs, index, Packets::of(cell), step_ns)).collect()
     }
 
-    fn of(runs: &Runs<Stamped>, index: usize, (method, pattern): (Method, Traffic)) -> Self {
+    fn of(
+        runs: &Runs<Stamped>,
+        index: usize,
+        (method, pattern): (Method, Traffic),
+        step_ns: f64,
+    ) -> Self {
         let estimate = |of: fn(&[Stamped]) -> Option<f64>| {
             Estimate::of(&runs.of_cell(index).filter_map(of).collect::<Vec<_>>())
         };
+        let overheads: Vec<_> = runs.of_cell(index).flatten().map(Stamped::overhead_ns).collect();
         Self {
             method,
             pattern,
             spearman: estimate(of_ranks),
             pearson: estimate(|run| pearson(&pairs(run, |gap| Some(gap.stamped_ns)))),
             spearman_of_error: estimate(|run| spearman(&pairs(run, Gap::error_ns))),
+            share_of_two_values: series::share_of_two_values(&overheads, step_ns),
         }
     }
 }

@@ -57,7 +57,7 @@ impl InterarrivalResult {
             user_space: user_space(stamped, size),
             captures: captures(captured, size),
             raw_after_ktime: raw_after_ktime(captured),
-            correlation: Correlation::of_all(stamped),
+            correlation: Correlation::of_all(stamped, step_ns),
             effects_on_log_deviation: effects_of_sources(captured),
             refused,
         }

@@ -215,22 +215,31 @@ fn processor(searches: &Runs<Trial>) -> Claim {
     Claim::of(claim, vec![Estimate::of(&leads)], &numbers.unwrap_or_default())
 }
 
-/// Below the saturation point the CPU load is almost a line.
+/// Below the saturation point the CPU load is almost a line: that of the mean load at each rate, with the uncertainty that
+/// the repetitions leave.
 fn linear(measured: &LimitRateRuns) -> Claim {
     let claim = "the CPU load grows almost linearly with the rate as long as nothing is lost";
     let Some((sweep, runs)) = measured.of("cpu") else { return Claim::of(claim, vec![None], "") };
-    let repetitions = usize::try_from(runs.complete()).unwrap_or(0);
-    let explained = |repetition: usize| {
-        let of_cell = |cell: usize| runs.of_cell(cell).nth(repetition)?.first();
-        let trials = (0..sweep.points.len()).filter_map(of_cell);
-        let without_loss = trials.filter(|it| it.loss_percent() <= super::paper::TOLERATED_PERCENT);
-        let points: Vec<_> = without_loss.map(|it| (it.rate(), it.load_percent())).collect();
+    let repetitions: Vec<_> = (0..usize::try_from(runs.complete()).unwrap_or(0)).collect();
+    let explained = |repetitions: &[usize]| {
+        let point = |cell: usize| {
+            let of_repetition = |it: &usize| runs.of_cell(cell).nth(*it)?.first();
+            let trials = repetitions.iter().filter_map(of_repetition);
+            let points: Vec<_> = trials
+                .filter(|it| it.loss_percent() <= super::paper::TOLERATED_PERCENT)
+                .map(|it| (it.rate(), it.load_percent()))
+                .collect();
+            let (rates, loads): (Vec<_>, Vec<_>) = points.into_iter().unzip();
+            mean(&rates).zip(mean(&loads))
+        };
+        let points: Vec<_> = (0..sweep.points.len()).filter_map(point).collect();
         Line::through(&points).map(|line| line.explained)
     };
-    let explained: Vec<_> = (0..repetitions).filter_map(explained).collect();
-    let lead: Vec<_> = explained.iter().map(|explained| explained - ALMOST_LINEAR).collect();
-    let words = mean(&explained).map(|explained| {
-        format!("a line explains {:.1} % of the variance, on a whole core", 100.0 * explained)
+    let explained = Estimate::jackknife(&repetitions, explained);
+    let lead = explained.map(|it| it.around(it.mean - ALMOST_LINEAR));
+    let words = explained.map(|it| {
+        let percent = it.times(100.0).text(|percent| format!("{percent:.1}"));
+        format!("a line explains {percent} % of the variance of the mean loads, on a whole core")
     });
-    Claim::of(claim, vec![Estimate::of(&lead)], &words.unwrap_or_default())
+    Claim::of(claim, vec![lead], &words.unwrap_or_default())
 }

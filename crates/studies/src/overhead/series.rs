@@ -52,7 +52,7 @@ pub(super) fn autocorrelation(series: &[f64], lags: usize) -> Option<Vec<f64>> {
 
 /// The share of the values that are one of the two most frequent ones, in whole steps of the clock; none without values.
 /// Where it is large, the series shows the phase of the clock's steps rather than the overhead.
-pub(super) fn share_of_two_values(series: &[f64], step: f64) -> Option<f64> {
+pub(crate) fn share_of_two_values(series: &[f64], step: f64) -> Option<f64> {
     let mut counts: BTreeMap<i64, u64> = BTreeMap::new();
     for value in series {
         #[expect(clippy::cast_possible_truncation, reason = "saturates; overheads are small")]

@@ -15,7 +15,7 @@ const MEAN: usize = 1;
 
 /// All claims. `setting` says how a cell of the second section is run.
 pub(super) fn claims(runs: &AllRuns, setting: impl Fn(usize) -> Setting) -> Vec<Claim> {
-    let [precision, frames, lasting] = runs;
+    let [_, frames, lasting] = runs;
     vec![
         small(
             runs,
@@ -26,7 +26,7 @@ pub(super) fn claims(runs: &AllRuns, setting: impl Fn(usize) -> Setting) -> Vec<
         small(runs, LEAST, "the error of the min one-way delay is below 1 us", "387 us"),
         never_negative(runs),
         exact_loss(runs),
-        least_is_worse(precision),
+        least_is_worse(runs),
         more_load(frames, &setting),
         longer_frames(frames, &setting),
         tasks(frames, &setting),
@@ -88,13 +88,12 @@ fn exact_loss(runs: &AllRuns) -> Claim {
     Claim::goal(claim, vec![off.map(|off| Estimate::exact(0.5 - off))], &numbers)
 }
 
-fn least_is_worse(runs: &Runs<Measured>) -> Claim {
+fn least_is_worse(runs: &AllRuns) -> Claim {
     let shares = |run: &Measured| {
         let [least, mean, _] = run.errors_ns().map(f64::abs);
         [least / run.true_min_ns, mean / run.true_mean_ns].map(|share| share * 100.0)
     };
-    let shares: Vec<_> =
-        runs.runs.iter().flat_map(|(_, samples)| known(samples)).map(shares).collect();
+    let shares: Vec<_> = all(runs).map(shares).collect();
     let lead: Vec<_> = shares.iter().map(|[least, mean]| least - mean).collect();
     let average =
         |which: usize| mean(&shares.iter().map(|shares| shares[which]).collect::<Vec<_>>());
