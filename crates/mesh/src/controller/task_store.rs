@@ -1,5 +1,6 @@
 //! The tasks, stored in a file.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -108,56 +109,40 @@ impl TaskStore {
     /// # Errors
     /// When the file cannot be written.
     pub fn enter(&self, task: &Task, now: Timestamp) -> Result<Change, DatabaseError> {
-        self.enter_from(API, task, now)
+        let mut database = self.database.lock();
+        if let Some((number, _)) = self.current(&task.name).filter(|(_, it)| it.task == *task) {
+            return Ok(Change::Unchanged(number));
+        }
+        let number = database.change(|change| insert(change, API, task, now))?;
+        self.publish(&database)?;
+        Ok(Change::Created(number))
     }
 
-    /// Creates the tasks of a file, and ends earlier tasks from files that are no longer in it.
+    /// Creates the tasks of a file, and ends earlier tasks from files that are no longer in it. All of it is one
+    /// transaction.
     ///
     /// # Errors
     /// When the database cannot be written.
     pub fn follow(&self, tasks: &[Task], now: Timestamp) -> Result<(), DatabaseError> {
-        for task in tasks {
-            self.enter_from(FILE, task, now)?;
-        }
-        let query = "SELECT name FROM task WHERE origin = ? AND ended IS NULL";
-        let before: Vec<String> = self.database.lock().read(|database| {
-            let mut statement = database.prepare(query)?;
-            let names = statement.query_map([FILE], |row| row.get(0))?;
-            names.collect()
-        })?;
-        let is_there = |name: &Name| tasks.iter().any(|task| task.name == *name);
-        let gone = before.into_iter().filter_map(|name| Name::try_from(name).ok());
-        for name in gone.filter(|name| !is_there(name)) {
-            self.end(&name, now)?;
-        }
-        Ok(())
-    }
-
-    fn enter_from(
-        &self,
-        origin: &str,
-        task: &Task,
-        now: Timestamp,
-    ) -> Result<Change, DatabaseError> {
         let mut database = self.database.lock();
-        let before = self.current(&task.name);
-        if let Some((number, _)) = before.filter(|(_, entered)| entered.task == *task) {
-            return Ok(Change::Unchanged(number));
-        }
-        let number = database.change(|change| {
-            end(change, &task.name, now)?;
-            let body = serde_json::to_string(task);
-            let body =
-                body.map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
-            // A replaced task's secret is not reused: its probes may differ.
-            let secret = task.measure.is_authenticated().then(new_secret).transpose()?;
-            let query = "INSERT INTO task (name, body, origin, made, secret) VALUES (?, ?, ?, ?, ?)
-                         RETURNING number";
-            let values = params![task.name.as_ref(), body, origin, now.as_second(), secret];
-            change.query_row(query, values, |row| unsigned(row, 0))
+        let before = self.tasks.borrow().clone();
+        let running = before.values().filter(|it| it.ended.is_none());
+        let running: BTreeMap<_, _> = running.map(|it| (&it.task.name, &it.task)).collect();
+        let names: BTreeSet<_> = tasks.iter().map(|task| &task.name).collect();
+        database.change(|change| {
+            let of_files: Vec<String> = {
+                let query = "SELECT name FROM task WHERE origin = ? AND ended IS NULL";
+                let mut statement = change.prepare(query)?;
+                statement.query_map([FILE], |row| row.get(0))?.collect::<Result<_, _>>()?
+            };
+            let of_files = of_files.into_iter().filter_map(|name| Name::try_from(name).ok());
+            for name in of_files.filter(|name| !names.contains(name)) {
+                end(change, &name, now)?;
+            }
+            let is_other = |task: &&Task| running.get(&task.name).is_none_or(|it| *it != *task);
+            tasks.iter().filter(is_other).try_for_each(|it| insert(change, FILE, it, now).map(drop))
         })?;
-        self.publish(&database)?;
-        Ok(Change::Created(number))
+        self.publish(&database)
     }
 
     /// Ends the current task of a name. Returns its number, if there was one.
@@ -228,9 +213,27 @@ impl TaskStore {
     }
 }
 
+/// Stores a task, and ends the current one of its name. Returns its number.
+fn insert(
+    change: &Transaction<'_>,
+    origin: &str,
+    task: &Task,
+    now: Timestamp,
+) -> rusqlite::Result<u64> {
+    end(change, &task.name, now)?;
+    let body = serde_json::to_string(task);
+    let body = body.map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+    // A replaced task's secret is not reused: its probes may differ.
+    let secret = task.measure.is_authenticated().then(new_secret).transpose()?;
+    let query = "INSERT INTO task (name, body, origin, made, secret) VALUES (?, ?, ?, ?, ?)
+                 RETURNING number";
+    let values = params![task.name.as_ref(), body, origin, now.as_second(), secret];
+    change.prepare_cached(query)?.query_row(values, |row| unsigned(row, 0))
+}
+
 fn end(change: &Transaction<'_>, name: &Name, now: Timestamp) -> rusqlite::Result<usize> {
     let query = "UPDATE task SET ended = ?, secret = NULL WHERE name = ? AND ended IS NULL";
-    change.execute(query, params![now.as_second(), name.as_ref()])
+    change.prepare_cached(query)?.execute(params![now.as_second(), name.as_ref()])
 }
 
 fn new_secret() -> rusqlite::Result<[u8; secret::BYTES]> {

@@ -15,6 +15,7 @@ mod nodes;
 mod openapi;
 mod page;
 mod pki;
+mod placement;
 mod return_path;
 mod services;
 mod task_end;

@@ -22,6 +22,8 @@ use self::probes::{show_probe, show_rejected};
 use super::api::{Api, Reader};
 use super::clocks;
 use super::error_response::{ApiError, CommonErrors, ErrorBody};
+use crate::Name;
+use crate::task::Tasks;
 
 /// Metrics for Prometheus
 #[utoipa::path(get, path = "/metrics", responses(
@@ -45,7 +47,7 @@ pub(super) async fn scrape(
     counted::show(counted, &tasks, &mut families)?;
     add_exporter_stats(&api.sources.exporter_stats().counts(), &mut families);
     add_kafka_stats(&api.sources.kafka_stats().counts(), &mut families);
-    add_collectors(&api, &mut families);
+    add_collectors(&api, &tasks, &mut families);
     for (number, entered) in tasks.iter().filter(|(_, it)| it.ended.is_none()) {
         let epoch = (api.placement.history(*number).len() as u64).saturating_sub(1);
         families.add("wirestamp_task_epoch", &[("task", entered.task.name.to_string())], epoch);
@@ -61,8 +63,14 @@ pub(super) async fn scrape(
     Ok(([(CONTENT_TYPE, TEXT)], text))
 }
 
-/// Whether the collectors are connected and can store results. The controller's own has the name `controller`.
-fn add_collectors(api: &Api, families: &mut Families) {
+/// Whether the collectors are connected and can store results, and their tasks. The controller's own has the name
+/// `controller`.
+fn add_collectors(api: &Api, tasks: &Tasks, families: &mut Families) {
+    let label =
+        |name: Option<Name>| name.map_or_else(|| "controller".to_owned(), |it| it.to_string());
+    for (name, running) in api.placement.running(tasks) {
+        families.add("wirestamp_collector_tasks", &[("collector", label(name))], running);
+    }
     let collectors = api.placement.collectors();
     for (name, attends, _) in &collectors {
         families.add("wirestamp_collector_up", &[("collector", name.to_string())], *attends);
@@ -72,8 +80,7 @@ fn add_collectors(api: &Api, families: &mut Families) {
     let names = collectors.into_iter().map(|(name, ..)| Some(name));
     for name in std::iter::once(None).chain(names) {
         let count = troubles.iter().filter(|(of, _)| *of == name).count() as u64;
-        let label = name.map_or_else(|| "controller".to_owned(), |name| name.to_string());
-        families.add("wirestamp_collector_troubles", &[("collector", label)], count);
+        families.add("wirestamp_collector_troubles", &[("collector", label(name))], count);
     }
 }
 

@@ -147,6 +147,18 @@ impl TaskPlacement {
         state.collectors.iter().map(shown).collect()
     }
 
+    /// Number of running tasks at each collector; without a name: at the controller's own.
+    pub(super) fn running(&self, tasks: &Tasks) -> BTreeMap<Option<Name>, u64> {
+        let state = self.state.lock();
+        let known = state.collectors.keys().cloned().map(Some).chain([None]);
+        let mut running: BTreeMap<_, _> = known.map(|name| (name, 0)).collect();
+        let is_running = |task: &&u64| tasks.get(task).is_some_and(|it| it.ended.is_none());
+        for task in state.placement.keys().filter(is_running) {
+            *running.entry(state.current(*task).cloned()).or_default() += 1;
+        }
+        running
+    }
+
     /// Places the tasks that are not placed yet, evenly.
     pub(super) fn place(
         &self,
