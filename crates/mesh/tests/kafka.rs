@@ -4,15 +4,14 @@
 mod common;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
+use common::broker::{Broker, deliver};
 use common::{BATCHES, PACKETS, Probe, Running, authority, batches, check, now, sum};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair,
@@ -25,123 +24,6 @@ use wirestamp_mesh::probe::{Carrier, Kafka};
 
 const TASK: &str =
     r#"{"name":"p","measure":"passive-delay","from":"roof/eth0","to":"cellar/eth0"}"#;
-
-/// One broker on the loopback interface, which is also its own controller (KRaft).
-struct Broker {
-    folder: tempfile::TempDir,
-    address: SocketAddr,
-    running: Option<Child>,
-    /// Arguments for the format of its folder.
-    users: Vec<String>,
-}
-
-/// Where tools/setup-kafka stores the program; none if it was not run.
-fn libraries() -> Option<PathBuf> {
-    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(target, PathBuf::from);
-    let libraries = target.join("tools/kafka/libs");
-    if libraries.is_dir() {
-        return Some(libraries);
-    }
-    assert!(std::env::var_os("WIRESTAMP_NO_SKIP").is_none(), "run tools/setup-kafka");
-    println!("skipped: needs tools/setup-kafka");
-    None
-}
-
-impl Broker {
-    fn new() -> Option<Self> {
-        Self::with("PLAINTEXT", "", Vec::new())
-    }
-
-    /// Starts a broker with this protocol for its clients, more settings, and users.
-    fn with(protocol: &str, more: &str, users: Vec<String>) -> Option<Self> {
-        libraries()?;
-        let folder = tempfile::tempdir().unwrap();
-        let free = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let [address, controller] = [free(), free()].map(|socket| socket.local_addr().unwrap());
-        let data = folder.path().join("data");
-        let settings = format!(
-            "process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@{controller}
-listeners={protocol}://{address},CONTROLLER://{controller}
-advertised.listeners={protocol}://{address}
-inter.broker.listener.name={protocol}
-controller.listener.names=CONTROLLER
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,{protocol}:{protocol}
-log.dirs={}
-auto.create.topics.enable=false
-offsets.topic.replication.factor=1
-{more}",
-            data.display()
-        );
-        fs::write(folder.path().join("settings"), settings).unwrap();
-        let mut broker = Self { folder, address, running: None, users };
-        broker.start();
-        Some(broker)
-    }
-
-    fn java(&self, class: &str) -> Command {
-        let mut command = Command::new("java");
-        command.args(["-Xmx256m", "-cp"]).arg(libraries().unwrap().join("*")).arg(class);
-        command
-    }
-
-    fn start(&mut self) {
-        let settings = self.folder.path().join("settings");
-        if !self.folder.path().join("data").exists() {
-            let mut format = self.java("kafka.tools.StorageTool");
-            format.args(["format", "-t", "AAAAAAAAAAAAAAAAAAAAAA", "-c"]).arg(&settings);
-            for user in &self.users {
-                format.arg("--add-scram").arg(user);
-            }
-            let output = format.output().unwrap();
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        }
-        let mut command = self.java("kafka.Kafka");
-        command.arg(&settings).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut running = command.spawn().unwrap();
-        let mut lines =
-            BufReader::new(running.stderr.take().unwrap()).lines().map_while(Result::ok);
-        let mut log = Vec::new();
-        let is_up = lines.by_ref().any(|line| {
-            log.push(line);
-            log.last().is_some_and(|it| it.ends_with("Kafka Server started"))
-        });
-        assert!(is_up, "{log:#?}");
-        thread::spawn(move || lines.for_each(drop));
-        self.running = Some(running);
-    }
-
-    fn kill(&mut self) {
-        if let Some(mut running) = self.running.take() {
-            running.kill().unwrap();
-            running.wait().unwrap();
-        }
-    }
-
-    fn settings(&self) -> Settings {
-        Settings { brokers: vec![self.address.to_string()], ca: None, login: None, partitions: 3 }
-    }
-}
-
-impl Drop for Broker {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
-/// Delivers through Kafka, forever.
-async fn deliver(probe: Arc<Probe>, settings: Settings) {
-    let credentials = watch::Sender::new(probe.credentials.clone());
-    let carrier = Kafka::new(settings, credentials.subscribe(), Arc::default()).unwrap();
-    loop {
-        if let Err(error) = carrier.carry(&probe.stock, probe.channel).await {
-            println!("{error}");
-        }
-        tokio::time::sleep(Duration::from_secs(1)).await;
-    }
-}
 
 #[test]
 fn each_packet_counts_once_while_kafka_loses_everything() {
@@ -219,7 +101,7 @@ fn raise_partitions(broker: SocketAddr, topic: &str, count: i32) {
 
 /// Task 1 is in another partition afterwards. Probes look for the number once a minute.
 #[test]
-fn raised_number_of_partitions_loses_nothing() {
+fn raised_number_of_partitions_of_kafka_loses_nothing() {
     let Some(broker) = Broker::new() else { return };
     let folder = tempfile::tempdir().unwrap();
     let settings = Settings { partitions: 1, ..broker.settings() };
