@@ -78,12 +78,12 @@ impl Segmentation {
             self.long_datagrams += u64::from(is_long_datagram(packet));
             return false;
         };
-        let headers = frame.saturating_sub(length.into());
+        let headers = frame.saturating_sub(length);
         let is_numbered = self.is_numbered(packet);
+        let length_of = |offset| u32::from(size).min(length - offset);
         for (number, offset) in (0..length).step_by(usize::from(size)).enumerate() {
-            let part =
-                Part { number, offset, length: size.min(length - offset), of: length, is_numbered };
-            part.visit(packet, header, |it| each(it, headers + u32::from(part.length)));
+            let part = Part { number, offset, length: length_of(offset), of: length, is_numbered };
+            part.visit(packet, header, |it| each(it, headers + part.length));
             self.parts += 1;
         }
         self.divided += 1;
@@ -107,7 +107,8 @@ impl Segmentation {
 
     /// Number of packets that the network carries for this one.
     pub fn packets(&mut self, packet: &Packet<'_>) -> u64 {
-        self.too_long(packet).map_or(1, |TooLong { length, size, .. }| length.div_ceil(size).into())
+        self.too_long(packet)
+            .map_or(1, |TooLong { length, size, .. }| length.div_ceil(size.into()).into())
     }
 
     /// What is to be divided of a packet; none if the network carries it as it is.
@@ -117,7 +118,7 @@ impl Segmentation {
             self.remember(packet.flow(), &segment, header);
             return None;
         }
-        let length = u16::try_from(segment.length).ok()?;
+        let length = segment.length;
         let (size, is_assumed) = self.size(packet.flow(), length, header)?;
         Some(TooLong { header, length, size, is_assumed })
     }
@@ -147,18 +148,18 @@ impl Segmentation {
 
     /// The payload of each part but the last, in bytes, and whether it is assumed; none if a segment of `length` bytes is
     /// not too long.
-    fn size(&self, flow: FlowKey, length: u16, header: &[u8]) -> Option<(u16, bool)> {
+    fn size(&self, flow: FlowKey, length: u32, header: &[u8]) -> Option<(u16, bool)> {
         let header = u16::try_from(header.len()).ok()?;
         let options = header - 20;
         let of_ethernet = ETHERNET_BODY[usize::from(flow.source.is_ipv6())] - header;
         // Most segments need no look at their connection.
         let least = self.smallest.map_or(of_ethernet, |size| of_ethernet.min(size - options));
-        if length <= least {
+        if length <= least.into() {
             return None;
         }
         let known = self.sizes.get(&connection(flow));
         let size = known.map_or(of_ethernet, |size| size - options);
-        (length > size).then_some((size, known.is_none()))
+        (length > size.into()).then_some((size, known.is_none()))
     }
 }
 
@@ -167,7 +168,7 @@ struct TooLong<'a> {
     /// TCP header with its options.
     header: &'a [u8],
     /// Payload in bytes: of the segment, and of each part but the last.
-    length: u16,
+    length: u32,
     size: u16,
     /// Whether the size is that of an MTU of 1500 bytes.
     is_assumed: bool,
@@ -176,10 +177,10 @@ struct TooLong<'a> {
 /// A part of a segment's payload, in bytes.
 struct Part {
     number: usize,
-    offset: u16,
-    length: u16,
+    offset: u32,
+    length: u32,
     /// The payload of the segment.
-    of: u16,
+    of: u32,
     /// Whether the packets of the flow have an identification of IPv4.
     is_numbered: bool,
 }
@@ -187,7 +188,8 @@ struct Part {
 impl Part {
     /// Calls `visit` with the part as a packet of its own.
     fn visit(&self, packet: &Packet<'_>, header: &[u8], visit: impl FnOnce(&Packet<'_>)) {
-        let (offset, length) = (usize::from(self.offset), usize::from(self.length));
+        let [offset, length] =
+            [self.offset, self.length].map(|it| usize::try_from(it).unwrap_or(usize::MAX));
         let captured = packet.payload().get(offset..).unwrap_or_default();
         let captured = &captured[..captured.len().min(length).min(IDENTITY_BYTES)];
         let mut bytes = [0; LONGEST_HEADER + IDENTITY_BYTES];
@@ -196,7 +198,7 @@ impl Part {
         bytes[header.len()..end].copy_from_slice(captured);
         let sequence = &mut bytes[SEQUENCE..SEQUENCE + 4];
         let first = sequence.iter().fold(0_u32, |value, byte| value << 8 | u32::from(*byte));
-        sequence.copy_from_slice(&first.wrapping_add(self.offset.into()).to_be_bytes());
+        sequence.copy_from_slice(&first.wrapping_add(self.offset).to_be_bytes());
         if self.offset > 0 {
             bytes[FLAGS] &= !OF_FIRST;
         }
@@ -356,6 +358,43 @@ mod tests {
             .collect();
         assert_eq!(parts, expected);
         assert!(parts.iter().all(|(id, _)| id.is_some()));
+    }
+
+    /// Linux writes a length of 0 for segments above 65,535 bytes (BIG TCP).
+    #[test]
+    fn segment_above_64_kib_is_divided() {
+        let segment = |flags, payload| Segment {
+            identification: 7,
+            sequence: 100,
+            flags,
+            options: Vec::new(),
+            payload,
+        };
+        let whole = segment(ACK, vec![5; 1000]).packet();
+        let mut big = whole[..40].to_vec();
+        big.resize(40 + 80_000, 5);
+        big[2..4].fill(0);
+        let parse =
+            |bytes: &'static [u8]| Packet::parse(LinkType::Ip, bytes).expect("an IP packet");
+        let big: &'static [u8] = big.leak();
+        let mut segmentation = Segmentation::default();
+        assert_eq!(segmentation.packets(&parse(big)), 1, "its length is unknown");
+        let lengths = |captured: usize| {
+            let packet = parse(&big[..captured]).with_frame_length(captured, 80_040);
+            let (mut lengths, mut next) = (Vec::new(), 100);
+            Segmentation::default().divide(&packet, 80_040, |part, frame| {
+                let segment = TcpSegment::of(part).expect("a segment");
+                assert_eq!((segment.sequence, segment.length + 40), (next, frame));
+                next += segment.length;
+                lengths.push(frame);
+            });
+            lengths
+        };
+        let expected: Vec<_> = std::iter::repeat_n(1500, 54).chain([1160 + 40]).collect();
+        assert_eq!(lengths(80_040), expected);
+        assert_eq!(lengths(100), expected, "captured with a short snap length");
+        let hostile = parse(big).with_frame_length(80_040, u32::MAX);
+        assert_eq!(segmentation.packets(&hostile), 1);
     }
 
     #[test]

@@ -81,6 +81,7 @@ impl PointState {
             self.unidentified += 1;
             return;
         };
+        let packet = packet.with_frame_length(bytes.len(), length);
         self.fragments += u64::from(packet.is_fragment());
         if let Some(monitor) = &mut self.monitor {
             let encapsulation = Encapsulation::of(link, bytes, false);
@@ -106,7 +107,7 @@ impl PointState {
             Recognised::Incomplete => {}
             Recognised::Unidentified => *unidentified += 1,
         };
-        let packet = rule.view(&packet);
+        let packet = rule.view(&packet).with_frame_length(bytes.len(), length);
         if segmentation.divide(&packet, length, &mut recognise) {
             self.cut_parts += self.unidentified - unidentified_before;
         } else {

@@ -64,7 +64,10 @@ impl<'a> ObservedPacket<'a> {
 
     /// The parsed packet; none if it is not IP.
     pub(super) fn packet(&self) -> Option<&Packet<'a>> {
-        let parse = || Packet::parse(self.link, self.frame).ok();
+        let parse = || {
+            let packet = Packet::parse(self.link, self.frame).ok()?;
+            Some(packet.with_frame_length(self.frame.len(), self.length))
+        };
         self.packet.get_or_init(parse).as_ref()
     }
 

@@ -8,6 +8,11 @@ use etherparse::{
 use crate::internet::{Fragment, Internet};
 use crate::{FlowKey, LinkType, ParseError};
 
+/// Bytes of the shortest Ethernet frame without its checksum (IEEE 802.3).
+const MIN_ETHERNET_FRAME: u32 = 60;
+/// More bytes than a segment of any kernel has (524,280: `GSO_MAX_SIZE` of Linux 6.18, `include/linux/netdevice.h`).
+const MAX_SEGMENT: u32 = 1 << 20;
+
 /// An IP packet inside a captured frame; borrows the frame's bytes.
 ///
 /// Bytes may be missing at the end, because captures are limited to a snap length. The lengths in the headers, which
@@ -94,6 +99,29 @@ impl<'a> Packet<'a> {
             payload: segment.get(header..).unwrap_or_default(),
             payload_length: Some(length),
         }
+    }
+
+    /// The packet with the lengths of its TCP segment, if the length in the IP header is 0: Linux writes 0 for segments of
+    /// more than 65,535 bytes (BIG TCP), other systems for all segments that the network card divides. They follow from the
+    /// length of the frame: its captured bytes, and its bytes on the wire. Any other packet is returned as it is.
+    #[must_use]
+    #[inline]
+    pub fn with_frame_length(mut self, captured: usize, on_wire: u32) -> Self {
+        let body = self.internet.body;
+        let is_unknown =
+            self.internet.body_length.is_none() && self.flow.protocol == ip_number::TCP.0;
+        // Shorter frames may have padding at the end.
+        let is_possible = (MIN_ETHERNET_FRAME + 1..=MAX_SEGMENT).contains(&on_wire);
+        if !is_unknown || !is_possible || self.is_fragment() {
+            return self;
+        }
+        if let Ok(tcp) = TcpSlice::from_slice(body) {
+            let length =
+                body.len() + usize::try_from(on_wire).unwrap_or(captured).saturating_sub(captured);
+            self.internet.body_length = Some(length);
+            self.payload_length = length.checked_sub(tcp.header_slice().len());
+        }
+        self
     }
 
     /// Whether the packet is a fragment, the first one included.

@@ -50,6 +50,7 @@ impl Flows {
         match Packet::parse(link, bytes) {
             Ok(packet) => {
                 let packet = if self.inner { packet.innermost() } else { packet };
+                let packet = packet.with_frame_length(bytes.len(), length);
                 let encapsulation = Encapsulation::of(link, bytes, self.inner);
                 self.monitor.observe(&FlowPacket { packet: &packet, length, time, encapsulation });
             }
