@@ -56,6 +56,12 @@ const CODECS = [
   'amr-wb-19.85',
   'amr-wb-23.05',
   'amr-wb-23.85',
+  'evs-swb-9.6',
+  'evs-swb-13.2',
+  'evs-swb-16.4',
+  'evs-swb-24.4',
+  'evs-swb-32',
+  'evs-swb-48',
 ];
 
 const CODEC: Field = {

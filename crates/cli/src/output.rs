@@ -1,5 +1,6 @@
 //! Printing of results, remarks and numbers.
 
+use std::collections::BTreeSet;
 use std::io::{self, BufWriter, IsTerminal, Write};
 
 use clap::Args;
@@ -65,15 +66,15 @@ impl Output {
 
 /// The recommendations by which calls of these scales are rated.
 pub(crate) fn rated_by(scales: impl IntoIterator<Item = Scale>) -> &'static str {
-    let (mut narrowband, mut wideband) = (false, false);
-    for scale in scales {
-        narrowband |= scale == Scale::Narrowband;
-        wideband |= scale == Scale::Wideband;
-    }
-    match (narrowband, wideband) {
-        (_, false) => "ITU-T G.107",
-        (false, true) => "ITU-T G.107.1 (wideband)",
-        (true, true) => "ITU-T G.107 and G.107.1 (wideband; the two are not comparable)",
+    let scales: BTreeSet<_> = scales.into_iter().collect();
+    match scales.into_iter().collect::<Vec<_>>()[..] {
+        [] | [Scale::Narrowband] => "ITU-T G.107",
+        [Scale::Wideband] => "ITU-T G.107.1 (wideband)",
+        [Scale::Fullband] => "ITU-T G.107.2 (fullband)",
+        [Scale::Narrowband, Scale::Wideband] => {
+            "ITU-T G.107 and G.107.1 (wideband; the two are not comparable)"
+        }
+        _ => "ITU-T G.107, G.107.1 (wideband) and G.107.2 (fullband), which are not comparable",
     }
 }
 

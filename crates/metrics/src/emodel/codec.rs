@@ -1,4 +1,4 @@
-//! Codecs and their impairment: ITU-T G.113 (11/2007) Appendix I, (09/2024) Appendix IV.
+//! Codecs and their impairment: ITU-T G.113 (11/2007) Appendix I, (09/2024) Appendices IV and V.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,8 +10,8 @@ use super::scale::Scale;
 
 /// A codec with values in ITU-T G.113.
 ///
-/// Other codecs have none (iLBC, Opus, AMR), or none that could be verified: sources disagree on G.722, and the values of
-/// EVS are for its super-wideband mode, which the packets do not name.
+/// Other codecs have none (iLBC, Opus, AMR), or none that could be verified: sources disagree on G.722. The values of EVS
+/// are for its super-wideband mode. The packets do not name this mode, so that users have to state it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Codec {
@@ -49,14 +49,27 @@ pub enum Codec {
     AmrWb2305,
     /// AMR-WB at 23.85 kbit/s.
     AmrWb2385,
+    /// EVS in super-wideband mode at 9.6 kbit/s.
+    EvsSwb960,
+    /// The same at 13.2 kbit/s.
+    EvsSwb1320,
+    /// The same at 16.4 kbit/s.
+    EvsSwb1640,
+    /// The same at 24.4 kbit/s.
+    EvsSwb2440,
+    /// The same at 32 kbit/s.
+    EvsSwb3200,
+    /// The same at 48 kbit/s.
+    EvsSwb4800,
 }
 
 /// Number of codecs.
-const COUNT: usize = 17;
+const COUNT: usize = 23;
 
 /// Each codec in the order of its enum with its name on the command line and in documents; its scale; its equipment
 /// impairment factor Ie without packet loss, on the scale of R; and its packet-loss robustness factor Bpl. These are the
-/// provisional planning values of G.113: Appendix I for narrowband, table IV.1 (monotic listening) for wideband. Bpl is
+/// provisional planning values of G.113: Appendix I for narrowband, table IV.1 (monotic listening) for wideband,
+/// Appendix V with its erratum 1 (01/2026; diotic listening, random loss) for fullband. Bpl is
 /// valid for packets of 10 ms (G.711), 20 ms (G.729A, GSM) and 30 ms (G.723.1); `None` where there is no value for the
 /// codec. For AMR-WB there is none of monotic listening.
 const CODECS: [(Codec, &str, Scale, f64, Option<f64>); COUNT] = [
@@ -77,6 +90,12 @@ const CODECS: [(Codec, &str, Scale, f64, Option<f64>); COUNT] = [
     (Codec::AmrWb1985, "amr-wb-19.85", Scale::Wideband, 3.0, None),
     (Codec::AmrWb2305, "amr-wb-23.05", Scale::Wideband, 1.0, None),
     (Codec::AmrWb2385, "amr-wb-23.85", Scale::Wideband, 8.0, None),
+    (Codec::EvsSwb960, "evs-swb-9.6", Scale::Fullband, 22.7, Some(13.0)),
+    (Codec::EvsSwb1320, "evs-swb-13.2", Scale::Fullband, 17.1, Some(11.7)),
+    (Codec::EvsSwb1640, "evs-swb-16.4", Scale::Fullband, 10.8, Some(10.3)),
+    (Codec::EvsSwb2440, "evs-swb-24.4", Scale::Fullband, 7.2, Some(11.4)),
+    (Codec::EvsSwb3200, "evs-swb-32", Scale::Fullband, 8.7, Some(9.3)),
+    (Codec::EvsSwb4800, "evs-swb-48", Scale::Fullband, 10.2, Some(9.6)),
 ];
 
 impl Codec {
@@ -96,7 +115,8 @@ impl Codec {
     #[must_use]
     pub fn amr_wb(mode: u8) -> Option<Self> {
         let place = Self::AmrWb660 as usize + usize::from(mode);
-        CODECS.get(place).map(|(codec, ..)| *codec)
+        let found = CODECS.get(place).filter(|(_, _, scale, ..)| *scale == Scale::Wideband);
+        found.map(|(codec, ..)| *codec)
     }
 
     /// Scale of its ratings.

@@ -11,7 +11,7 @@ use crate::numeric::nanos_to_f64;
 /// [`Parameters::extrapolates`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
-    /// The scale. On the wideband scale only absolute delay, equipment impairment, loss and advantage count.
+    /// The scale. On the wideband and fullband scales, only absolute delay, equipment impairment, loss and advantage count.
     pub scale: Scale,
     /// Send loudness rating SLR, 0 to 18 dB; 8.
     pub send_loudness: f64,
@@ -116,11 +116,13 @@ impl Parameters {
     /// of the range, by an extrapolated amount.
     #[must_use]
     pub fn extrapolates(&self) -> bool {
+        // The fullband model is one of random loss.
+        let max_burst_ratio = if self.scale == Scale::Fullband { 1.0 } else { 8.0 };
         let within = (0.0..=500.0).contains(&self.echo_delay_ms)
             && (0.0..=1000.0).contains(&self.round_trip_ms)
             && (0.0..=500.0).contains(&self.absolute_delay_ms)
             && (0.0..=20.0).contains(&self.loss_percent)
-            && (1.0..=8.0).contains(&self.burst_ratio);
+            && (1.0..=max_burst_ratio).contains(&self.burst_ratio);
         !within
     }
 }

@@ -10,6 +10,10 @@ use super::scale::Scale;
 
 /// Basic signal-to-noise ratio of the wideband scale Ro,WB with all defaults (G.107.1 section 7.2).
 const WIDEBAND_BASIC: f64 = 129.0;
+/// Basic signal-to-noise ratio of the fullband scale Ro,FB (G.107.2 section 7.2).
+const FULLBAND_BASIC: f64 = 148.0;
+/// Factor of the fullband scale to that of G.107, for impairments by delay and for the MOS (G.107.2 section 7.4).
+const FULLBAND_FACTOR: f64 = 1.48;
 
 impl Parameters {
     /// Rating of the call. NaN if a parameter is NaN.
@@ -23,6 +27,9 @@ impl Parameters {
                 (basic, simultaneous, delay_impairment(self, basic, noise))
             }
             Scale::Wideband => (WIDEBAND_BASIC, 0.0, absolute_delay(self.absolute_delay_ms)),
+            Scale::Fullband => {
+                (FULLBAND_BASIC, 0.0, FULLBAND_FACTOR * absolute_delay(self.absolute_delay_ms))
+            }
         };
         Rating {
             scale: self.scale,
@@ -69,13 +76,18 @@ impl Rating {
     }
 }
 
-/// Effective equipment impairment factor Ie-eff: codec and lost packets (section 7.5, equation 7-29).
+/// Effective equipment impairment factor Ie-eff: codec and lost packets (section 7.5, equation 7-29). The fullband model has
+/// no burst ratio: its losses are random (G.107.2 section 7.5).
 fn equipment_impairment(parameters: &Parameters) -> f64 {
     let Parameters { equipment_impairment, loss_robustness, loss_percent, burst_ratio, .. } =
         *parameters;
     if loss_percent == 0.0 {
         return equipment_impairment; // also for a robustness of 0
     }
+    let (max, burst_ratio) = match parameters.scale {
+        Scale::Narrowband | Scale::Wideband => (95.0, burst_ratio),
+        Scale::Fullband => (132.0, 1.0),
+    };
     let share = loss_percent / (loss_percent / burst_ratio + loss_robustness);
-    equipment_impairment + (95.0 - equipment_impairment) * share
+    equipment_impairment + (max - equipment_impairment) * share
 }

@@ -15,6 +15,8 @@ pub enum Scale {
     Narrowband,
     /// 100 to 7000 Hz, ITU-T G.107.1. R is 129 without impairments.
     Wideband,
+    /// 20 to 20000 Hz, ITU-T G.107.2. R is 148 without impairments.
+    Fullband,
 }
 
 impl Scale {
@@ -24,15 +26,17 @@ impl Scale {
         match self {
             Self::Narrowband => "narrowband",
             Self::Wideband => "wideband",
+            Self::Fullband => "fullband",
         }
     }
 
-    /// Conversational MOS of a rating, 1 to 4.5: G.107 Annex B, G.107.1 Annex A. NaN if `r_factor` is NaN.
+    /// Conversational MOS of a rating, 1 to 4.5: G.107 Annex B, G.107.1 and G.107.2 Annex A. NaN if `r_factor` is NaN.
     #[must_use]
     pub fn mos(self, r_factor: f64) -> f64 {
         match self {
             Self::Narrowband => mos_of(r_factor),
             Self::Wideband => mos_of(r_factor / 1.29),
+            Self::Fullband => mos_of(r_factor / 1.48),
         }
     }
 }

@@ -81,6 +81,21 @@ fn wideband_ratings_follow_their_recommendation() {
     assert!(close(late.expect("no loss").rating().r_factor(), 129.0 - 13.0 - 3.044, 0.001));
 }
 
+/// G.107.2: R = 148 without impairments, MOS 4.5. The rest are the equations by hand: 7.2 + 124.8 · 2 / (2 + 11.4), and at
+/// 200 ms 1.48 · 3.0444; the MOS of R / 1.48 = 82.55.
+#[test]
+fn fullband_ratings_follow_their_recommendation() {
+    let unimpaired = Parameters { scale: Scale::Fullband, ..Parameters::default() }.rating();
+    assert_eq!((unimpaired.r_factor(), unimpaired.mos()), (148.0, 4.5));
+    let lossy = call(Codec::EvsSwb2440, 100, 0.02, 1.0);
+    assert!(close(lossy.equipment, 25.827, 0.001), "{lossy:?}");
+    assert!(close(lossy.mos(), 4.117, 0.001), "{}", lossy.mos());
+    let late = call(Codec::EvsSwb2440, 200, 0.0, 1.0);
+    assert!(close(late.r_factor(), 148.0 - 4.5057 - 7.2, 0.001), "{late:?}");
+    let bursty = call(Codec::EvsSwb2440, 100, 0.02, 2.0);
+    assert!(bursty.is_extrapolated && close(bursty.r_factor(), lossy.r_factor(), 1e-9));
+}
+
 #[test]
 fn loss_without_codec_robustness_is_not_rated() {
     let parameters = |loss| Parameters::of_call(Codec::G729, Span::ZERO, loss, 1.0);

@@ -107,7 +107,7 @@ const DEFINITIONS: [(&str, &str, &str); 10] = [
         "R and MOS",
         "ITU-T G.107",
         "Estimated quality of a phone call over this path: rating R from 0 to 93 (wideband, ITU-T \
-         G.107.1: to 129), and MOS from 1 (bad) to 4.5. A de-jitter buffer adds to the delay, and packets too late for it count as lost. All else that \
+         G.107.1: to 129; fullband, G.107.2: to 148), and MOS from 1 (bad) to 4.5. A de-jitter buffer adds to the delay, and packets too late for it count as lost. All else that \
          telephones add is not included.",
     ),
     (
