@@ -51,6 +51,9 @@ pub(crate) struct Document {
     pub(super) evicted_calls: u64,
     /// Reports by RTCP that were joined with no RTP stream.
     pub(super) rtcp_unmatched_reports: u64,
+    /// Datagrams of RTCP that cannot be read, of an end that receives RTP streams and does not send the stream that the
+    /// datagram names: encrypted (SRTCP), not captured completely, or damaged.
+    pub(super) rtcp_unreadable_packets: u64,
     /// The capture, if it was not a file.
     #[serde(flatten)]
     pub(super) tap: Option<Tap>,
@@ -100,6 +103,7 @@ impl Document {
             evicted: monitor.evicted,
             evicted_calls: monitor.evicted_calls(),
             rtcp_unmatched_reports: monitor.unmatched_rtcp_reports(),
+            rtcp_unreadable_packets: monitor.unreadable_rtcp_packets(),
             calls,
             calls_not_selected: None,
             flows: reports,

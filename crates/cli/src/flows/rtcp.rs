@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use wirestamp_metrics::flow::{FlowReport, RoundTripReport, RtcpReport, VoipReport};
 
+use super::document::Document;
 use crate::output::{count, plural, time};
 use crate::table::table;
 
@@ -21,9 +22,9 @@ const HEADER: [&str; 9] = [
 ];
 
 /// A table of the reports on each RTP stream; empty without any.
-pub(super) fn text(flows: &[FlowReport], unmatched: u64, top: usize) -> String {
+pub(super) fn text(document: &Document, top: usize) -> String {
     let mut text = String::new();
-    let rows: Vec<_> = flows.iter().filter_map(row).take(top).collect();
+    let rows: Vec<_> = document.flows.iter().filter_map(row).take(top).collect();
     if !rows.is_empty() {
         text = format!(
             "\n{}there: as the receiver reports; lost beyond: between this point and the receiver, of the packets that \
@@ -31,11 +32,20 @@ pub(super) fn text(flows: &[FlowReport], unmatched: u64, top: usize) -> String {
             table(&HEADER, &rows)
         );
     }
+    let unmatched = document.rtcp_unmatched_reports;
     if unmatched > 0 {
         let _ = writeln!(
             text,
             "{} about no captured RTP stream.",
             plural(unmatched, "report by RTCP is", "reports by RTCP are")
+        );
+    }
+    let unreadable = document.rtcp_unreadable_packets;
+    if unreadable > 0 {
+        let _ = writeln!(
+            text,
+            "{} of ends that only receive RTP cannot be read: encrypted (SRTCP), cut off, or damaged.",
+            plural(unreadable, "RTCP packet", "RTCP packets")
         );
     }
     if !text.is_empty() {

@@ -53,7 +53,7 @@ pub(super) fn of(
     if everything {
         text.push_str(&encapsulations::text(&document.flows, top));
         text.push_str(&video::text(&document.flows, top));
-        text.push_str(&rtcp::text(&document.flows, document.rtcp_unmatched_reports, top));
+        text.push_str(&rtcp::text(document, top));
     }
     let _ = writeln!(
         text,

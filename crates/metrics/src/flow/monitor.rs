@@ -50,7 +50,7 @@ pub struct FlowMonitor {
     loss_times: LossTimes,
     total: Volume,
     streams: usize,
-    unmatched_rtcp_reports: u64,
+    unjoined_rtcp: rtcp::Unjoined,
     /// Totals of evicted flows.
     pub evicted: EvictedFlows,
 }
@@ -70,7 +70,7 @@ impl FlowMonitor {
             loss_times: LossTimes::default(),
             total: Volume::default(),
             streams: 0,
-            unmatched_rtcp_reports: 0,
+            unjoined_rtcp: rtcp::Unjoined::default(),
             evicted: EvictedFlows::default(),
         }
     }
@@ -150,7 +150,7 @@ impl FlowMonitor {
 
     fn observe_datagram(&mut self, place: usize, seen: &FlowPacket<'_>) {
         let FlowPacket { packet, length, time, .. } = *seen;
-        let Self { config, table, announced, missed, streams, unmatched_rtcp_reports, .. } = self;
+        let Self { config, table, announced, missed, streams, unjoined_rtcp, .. } = self;
         let Flow { key, rest, content, .. } = table.flow(place);
         let on_wire = packet.payload_length().unwrap_or(packet.payload().len());
         let Content::Udp(media) = content else { return };
@@ -160,7 +160,7 @@ impl FlowMonitor {
             rest.record(length, time, config.train_gap);
             if begins_rtcp(packet.payload()) {
                 let (key, payload) = (*key, (packet.payload(), on_wire));
-                *unmatched_rtcp_reports += rtcp::record(table, &key, payload, time);
+                rtcp::record(table, &key, payload, time, unjoined_rtcp);
             }
             return;
         };
@@ -239,7 +239,14 @@ impl FlowMonitor {
     /// it was not recognised yet, or several streams have its SSRC.
     #[must_use]
     pub fn unmatched_rtcp_reports(&self) -> u64 {
-        self.unmatched_rtcp_reports
+        self.unjoined_rtcp.reports
+    }
+
+    /// Datagrams of RTCP that cannot be read, of an end that receives RTP streams and sends none with the SSRC of the datagram.
+    /// They are encrypted (SRTCP), not captured completely, or damaged.
+    #[must_use]
+    pub fn unreadable_rtcp_packets(&self) -> u64 {
+        self.unjoined_rtcp.unreadable
     }
 
     /// Reports of all flows, in no particular order: one for each RTP stream, and one for the other packets of a flow.

@@ -21,15 +21,25 @@ const MAX_BLOCKS: usize = 128;
 /// The flows that may have the streams of one direction.
 type Candidates = [Option<FlowKey>; 2];
 
-/// Records the RTCP of a datagram: its flow, captured bytes, length on the wire, and time. Returns the number of reports
-/// that are about no stream, or about several.
+/// RTCP that belongs to no stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::flow) struct Unjoined {
+    /// Reports that are about no stream, or about several.
+    pub(in crate::flow) reports: u64,
+    /// Datagrams that cannot be read, of an end that receives streams and does not send one with the SSRC of the datagram.
+    pub(in crate::flow) unreadable: u64,
+}
+
+/// Records the RTCP of a datagram: its flow, captured bytes, length on the wire, and time. Adds to `unjoined` what belongs to
+/// no stream.
 #[cold]
 pub(in crate::flow) fn record(
     table: &mut Table,
     flow: &FlowKey,
     (payload, on_wire): (&[u8], usize),
     time: Time<Utc>,
-) -> u64 {
+    unjoined: &mut Unjoined,
+) {
     let back = FlowKey { source: flow.destination, destination: flow.source, ..*flow };
     let (sent, received) = (candidates(flow), candidates(&back));
     let mut join = Join { table, sent, received, time, blocks: 0, unmatched: 0 };
@@ -40,10 +50,12 @@ pub(in crate::flow) fn record(
                 && let Some(stream) = join.sent_stream(sender)
             {
                 stream.rtcp().unreadable();
+            } else if join.receives_streams() {
+                unjoined.unreadable += 1;
             }
         }
     }
-    join.unmatched
+    unjoined.reports += join.unmatched;
 }
 
 /// Flows with the ports of this RTCP, and with the next lower ones.
@@ -131,6 +143,14 @@ impl Join<'_> {
         if let Some(stream) = self.received_stream(metrics.ssrc) {
             stream.rtcp().voip_metrics(metrics);
         }
+    }
+
+    /// Whether the sender of the datagram receives a stream.
+    fn receives_streams(&mut self) -> bool {
+        self.received.into_iter().flatten().any(|key| {
+            let place = self.table.place(&key);
+            place.is_some_and(|place| self.table.flow(place).streams() > 0)
+        })
     }
 
     fn sent_stream(&mut self, ssrc: u32) -> Option<&mut Stream> {

@@ -16,7 +16,7 @@ mod round_trip;
 mod state;
 mod unknown;
 
-pub(super) use join::record;
+pub(super) use join::{Unjoined, record};
 pub use report::{LossComparison, RoundTripReport, RtcpReport, VoipReport};
 pub(super) use state::StreamRtcp;
 pub use unknown::UnknownRtcpValue;

@@ -138,6 +138,25 @@ fn reports_without_one_stream_are_counted_and_not_joined() {
     assert!(monitor.flows().all(|flow| flow.rtcp.is_none()));
 }
 
+/// The first words of SRTCP are in plain text, and the rest is not.
+#[test]
+fn encrypted_reports_of_a_receiver_are_counted() {
+    let encrypted = |sender: u32| [&packet(1, 201, &[sender])[..], &[0x5a; 38]].concat();
+    for (ports, sender, counts) in
+        [(BACK, 5, (0, 1)), (above(BACK), 5, (0, 1)), (BACK, RETURN, (1, 0))]
+    {
+        let mut monitor = with_streams();
+        observe_rtcp(&mut monitor, ports, &encrypted(sender), 1000);
+        let of_sender = reported(&mut monitor, RETURN).map_or(0, |it| it.unreadable_packets);
+        assert_eq!((of_sender, monitor.unreadable_rtcp_packets()), counts);
+    }
+    // Other traffic that begins as RTCP does.
+    let mut monitor = with_streams();
+    let others = ([10, 0, 0, 1], 6000, [10, 0, 0, 2], 7000);
+    observe_rtcp(&mut monitor, others, &encrypted(5), 1000);
+    assert_eq!(monitor.unreadable_rtcp_packets(), 0);
+}
+
 #[test]
 fn many_blocks_are_bounded() {
     let mut monitor = with_streams();
