@@ -66,6 +66,11 @@ impl Header {
         }
     }
 
+    /// Whether the payload begins as one with units of several frames.
+    pub(super) fn is_multi_time(&self, codec: VideoCodec) -> bool {
+        self.captured_start().first().is_some_and(|first| codec.is_multi_time(*first))
+    }
+
     /// Event of a payload of telephone events (RFC 4733 section 2.3); none if it is too short.
     pub(super) fn event(&self) -> Option<u8> {
         self.captured_start().first().copied().filter(|_| self.payload >= EVENT_BYTES)

@@ -270,7 +270,11 @@ impl Stream {
                 FramePart::Unreadable(UnknownVideoValue::UnsupportedCodec)
             }
             Some(FrameFormat::Readable(codec)) => header.video(codec).map_or(
-                FramePart::Unreadable(UnknownVideoValue::UnreadablePayload),
+                FramePart::Unreadable(if header.is_multi_time(codec) {
+                    UnknownVideoValue::InterleavedPayload
+                } else {
+                    UnknownVideoValue::UnreadablePayload
+                }),
                 FramePart::Readable,
             ),
         };

@@ -18,6 +18,8 @@ const LAST_UNIT: u8 = 23;
 /// Payload structures (section 5.2). MTAP16 and MTAP24 have several timestamps and are not read.
 const STAP_A: u8 = 24;
 const STAP_B: u8 = 25;
+const MTAP16: u8 = 26;
+const MTAP24: u8 = 27;
 const FU_A: u8 = 28;
 const FU_B: u8 = 29;
 
@@ -37,6 +39,11 @@ pub(super) fn parse(payload: &[u8], length: usize) -> Option<VideoPayload> {
         1..=LAST_UNIT => parse_unit(payload),
         _ => None,
     }
+}
+
+/// Whether a payload with this header is an MTAP.
+pub(super) fn is_multi_time(header: u8) -> bool {
+    matches!(kind(header), Some(MTAP16 | MTAP24))
 }
 
 /// The number in the first byte; none with the forbidden bit.
@@ -129,6 +136,7 @@ mod tests {
         let payloads = [&[0xe5, 0x88][..], &[0x60, 1], &[0x77, 1], &[0x7a, 0, 0, 0, 1], &[0x7e, 1]];
         for payload in payloads {
             assert_eq!(found(payload), None, "{payload:x?}");
+            assert_eq!(is_multi_time(payload[0]), payload[0] == 0x7a);
         }
     }
 }

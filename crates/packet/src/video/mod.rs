@@ -80,6 +80,13 @@ impl VideoCodec {
         known.map(|(_, codec)| *codec)
     }
 
+    /// Whether a payload with this first byte has units of several frames: MTAP16 and MTAP24 of H.264 (RFC 6184 section
+    /// 5.7.2). Such payloads are not read.
+    #[must_use]
+    pub fn is_multi_time(self, first: u8) -> bool {
+        self == Self::H264 && h264::is_multi_time(first)
+    }
+
     /// Parses the headers of a payload: its captured bytes, and its length on the wire.
     ///
     /// `None` if it is no payload of the codec, if it is encrypted, or if its first bytes were not captured. An empty

@@ -96,6 +96,20 @@ fn capture_losses_are_no_damage_of_the_network() {
 }
 
 #[test]
+fn aggregates_of_several_frames_have_their_own_reason() {
+    let mut monitor = h264();
+    for number in 0..60 {
+        // MTAP16 with a unit.
+        let payload = [0x7a, 0, 1, 0, 6, 0, 0, 0, 0x65, 0x88, 0x84];
+        let bytes = packet(number, number.into(), true, &payload);
+        observe(&mut monitor, &udp(ENDS, &bytes), at(40 * i64::from(number)));
+    }
+    let found = video(&mut monitor).expect("a video");
+    assert_eq!(found.key_frames, None);
+    assert_eq!(found.key_frames_unknown, Some(UnknownVideoValue::InterleavedPayload));
+}
+
+#[test]
 fn streams_without_a_video_codec_have_no_frames() {
     let mut monitor = monitor();
     for (_, millis, bytes) in frames(30) {

@@ -18,6 +18,9 @@ pub enum UnknownVideoValue {
     UnreadablePayload,
     /// The payload of the encoding is not read.
     UnsupportedCodec,
+    /// Packets have units of several frames (MTAP of RFC 6184 section 5.7.2), which is not read. The frames are counted by their
+    /// packets, so that there may be more of them.
+    InterleavedPayload,
     /// The capture cut off headers of the payload (snap length).
     CutPayload,
     /// There are too few frames.
@@ -33,6 +36,7 @@ impl UnknownVideoValue {
             Self::EncryptedPayload => "encrypted-payload",
             Self::UnreadablePayload => "unreadable-payload",
             Self::UnsupportedCodec => "unsupported-codec",
+            Self::InterleavedPayload => "interleaved-payload",
             Self::CutPayload => "cut-payload",
             Self::TooFewFrames => "too-few-frames",
         }
@@ -46,6 +50,9 @@ impl fmt::Display for UnknownVideoValue {
             Self::EncryptedPayload => "the payload is encrypted",
             Self::UnreadablePayload => "the payload is encrypted, or does not follow its format",
             Self::UnsupportedCodec => "the payload of this codec is not read",
+            Self::InterleavedPayload => {
+                "packets have units of several frames (interleaved mode), which is not read"
+            }
             Self::CutPayload => "the capture cut off headers of the payload",
             Self::TooFewFrames => "there are too few frames",
         })
