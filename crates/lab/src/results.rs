@@ -30,6 +30,7 @@ pub struct Second {
 
 /// One-way delays, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Delay {
     /// Number of delays.
     pub count: u64,

@@ -9,6 +9,7 @@ use wirestamp_clock::{OutOfRange, Time, Utc};
 
 /// The machine, the moment and the command. Serialises with these names.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Circumstances {
     /// Date and time in UTC: `2026-11-21 14:05:09`.
     pub date: String,

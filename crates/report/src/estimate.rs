@@ -13,6 +13,7 @@ const MANY: f64 = 1e6;
 
 /// A mean, and half the width of its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Estimate {
     /// The estimate.
     pub mean: f64,

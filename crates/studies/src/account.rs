@@ -19,6 +19,7 @@ use wirestamp_report::sheet::{
 
 /// Result of a study. Serialises as the document of `wirestamp study NAME --json`.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Account {
     /// Headline of the report.
     #[serde(skip)]
@@ -61,6 +62,7 @@ impl Account {
 
 /// How the runs of a study were made.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Making {
     /// When, on what, and by what command the last runs were made.
     #[serde(flatten)]

@@ -2,9 +2,13 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use wirestamp_capture::tune;
+#[cfg(feature = "studies")]
+use wirestamp_studies::{Account, site::Outcome};
 
 #[cfg(feature = "mesh")]
-use crate::mesh::pki;
+use crate::mesh::{lab as mesh_lab, pki};
+#[cfg(feature = "studies")]
+use crate::study;
 use crate::{
     capture, clock, delay, demo, extcap, flows, lab, layers, reflect, restamp, send, stamp,
 };
@@ -46,6 +50,8 @@ pub(super) const COMMANDS: &[DocumentedCommand] = &[
     DocumentedCommand::printing::<extcap::Done>("extcap-remove", "extcap remove"),
     DocumentedCommand::printing::<flows::Document>("flows", "flows"),
     DocumentedCommand::printing::<lab::Removed>("lab-down", "lab down"),
+    #[cfg(feature = "mesh")]
+    DocumentedCommand::printing::<mesh_lab::MeshResult>("lab-mesh", "lab mesh"),
     DocumentedCommand::printing::<lab::TestBed>("lab-up", "lab up"),
     DocumentedCommand::printing::<layers::Document>("layers", "layers"),
     #[cfg(feature = "mesh")]
@@ -65,4 +71,12 @@ pub(super) const COMMANDS: &[DocumentedCommand] = &[
     DocumentedCommand::printing::<super::List>("schema", "schema"),
     DocumentedCommand::printing::<send::Document>("send", "send"),
     DocumentedCommand::printing::<stamp::Members<'_>>("stamp", "stamp"),
+    #[cfg(feature = "studies")]
+    DocumentedCommand::printing::<Account>("study", "study NAME"),
+    #[cfg(feature = "studies")]
+    DocumentedCommand::printing::<Vec<Outcome>>("study-all", "study all"),
+    #[cfg(feature = "studies")]
+    DocumentedCommand::printing::<study::Index>("study-index", "study index FOLDER"),
+    #[cfg(feature = "studies")]
+    DocumentedCommand::printing::<study::List>("study-list", "study list"),
 ];

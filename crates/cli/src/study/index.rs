@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use schemars::JsonSchema;
 use serde::Serialize;
 use wirestamp_studies::site;
 
@@ -16,8 +17,9 @@ pub(crate) struct Arguments {
 }
 
 /// The page that was written.
-#[derive(Serialize)]
-struct Index {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Index {
+    /// Path of the page.
     index: PathBuf,
 }
 

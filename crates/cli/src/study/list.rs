@@ -2,23 +2,29 @@
 
 use std::process::ExitCode;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use wirestamp_studies::{Entry, STUDIES};
 
 use crate::output::Output;
 
 /// A study that can be run.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Item {
+    /// Name: the argument of `wirestamp study`.
     name: &'static str,
+    /// Its subject.
     about: &'static str,
+    /// The paper whose experiment it repeats.
     paper: &'static str,
     /// Whether `--mesh` measures it with a mesh.
     mesh: bool,
 }
 
-#[derive(Serialize)]
-struct List {
+/// The studies.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct List {
+    /// Each study.
     studies: Vec<Item>,
 }
 

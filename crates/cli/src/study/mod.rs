@@ -18,6 +18,8 @@ use wirestamp_studies::experiment::Progress;
 use crate::output::{Output, plain};
 use crate::progress::per_mille;
 use crate::table::table;
+pub(crate) use index::Index;
+pub(crate) use list::List;
 
 #[derive(Args)]
 pub(crate) struct Arguments {

@@ -46,6 +46,7 @@ pub(crate) fn of_command(arguments: &[&str]) -> Option<String> {
         ["capture", ..] if has("--list") => "capture-list".to_owned(),
         ["capture", ..] if has("--tune") => "capture-tune".to_owned(),
         ["capture", ..] if has("--tune=restore") => "capture-tune-restore".to_owned(),
+        ["study", action @ ("all" | "index" | "list"), ..] => format!("study-{action}"),
         [command @ ("lab" | "extcap" | "pki"), action, ..] => format!("{command}-{action}"),
         [command, ..] => (*command).to_owned(),
         [] => return None,

@@ -9,6 +9,7 @@ const SIGNIFICANCE: f64 = 0.05;
 
 /// A finding of a paper, or a claim of this project.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Claim {
     /// Who claims it.
     #[serde(default)]
@@ -30,6 +31,7 @@ pub struct Claim {
 
 /// Who claims it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Claimant {
     /// The paper whose experiment the study repeats.
@@ -142,6 +144,7 @@ impl Claimant {
 
 /// Verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// It holds under every condition, with 95 % confidence for each.

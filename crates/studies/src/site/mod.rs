@@ -19,6 +19,7 @@ use card::Card;
 
 /// Outcome of one study. Serialises as its account or its error, with its name.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Outcome {
     /// The name of the study.
     pub study: &'static str,
@@ -33,12 +34,16 @@ pub struct Outcome {
 }
 
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 enum Ending {
     /// Results; not complete if it was stopped.
     Run(Box<Account>),
-    /// Why it could not be run, in a line.
-    Failed { error: String },
+    /// It could not be run.
+    Failed {
+        /// Why, in a line.
+        error: String,
+    },
 }
 
 impl Outcome {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use wirestamp_metrics::numeric::count_to_f64;
 
@@ -10,7 +11,7 @@ use super::nodes::{Kind, Nodes, Usage};
 use super::results::Results;
 
 /// The costs of a run, from the start of the traffic until all results were read.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Costs {
     /// Length of this time, in seconds.
     pub(super) interval_s: f64,
@@ -30,9 +31,11 @@ pub(super) struct Costs {
 }
 
 /// The costs of a process.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct ProcessCosts {
+    /// Name of the node.
     pub(super) name: String,
+    /// What the process is.
     pub(super) kind: Kind,
     /// Processor time of all threads, in nanoseconds, in steps of a clock tick (10 ms on most machines).
     pub(super) processor_time_ns: u64,

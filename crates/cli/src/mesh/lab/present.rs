@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use wirestamp_lab::results::{Delay, Second};
 use wirestamp_report::Check;
@@ -14,22 +15,27 @@ use crate::output::{count, mean, time};
 use crate::table::{checks, table};
 
 /// The result of a run.
-#[derive(Serialize)]
-pub(super) struct MeshResult {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct MeshResult {
     /// Whether it was ended by a signal.
     pub(super) interrupted: bool,
+    /// Rate of the bottleneck, in bit/s.
     pub(super) rate_bits_per_s: u64,
+    /// Length of its queue, in bytes.
     pub(super) queue_bytes: u32,
     /// Seconds from starting the nodes to the first delay.
     pub(super) first_delay_s: f64,
-    /// Seconds for which nodes were disconnected.
+    /// Seconds for which nodes were disconnected; null without `--cut`.
     pub(super) cut_s: Option<f64>,
-    /// The collector that was killed and started again.
+    /// The collector that was killed and started again; null without `--kill-collector`.
     pub(super) killed_collector: Option<String>,
+    /// Results of each task.
     pub(super) tasks: Vec<Task>,
+    /// Comparisons of the results with known values.
     pub(super) checks: Vec<Check>,
+    /// Processor time and memory of each process.
     pub(super) costs: Costs,
-    /// The folder of logs and results.
+    /// The folder of logs and results; null without `--keep`.
     pub(super) folder: Option<PathBuf>,
 }
 

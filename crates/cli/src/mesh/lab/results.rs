@@ -1,5 +1,6 @@
 //! The mesh's results since the start of traffic.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use wirestamp_lab::results::{Delay, Second};
 use wirestamp_metrics::Counts;
@@ -16,14 +17,18 @@ pub(super) struct Results {
 }
 
 /// The results of a task, summed over all seconds.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "TaskResult")]
 pub(super) struct Task {
+    /// Name of the task.
     pub(super) name: String,
+    /// UDP port of its traffic.
     pub(super) port: u16,
     #[serde(flatten)]
     pub(super) counts: Counts,
+    /// One-way delay; null without matched packets.
     pub(super) owd_ns: Option<Delay>,
-    /// Max error of all seconds.
+    /// Max error of all seconds, in nanoseconds; null if it is unknown.
     pub(super) error_ns: Option<i64>,
     /// Seconds with a delay that is negative by more than its error.
     pub(super) contradictions: u64,

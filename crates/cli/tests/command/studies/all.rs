@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::{run, stderr, tool, wirestamp};
+use crate::schema;
 
 fn has_runs(folder: &Path) -> bool {
     let entries = fs::read_dir(folder).into_iter().flatten();
@@ -33,8 +34,8 @@ fn failed_study_does_not_stop_the_others() {
     assert!(message.starts_with("wirestamp: study timers cannot be run: "), "{message}");
     assert!(message.contains("run the same command again"), "{message}");
 
-    let outcomes: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
-    let [timers, overhead] = outcomes.try_into().unwrap();
+    let outcomes = schema::document("study-all", &output.stdout);
+    let [timers, overhead] = outcomes.as_array().unwrap().clone().try_into().unwrap();
     assert_eq!((&timers["study"], &overhead["study"]), (&"timers".into(), &"overhead".into()));
     assert!(timers["error"].as_str().unwrap().contains("not a record of a study"), "{timers}");
     assert_eq!(overhead["interrupted"], true);

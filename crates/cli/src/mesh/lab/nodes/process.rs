@@ -12,19 +12,24 @@ use anyhow::{Context, bail};
 use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use schemars::JsonSchema;
 use serde::Serialize;
 use strum::Display;
 use wirestamp_lab::Netns;
 
 /// What a process is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "ProcessKind")]
 #[strum(serialize_all = "kebab-case")]
 pub(in crate::mesh::lab) enum Kind {
     /// A broker of Apache Kafka.
     Broker,
+    /// A controller.
     Controller,
+    /// A separate collector.
     Collector,
+    /// A probe.
     Probe,
 }
 
