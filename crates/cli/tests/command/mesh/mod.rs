@@ -17,6 +17,7 @@ mod page;
 mod pki;
 mod return_path;
 mod services;
+mod shards;
 mod task_end;
 mod task_removal;
 
