@@ -54,9 +54,13 @@ impl fmt::Debug for Secret {
 /// Without the secret.
 impl fmt::Debug for Duty {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { task, body, made, address, secret: _ } = self;
+        let Self { task, body, made, address, secret: _, shard } = self;
         let mut duty = f.debug_struct("Duty");
-        duty.field("task", task).field("body", body).field("made", made).field("address", address);
+        duty.field("task", task)
+            .field("body", body)
+            .field("made", made)
+            .field("address", address)
+            .field("shard", shard);
         duty.finish_non_exhaustive()
     }
 }

@@ -72,6 +72,7 @@ pub(crate) fn rows(collector: &Collector, task: u64, what: What) -> Result<Vec<S
             let range = first_from.unwrap_or(i64::MIN)..first_until.unwrap_or(i64::MAX);
             written(results().flows_begun(task, range).map(|it| [it]))
         }
+        What::ShardWindows(range) => written(results().shard_windows(task, &range.try_into()?)),
         What::Stored(v1::StoredRows { from, until }) => {
             written(results().stored_rows(task, from..until))
         }

@@ -54,7 +54,7 @@ pub(crate) use answers::rows;
 pub(crate) use archive::maintain;
 pub(crate) use channel::of_task;
 pub(crate) use flow::{FlowReport, flow_reports};
-pub(crate) use results::{StoredRow, merged};
+pub(crate) use results::{ShardWindow, StoredRow, merge_shards, merged, merged_shard};
 pub(crate) use service::Service;
 
 /// Length of a result window.

@@ -128,8 +128,8 @@ fn charge(
         let TaskEpoch { epoch, is_former: former } =
             epochs.placed.get(number).copied().unwrap_or_default();
         let handovers = handovers.remove(number).unwrap_or_default();
-        let (number, made) = (*number, entered.made.as_second());
-        Some(Task { number, body, made, ended, epoch, former, handovers })
+        let (number, made, shard) = (*number, entered.made.as_second(), entered.task.shard.into());
+        Some(Task { number, body, made, ended, epoch, former, handovers, shard })
     };
     Charge { tasks: tasks.iter().filter_map(&mut task).collect(), good: members.good(), removed }
 }

@@ -56,7 +56,8 @@ impl Control {
         let Ok(body) = serde_json::to_string(&entered.task) else { return Ok(None) };
         let address = where_reflected(measure, &self.probes);
         let address = address.map(|it| it.to_string()).unwrap_or_default();
-        Ok(Some(Duty { task, body, made: entered.made.as_second(), address, secret }))
+        let (made, shard) = (entered.made.as_second(), entered.task.shard.into());
+        Ok(Some(Duty { task, body, made, address, secret, shard }))
     }
 }
 

@@ -10,6 +10,7 @@ use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::task::block_in_place;
 use tokio::time;
 use tracing::{info, warn};
@@ -22,6 +23,7 @@ use super::shared_ca::SharedCa;
 use super::task_store::TaskStore;
 use crate::Name;
 use crate::collector::Collector;
+use crate::task::{make_whole, shards};
 
 /// Interval of checks whether a collector is away for too long.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -36,6 +38,9 @@ const OWN: &str = "controller";
 pub(super) struct MoveRequest {
     /// Name of a connected collector; `controller` is the controller's own.
     to: Name,
+    /// Index of the shard that moves; by default all shards of the task move.
+    #[schema(maximum = 63)]
+    shard: Option<u16>,
 }
 
 /// Collector of a task.
@@ -46,7 +51,7 @@ pub(super) struct MovedTask {
     number: u64,
     /// Its collector.
     collector: Name,
-    /// Number of its moves.
+    /// Number of its moves; max of the shards that moved.
     epoch: u64,
 }
 
@@ -70,12 +75,27 @@ pub(super) async fn move_task(
 ) -> Result<Json<MovedTask>, ApiError> {
     let (Operator(caller), PathName(name)) = (operator?, name?);
     let body = body.map_err(|why| ApiError(why.status(), why.body_text()))?;
-    let MoveRequest { to: collector } = serde_json::from_slice(&body).map_err(ApiError::wrong)?;
+    let mut request: Value = serde_json::from_slice(&body).map_err(ApiError::wrong)?;
+    request.as_object_mut().into_iter().flatten().for_each(|(_, value)| make_whole(value));
+    let request = serde_json::from_value(request).map_err(ApiError::wrong)?;
+    let MoveRequest { to: collector, shard } = request;
     let (number, entered) = api.plan.current(&name).ok_or_else(|| ApiError::no_such(&name))?;
     let is_other = api.placement.address(&collector).is_some();
     let to = Some(&collector).filter(|it| is_other || it.as_ref() != OWN);
     let members = Arc::clone(&api.members.borrow());
-    let moved = || api.placement.move_to((number, &entered.task.measure), to, &members);
+    let count = entered.task.measure.shards();
+    if let Some(shard) = shard.filter(|it| *it >= count) {
+        let why = format!("cannot move shard {shard} of task {name}: it has {count}");
+        return Err(ApiError(StatusCode::NOT_FOUND, why));
+    }
+    let moved = || {
+        let numbers = shards(number, &entered);
+        let is_meant = |it: &u64| shard.is_none_or(|shard| *it == number + u64::from(shard));
+        numbers.filter(is_meant).try_fold(0, |epoch, number| {
+            let of_it = (number, &entered.task.measure);
+            Ok(api.placement.move_to(of_it, to, &members)?.max(epoch))
+        })
+    };
     let epoch = block_in_place(moved).map_err(|why| {
         let status = match why {
             MoveError::Database(error) => return error.into(),

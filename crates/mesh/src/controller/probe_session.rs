@@ -12,8 +12,9 @@ use tracing::{info, warn};
 
 use super::clocks;
 use super::control::Control;
+use super::health::{ProbeHealth, Trouble};
 use crate::authorizer::Caller;
-use crate::task::Tasks;
+use crate::task::{Tasks, first_shard};
 use crate::v1::{Assignment, Report};
 
 /// A connected probe.
@@ -72,7 +73,14 @@ impl ProbeSession {
         let (mut members, mut last) = (authority.members(), None);
         let mut warned = BTreeSet::new();
         let mut take = |report: Report, tasks: &Tasks| {
-            let health = report.into();
+            let mut health: ProbeHealth = report.into();
+            // People see tasks, not shards.
+            for Trouble { task, why } in std::mem::take(&mut health.troubles) {
+                let trouble = Trouble { task: first_shard(task, tasks), why };
+                if trouble.task == task || !health.troubles.contains(&trouble) {
+                    health.troubles.push(trouble);
+                }
+            }
             clocks::warn_of(probe, &health, tasks, &mut warned);
             probes.report(probe, self.came, health, Timestamp::now())
         };

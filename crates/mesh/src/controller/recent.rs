@@ -1,6 +1,6 @@
 //! The newest results of all tasks in a compact schema, for the dashboard.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
@@ -14,6 +14,7 @@ use super::api::{Api, Reader, nanos};
 use super::error_response::{ApiError, CommonErrors, ErrorBody};
 use super::sources::QueryError;
 use crate::collector::Recent;
+use crate::task::first_shard;
 
 /// Max results per task: the dashboard shows three minutes.
 const MAX_RESULTS: u32 = 200;
@@ -69,7 +70,9 @@ pub(super) async fn recent(
         .iter()
         .filter_map(QueryError::collector)
         .flat_map(|collector| api.placement.tasks_of(&tasks, Some(collector)))
-        .filter_map(|(number, task)| task.ended.is_none().then_some(number))
+        .filter_map(|(number, task)| task.ended.is_none().then_some(first_shard(number, &tasks)))
+        .collect::<BTreeSet<_>>()
+        .into_iter()
         .collect();
     let not_answered = away.iter().map(QueryError::to_string).collect();
     let cannot_store = api.sources.troubles().into_iter().map(|(collector, why)| {

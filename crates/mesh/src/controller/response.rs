@@ -21,6 +21,7 @@ impl Answer {
         let most = match what {
             What::Measured(ResultRange { most, .. })
             | What::Counted(ResultRange { most, .. })
+            | What::ShardWindows(ResultRange { most, .. })
             | What::Flows(ResultRange { most, .. }) => usize::try_from(*most).unwrap_or(usize::MAX),
             // One row per task.
             What::Recent(_) | What::Stored(_) => usize::MAX,

@@ -27,7 +27,7 @@ use super::probe_registry::RegisteredProbe;
 use super::task_store::Change;
 use super::{description, events, histogram, metrics, move_task, page, recent, removal, results};
 use crate::Name;
-use crate::task::Task;
+use crate::task::{Task, without_shards};
 
 /// The routes of the API and the page.
 pub(super) fn routes(api: Api) -> Router {
@@ -73,7 +73,7 @@ async fn health(State(api): State<Api>) -> (StatusCode, &'static str) {
 ))]
 async fn tasks(_: Reader, State(api): State<Api>) -> Json<Vec<NumberedTask>> {
     let tasks = api.plan.subscribe().borrow().clone();
-    Json(tasks.iter().map(|(number, it)| api.numbered(*number, it.clone())).collect())
+    Json(without_shards(&tasks).map(|(number, it)| api.numbered(*number, it.clone())).collect())
 }
 
 /// Creates a task

@@ -11,28 +11,29 @@ use rusqlite::{Connection, Row, Transaction, params};
 use tokio::sync::watch;
 
 use crate::database::{Database, DatabaseSchema, unsigned};
-use crate::task::{Removed, Task, TaskRecord, Tasks};
+use crate::task::{Removed, Task, TaskRecord, Tasks, shards, without_shards};
 use crate::{DatabaseError, Name, secret};
 
 /// "WSPL".
 const SCHEMA: DatabaseSchema = DatabaseSchema {
     application: 0x5753_504c,
-    version: 3,
+    version: 4,
     tables: TABLES,
-    upgrades: &[(1, SECRETS), (2, REMOVED)],
+    upgrades: &[(1, SECRETS), (2, REMOVED), (3, SHARDS)],
 };
 
-/// Numbers are never reused. Times are in seconds since 1970.
+/// Numbers are never reused. Times are in seconds since 1970. The shards of a task have successive numbers.
 const TABLES: &str = "
     BEGIN;
     CREATE TABLE task (
         number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, body TEXT NOT NULL,
-        origin TEXT NOT NULL, made INTEGER NOT NULL, ended INTEGER, secret BLOB
+        origin TEXT NOT NULL, made INTEGER NOT NULL, ended INTEGER, secret BLOB,
+        shard INTEGER NOT NULL DEFAULT 0
     ) STRICT;
-    CREATE UNIQUE INDEX task_name ON task (name) WHERE ended IS NULL;
+    CREATE UNIQUE INDEX task_shard ON task (name, shard) WHERE ended IS NULL;
     CREATE TABLE removed (number INTEGER PRIMARY KEY) STRICT;
     PRAGMA application_id = 0x5753504c;
-    PRAGMA user_version = 3;
+    PRAGMA user_version = 4;
     COMMIT;";
 
 /// Version 1 had no authenticated tasks.
@@ -47,6 +48,15 @@ const REMOVED: &str = "
     BEGIN;
     CREATE TABLE removed (number INTEGER PRIMARY KEY) STRICT;
     PRAGMA user_version = 3;
+    COMMIT;";
+
+/// Until version 3, tasks had one shard.
+const SHARDS: &str = "
+    BEGIN;
+    ALTER TABLE task ADD COLUMN shard INTEGER NOT NULL DEFAULT 0;
+    DROP INDEX task_name;
+    CREATE UNIQUE INDEX task_shard ON task (name, shard) WHERE ended IS NULL;
+    PRAGMA user_version = 4;
     COMMIT;";
 
 /// Origin of a task.
@@ -92,7 +102,7 @@ impl TaskStore {
         Ok(Self { database: Mutex::new(database), tasks, removed })
     }
 
-    /// The tasks and their changes.
+    /// The tasks and their changes. Each shard has a number.
     #[must_use]
     pub fn subscribe(&self) -> watch::Receiver<Arc<Tasks>> {
         self.tasks.subscribe()
@@ -126,8 +136,8 @@ impl TaskStore {
     pub fn follow(&self, tasks: &[Task], now: Timestamp) -> Result<(), DatabaseError> {
         let mut database = self.database.lock();
         let before = self.tasks.borrow().clone();
-        let running = before.values().filter(|it| it.ended.is_none());
-        let running: BTreeMap<_, _> = running.map(|it| (&it.task.name, &it.task)).collect();
+        let running = without_shards(&before).filter(|(_, it)| it.ended.is_none());
+        let running: BTreeMap<_, _> = running.map(|(_, it)| (&it.task.name, &it.task)).collect();
         let names: BTreeSet<_> = tasks.iter().map(|task| &task.name).collect();
         database.change(|change| {
             let of_files: Vec<String> = {
@@ -165,15 +175,17 @@ impl TaskStore {
     /// When the file cannot be written.
     pub fn remove(&self, name: &Name, number: u64) -> Result<Removal, DatabaseError> {
         let mut database = self.database.lock();
-        match self.find(name, Some(number)) {
+        let shards = match self.find(name, Some(number)) {
             None => return Ok(Removal::NoSuchTask),
             Some((_, TaskRecord { ended: None, .. })) => return Ok(Removal::Running),
-            Some(_) => {}
-        }
+            Some((_, it)) => shards(number, &it),
+        };
         database.change(|change| {
-            let number = [number.cast_signed()];
-            change.execute("INSERT INTO removed VALUES (?)", number)?;
-            change.execute("DELETE FROM task WHERE number = ?", number)
+            shards.into_iter().try_for_each(|number| {
+                let number = [number.cast_signed()];
+                change.execute("INSERT INTO removed VALUES (?)", number)?;
+                change.execute("DELETE FROM task WHERE number = ?", number).map(drop)
+            })
         })?;
         // A collector that has no task of a number then has it among the removed ones.
         self.removed.send_replace(Arc::new(database.read(removed)?));
@@ -185,7 +197,8 @@ impl TaskStore {
     #[must_use]
     pub fn current(&self, name: &Name) -> Option<(u64, TaskRecord)> {
         let tasks = self.tasks.borrow();
-        let mut open = tasks.iter().filter(|(_, it)| it.ended.is_none() && it.task.name == *name);
+        let mut open =
+            without_shards(&tasks).filter(|(_, it)| it.ended.is_none() && it.task.name == *name);
         open.next().map(|(number, entered)| (*number, entered.clone()))
     }
 
@@ -194,7 +207,9 @@ impl TaskStore {
     pub fn find(&self, name: &Name, number: Option<u64>) -> Option<(u64, TaskRecord)> {
         let tasks = self.tasks.borrow();
         let is_it = |it: &u64| number.is_none_or(|number| *it == number);
-        let found = tasks.iter().rev().find(|(number, it)| it.task.name == *name && is_it(number));
+        let found = without_shards(&tasks)
+            .rev()
+            .find(|(number, it)| it.task.name == *name && is_it(number));
         found.map(|(number, entered)| (*number, entered.clone()))
     }
 
@@ -213,7 +228,7 @@ impl TaskStore {
     }
 }
 
-/// Stores a task, and ends the current one of its name. Returns its number.
+/// Stores all shards of a task, and ends the current one of its name. Returns the number of the first shard.
 fn insert(
     change: &Transaction<'_>,
     origin: &str,
@@ -225,10 +240,16 @@ fn insert(
     let body = body.map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
     // A replaced task's secret is not reused: its probes may differ.
     let secret = task.measure.is_authenticated().then(new_secret).transpose()?;
-    let query = "INSERT INTO task (name, body, origin, made, secret) VALUES (?, ?, ?, ?, ?)
-                 RETURNING number";
-    let values = params![task.name.as_ref(), body, origin, now.as_second(), secret];
-    change.prepare_cached(query)?.query_row(values, |row| unsigned(row, 0))
+    let query = "INSERT INTO task (name, body, origin, made, secret, shard)
+                 VALUES (?, ?, ?, ?, ?, ?) RETURNING number";
+    let mut statement = change.prepare_cached(query)?;
+    let mut first = None;
+    for shard in 0..task.measure.shards() {
+        let values = params![task.name.as_ref(), body, origin, now.as_second(), secret, shard];
+        let number = statement.query_row(values, |row| unsigned(row, 0))?;
+        first.get_or_insert(number);
+    }
+    first.ok_or(rusqlite::Error::QueryReturnedNoRows)
 }
 
 fn end(change: &Transaction<'_>, name: &Name, now: Timestamp) -> rusqlite::Result<usize> {
@@ -242,7 +263,7 @@ fn new_secret() -> rusqlite::Result<[u8; secret::BYTES]> {
 }
 
 fn all(database: &Connection) -> rusqlite::Result<Tasks> {
-    let mut statement = database.prepare("SELECT number, body, made, ended FROM task")?;
+    let mut statement = database.prepare("SELECT number, body, made, ended, shard FROM task")?;
     let tasks = statement.query_map([], |row| Ok((unsigned(row, 0)?, entered(row)?)))?;
     tasks.collect()
 }
@@ -261,8 +282,11 @@ fn entered(row: &Row<'_>) -> rusqlite::Result<TaskRecord> {
         Timestamp::from_second(seconds).map_err(|why| damaged(column, Type::Integer, why.into()))
     };
     let (body, made, ended): (String, i64, Option<i64>) = (row.get(1)?, row.get(2)?, row.get(3)?);
+    let mut task: Task =
+        serde_json::from_str(&body).map_err(|why| damaged(1, Type::Text, why.into()))?;
+    task.set_shard(row.get(4)?).map_err(|why| damaged(4, Type::Integer, why.into()))?;
     Ok(TaskRecord {
-        task: serde_json::from_str(&body).map_err(|why| damaged(1, Type::Text, why.into()))?,
+        task,
         made: time(2, made)?,
         ended: ended.map(|seconds| time(3, seconds)).transpose()?,
     })
@@ -364,8 +388,10 @@ mod tests {
     fn store_without_secrets_is_upgraded() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("plan");
-        let tables =
-            TABLES.replace(", secret BLOB", "").replace("user_version = 3", "user_version = 1");
+        let tables = TABLES
+            .replace(", secret BLOB,\n        shard INTEGER NOT NULL DEFAULT 0", "")
+            .replace("task_shard ON task (name, shard)", "task_name ON task (name)")
+            .replace("user_version = 4", "user_version = 1");
         let tables =
             tables.replace("CREATE TABLE removed (number INTEGER PRIMARY KEY) STRICT;", "");
         let before = Connection::open(&path).unwrap();
@@ -377,6 +403,38 @@ mod tests {
         let plan = TaskStore::open(&path).unwrap();
         assert_eq!(plan.enter(&task(body), at(2)).unwrap(), Change::Unchanged(1));
         assert_eq!(plan.secret(1).unwrap(), None);
+    }
+
+    #[test]
+    fn shards_have_successive_numbers_and_one_life() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plan");
+        let plan = TaskStore::open(&path).unwrap();
+        let delay = |shards| {
+            let text =
+                r#"{"name":"d","measure":"passive-delay","from":"a/i","to":"b/i","shards":N}"#;
+            task(&text.replace('N', shards))
+        };
+        let (three, one) = (delay("3"), delay("1"));
+        assert_eq!(plan.enter(&three, at(1)).unwrap(), Change::Created(1));
+        assert_eq!(plan.enter(&three, at(2)).unwrap(), Change::Unchanged(1));
+        drop(plan);
+        let plan = TaskStore::open(&path).unwrap();
+        let of = || -> Vec<_> {
+            let tasks = plan.subscribe().borrow().clone();
+            tasks.iter().map(|(number, it)| (*number, it.task.shard, it.ended.is_some())).collect()
+        };
+        assert_eq!(of(), [(1, 0, false), (2, 1, false), (3, 2, false)]);
+        let (number, first) = plan.find(&three.name, None).unwrap();
+        assert_eq!((number, &first.task), (1, &three));
+        assert_eq!(shards(number, &first).collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(plan.find(&three.name, Some(2)), None);
+        assert_eq!(plan.enter(&one, at(3)).unwrap(), Change::Created(4));
+        assert_eq!(of(), [(1, 0, true), (2, 1, true), (3, 2, true), (4, 0, false)]);
+        assert_eq!(plan.remove(&three.name, 3).unwrap(), Removal::NoSuchTask);
+        assert_eq!(plan.remove(&three.name, 1).unwrap(), Removal::Removed);
+        assert_eq!(**plan.removed().borrow(), Removed::from([1, 2, 3]));
+        assert_eq!(of(), [(4, 0, false)]);
     }
 
     #[test]

@@ -145,7 +145,7 @@ impl Running {
 fn begin(name: ChannelName, end: &TestEnd, shared: &Shared) -> Result<Running, StartError> {
     let (commands, receiver) = mpsc::channel();
     // The observer stays attached until this end stops.
-    drop(commands.send(Command::Attach(name, None, Purpose::Test)));
+    drop(commands.send(Command::Attach(name, None, None, Purpose::Test)));
     let stop = Stop::new().map_err(StartError::Thread)?;
     let tap = shared.tap(LinkType::Ip, receiver);
     let session = end.part.session();

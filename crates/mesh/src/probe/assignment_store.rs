@@ -129,7 +129,8 @@ impl CurrentWork {
             Measure::ReportedDelay(_) => return Ok(()),
         };
         for (point, at) in (0..).zip(points).filter(|(_, at)| at.probe == *probe) {
-            let spec = ObservationSpec { filter: task.filter.clone(), purpose: purpose.clone() };
+            let (filter, purpose) = (task.filter.clone(), purpose.clone());
+            let spec = ObservationSpec { filter, shard: task.part(), purpose };
             let specs = self.wanted.entry(at.interface.clone()).or_default();
             specs.insert(ChannelName { task: duty.task, point }, spec);
         }
@@ -179,7 +180,8 @@ fn sending(task: u64, active: &ActiveDelay, to: SocketAddr) -> Sending {
 
 fn read_duty(duty: &Duty) -> Result<(Task, Timestamp), String> {
     let task = serde_json::from_str(&duty.body);
-    let task = task.map_err(|why| format!("cannot read the task: {why}"))?;
+    let mut task: Task = task.map_err(|why| format!("cannot read the task: {why}"))?;
+    task.set_shard(duty.shard).map_err(|why| format!("cannot read the task: {why}"))?;
     let made = Timestamp::from_second(duty.made);
     Ok((task, made.map_err(|why| format!("cannot read the task's creation time: {why}"))?))
 }
@@ -189,6 +191,7 @@ mod tests {
     use std::fs;
 
     use wirestamp_clock::Span;
+    use wirestamp_packet::Shard;
 
     use super::*;
 
@@ -198,7 +201,7 @@ mod tests {
 
     fn duty(task: u64, body: &str) -> Duty {
         let address = "192.0.2.7".to_owned();
-        Duty { task, body: body.to_owned(), made: 1000, address, secret: Vec::new() }
+        Duty { task, body: body.to_owned(), made: 1000, address, ..Duty::default() }
     }
 
     fn duties(folder: &tempfile::TempDir) -> AssignmentStore {
@@ -272,6 +275,23 @@ mod tests {
         let limit = RateLimit::above(50.0);
         let reflecting = Part::Reflect(Reflecting { at: to, session: 7, secret: None, limit });
         assert_eq!(now.tests, RequiredTests::from([(name(6, 1), end(Some("ns"), reflecting))]));
+    }
+
+    #[test]
+    fn probe_observes_each_shard_separately() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut all = duties(&folder);
+        let body =
+            r#"{"name":"p","measure":"passive-delay","from":"a/eth0","to":"b/eth1","shards":2}"#;
+        let shard = |task, shard| Duty { shard, ..duty(task, body) };
+        let given = vec![shard(7, 0), shard(8, 1), shard(9, 2)];
+        all.replace(Assignment { duties: given, destinations: Vec::new() });
+        let now = all.now(&"a".parse().unwrap(), at(1000));
+        let shards: Vec<_> =
+            now.wanted["eth0"].iter().map(|(it, spec)| (it.task, spec.shard)).collect();
+        assert_eq!(shards, [(7, Shard::new(0, 2)), (8, Shard::new(1, 2))]);
+        let why = &now.troubles[0].1;
+        assert_eq!(why, "cannot read the task: it has no shard 2, but 2 shards");
     }
 
     #[test]

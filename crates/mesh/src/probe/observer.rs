@@ -41,20 +41,23 @@ pub(super) struct ObservedPacket<'a> {
     pub(super) stamp: Stamp,
     packet: OnceCell<Option<Packet<'a>>>,
     observation: OnceCell<Option<Observation>>,
+    shard_hash: OnceCell<Option<u64>>,
 }
 
 impl<'a> ObservedPacket<'a> {
     pub(super) fn new(captured: &CapturedPacket<'a>, link: LinkType) -> Self {
         let CapturedPacket { bytes: frame, length, stamp, .. } = *captured;
         let (packet, observation) = (OnceCell::new(), OnceCell::new());
-        Self { frame, link, length, stamp, packet, observation }
+        let shard_hash = OnceCell::new();
+        Self { frame, link, length, stamp, packet, observation, shard_hash }
     }
 
     /// A packet that was observed elsewhere, by a test end.
     pub(super) fn observed(observation: Observation) -> Self {
         let Observation { length, stamp, .. } = observation;
         let (packet, observation) = (OnceCell::from(None), OnceCell::from(Some(observation)));
-        Self { frame: &[], link: LinkType::Ip, length, stamp, packet, observation }
+        let shard_hash = OnceCell::new();
+        Self { frame: &[], link: LinkType::Ip, length, stamp, packet, observation, shard_hash }
     }
 
     /// What carried the packet, if anything.
@@ -69,6 +72,12 @@ impl<'a> ObservedPacket<'a> {
             Some(packet.with_frame_length(self.frame.len(), self.length))
         };
         self.packet.get_or_init(parse).as_ref()
+    }
+
+    /// Hash of the flow, which decides the shard (`FlowKey::shard_hash`); none if it is not IP.
+    pub(super) fn shard_hash(&self) -> Option<u64> {
+        let hash = || Some(self.packet()?.flow().shard_hash());
+        *self.shard_hash.get_or_init(hash)
     }
 
     /// The observation; none if the packet cannot be matched at another point.

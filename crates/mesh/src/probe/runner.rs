@@ -200,7 +200,7 @@ impl Running {
             let filter = spec.filter.as_deref().map(compile).transpose();
             match filter {
                 Ok(filter) => {
-                    let look = Command::Attach(*name, filter, spec.purpose.clone());
+                    let look = Command::Attach(*name, filter, spec.shard, spec.purpose.clone());
                     drop(self.commands.send(look));
                     self.looking.insert(*name, spec.clone());
                 }

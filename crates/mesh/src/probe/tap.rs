@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tracing::warn;
 use wirestamp_capture::{CaptureLoss, CapturedPacket, Error, Filter, Sink};
 use wirestamp_clock::{Span, Time, Utc};
-use wirestamp_packet::LinkType;
+use wirestamp_packet::{LinkType, Shard};
 
 use super::ChannelName;
 use super::answer_log::AnswerEvent;
@@ -18,18 +18,20 @@ use super::observer::{ObservedPacket, Observer};
 use super::purpose::Purpose;
 use crate::spool::Batch;
 
-/// Filter and purpose of an observer.
+/// Packets and purpose of an observer.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ObservationSpec {
     /// In pcap syntax.
     pub(super) filter: Option<String>,
+    /// None for the packets of all flows.
+    pub(super) shard: Option<Shard>,
     pub(super) purpose: Purpose,
 }
 
 /// Commands to a running tap.
 pub(super) enum Command {
-    /// Attaches an observer behind a filter.
-    Attach(ChannelName, Option<Filter>, Purpose),
+    /// Attaches an observer of the packets that a filter passes, of a shard or of all flows.
+    Attach(ChannelName, Option<Filter>, Option<Shard>, Purpose),
     /// Detaches an observer.
     Detach(ChannelName),
 }
@@ -59,9 +61,10 @@ pub(super) struct Tap {
     is_set_back: bool,
 }
 
-/// An observer and its filter.
+/// An observer and its packets.
 struct ActiveObserver {
     filter: Option<Filter>,
+    shard: Option<Shard>,
     observer: Box<dyn Observer>,
 }
 
@@ -102,8 +105,11 @@ impl Tap {
     /// Sends a packet to all observers whose filters it passes.
     pub(super) fn pass(&mut self, packet: &ObservedPacket<'_>) {
         self.newest = self.newest.max(packet.stamp.utc);
-        for ActiveObserver { filter, observer } in self.observers.values_mut() {
-            if filter.as_ref().is_none_or(|filter| filter.passes(packet.frame)) {
+        for ActiveObserver { filter, shard, observer } in self.observers.values_mut() {
+            let is_of_it = |it: Shard| packet.shard_hash().is_some_and(|hash| it.has(hash));
+            if shard.is_none_or(is_of_it)
+                && filter.as_ref().is_none_or(|filter| filter.passes(packet.frame))
+            {
                 observer.packet(packet);
             }
         }
@@ -118,7 +124,7 @@ impl Tap {
     fn execute(&mut self, until: Time<Utc>, made: &mut Batches) {
         while let Ok(command) = self.commands.try_recv() {
             match command {
-                Command::Attach(name, filter, purpose) => {
+                Command::Attach(name, filter, shard, purpose) => {
                     // Packets after `until` may have been processed, but none after `newest`.
                     let begin = until.max(self.newest + Span::from_nanos(1));
                     let begin = self.closed.lock().get(&name).map_or(begin, |end| begin.max(*end));
@@ -126,8 +132,8 @@ impl Tap {
                         let (task, begin) = (name.task, shown(begin));
                         warn!("a clock was set back: task {task} is not observed before {begin}");
                     }
-                    self.observers
-                        .insert(name, ActiveObserver { filter, observer: purpose.begin(begin) });
+                    let observer = purpose.begin(begin);
+                    self.observers.insert(name, ActiveObserver { filter, shard, observer });
                 }
                 Command::Detach(name) => self.close(name, until, made),
             }

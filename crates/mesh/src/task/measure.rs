@@ -25,6 +25,9 @@ pub(super) const MAX_BYTES: u16 = u16::MAX - 20;
 
 pub(super) const MAX_DSCP: u8 = 63;
 
+/// Valid numbers of shards.
+pub(super) const SHARDS: RangeInclusive<u16> = 1..=64;
+
 /// What to measure, and where. Serialises as an object with one key, the kind, and the keys of the kind in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -75,6 +78,12 @@ pub struct PassiveDelay {
     /// 6.2).
     #[serde(default = "all_packets")]
     pub share: f64,
+    /// Number of shards, 1 to 64. Packets are divided by their flow ([`FlowKey::shard_hash`]), and each shard may be at
+    /// another collector.
+    ///
+    /// [`FlowKey::shard_hash`]: wirestamp_packet::FlowKey::shard_hash
+    #[serde(default = "one_shard", skip_serializing_if = "is_one")]
+    pub shards: u16,
     /// Codec for call quality; none for no rating.
     #[serde(default, with = "as_text::optional", skip_serializing_if = "Option::is_none")]
     pub codec: Option<Codec>,
@@ -85,6 +94,15 @@ pub struct PassiveDelay {
 
 fn all_packets() -> f64 {
     1.0
+}
+
+fn one_shard() -> u16 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_one(shards: &u16) -> bool {
+    *shards == 1
 }
 
 /// One-way delay of packets whose digests foreign exporters report. Both must select and hash packets alike.
@@ -232,6 +250,19 @@ impl Measure {
             Self::Volume { .. } | Self::Traffic { .. } | Self::Flows { .. } => None,
         };
         archive == Some(ArchiveContents::Observations)
+    }
+
+    /// Number of shards.
+    #[must_use]
+    pub fn shards(&self) -> u16 {
+        match self {
+            Self::PassiveDelay(passive) => passive.shards,
+            Self::ReportedDelay(_)
+            | Self::ActiveDelay(_)
+            | Self::Volume { .. }
+            | Self::Traffic { .. }
+            | Self::Flows { .. } => 1,
+        }
     }
 
     /// Whether it measures delay between two points.

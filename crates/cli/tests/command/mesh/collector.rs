@@ -123,7 +123,7 @@ fn full_disk_of_a_collector_is_reported_and_loses_no_result() {
 }
 
 /// Delay tasks created over HTTP, and their results.
-const ENTER: &str = r#"
+pub(super) const ENTER: &str = r#"
     "$0" -q pki issue bob --role operator -o bob.pem --authority authority >> issued
     enter() { # TASK
         ask tasks/$1 --cert bob.pem -X PUT -w '%{http_code}\n' -o entered -H 'Content-Type: application/json' -d '{

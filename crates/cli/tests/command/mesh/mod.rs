@@ -18,6 +18,7 @@ mod pki;
 mod placement;
 mod return_path;
 mod services;
+mod shards;
 mod task_end;
 mod task_removal;
 

@@ -128,7 +128,9 @@ fn epochs(charge: &Charge) -> TaskEpochs {
 fn task(task: &Task) -> Option<(u64, TaskRecord)> {
     let second = |second| Timestamp::from_second(second).map_err(|why| why.to_string());
     let read = || {
-        let of_it = serde_json::from_str(&task.body).map_err(|why| why.to_string())?;
+        let mut of_it: crate::task::Task =
+            serde_json::from_str(&task.body).map_err(|why| why.to_string())?;
+        of_it.set_shard(task.shard)?;
         let ended = task.ended.map(second).transpose()?;
         Ok::<_, String>(TaskRecord { task: of_it, made: second(task.made)?, ended })
     };

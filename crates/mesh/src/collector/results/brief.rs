@@ -4,8 +4,9 @@ use rusqlite::{Connection, Row, params};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use wirestamp_clock::{Time, Utc};
+use wirestamp_metrics::numeric::round_to_span;
 
-use super::Step;
+use super::{Measured, Spread, Step};
 use crate::database::unsigned;
 
 /// Compact form of [`super::Measured`] for overview pages. Unknown and zero values are left out.
@@ -30,6 +31,22 @@ pub struct Brief {
     /// Whether a negative delay contradicts the stated clock errors.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub contradicts_the_clocks: bool,
+}
+
+impl From<&Measured> for Brief {
+    fn from(window: &Measured) -> Self {
+        let mean = |it: &Spread| round_to_span(it.mean).as_nanos();
+        let above_minimum = window.above_minimum_ns.filter(|_| window.delay_ns.is_none());
+        Self {
+            begin_ns: window.begin_ns,
+            matched: window.counts.matched,
+            lost: window.counts.lost,
+            delay_mean_ns: window.delay_ns.as_ref().map(mean),
+            above_minimum_mean_ns: above_minimum.as_ref().map(mean),
+            error_ns: window.error_ns,
+            contradicts_the_clocks: window.contradicts_the_clocks,
+        }
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]

@@ -14,6 +14,7 @@ mod range;
 mod removal;
 mod return_paths;
 mod rows;
+mod shard_windows;
 mod shared_counts;
 mod spreads;
 mod stored_rows;
@@ -37,8 +38,9 @@ pub(crate) use observed::ObservedHour;
 pub use progress::{Delivered, Progress};
 pub use range::{Hour, ResultRange, Step};
 pub use rows::{Counted, Measured, MeasuredReturn, MosUnavailable, NoTimes, NotReported, Sum};
+pub(crate) use shard_windows::{ShardWindow, merge_shards};
 pub use spreads::Spread;
-pub(crate) use stored_rows::{StoredRow, merged};
+pub(crate) use stored_rows::{StoredRow, merged, merged_shard};
 use tables::SCHEMA;
 
 /// The database.
@@ -130,6 +132,18 @@ impl Results {
     /// When the file cannot be read.
     pub fn measured(&self, task: u64, range: &ResultRange) -> Result<Vec<Measured>, DatabaseError> {
         self.database.read(|database| windows::measured(database, task, range))
+    }
+
+    /// Windows of a shard with their histograms, ordered by time.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(crate) fn shard_windows(
+        &self,
+        task: u64,
+        range: &ResultRange,
+    ) -> Result<Vec<ShardWindow>, DatabaseError> {
+        self.database.read(|database| windows::of_shards(database, task, range))
     }
 
     /// The newest windows of a task from a time on, at most `most`, in a compact form and ordered by time.

@@ -35,6 +35,10 @@ pub struct Measured {
     pub not_synchronised: Option<NotSynchronised>,
     /// Whether a negative delay contradicts the stated clock errors.
     pub contradicts_the_clocks: bool,
+    /// Whether `lost` and `unexpected` are lower bounds, and the undetermined packets upper bounds: the task has several
+    /// shards, and the packets that a capture missed may count as undetermined in each of them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub counts_are_bounds: bool,
     /// MOS of a call with the codec of the task, 1 to 4.5 (ITU-T G.107). If the task names a codec,
     /// either this or `no_mos` is present.
     #[serde(skip_serializing_if = "Option::is_none")]

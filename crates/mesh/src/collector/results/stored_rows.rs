@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use wirestamp_clock::Time;
 
 use super::tables::SCHEMA;
-use super::{Measured, ResultRange, Results, Step, windows};
+use super::{Measured, ResultRange, Results, ShardWindow, Step, windows};
 use crate::DatabaseError;
 use crate::database::Database;
 
@@ -107,16 +107,40 @@ pub(crate) fn merged(
     begin: i64,
     collectors: &[Vec<StoredRow>],
 ) -> Result<Option<Measured>, DatabaseError> {
-    let mut results = Results { database: Database::in_memory(&SCHEMA)? };
+    let range = range(step, begin);
+    Ok(database(&range, collectors)?.measured(0, &range)?.pop())
+}
+
+/// As [`merged`], with the histograms.
+///
+/// # Errors
+/// When the rows are not valid.
+pub(crate) fn merged_shard(
+    step: Step,
+    begin: i64,
+    collectors: &[Vec<StoredRow>],
+) -> Result<Option<ShardWindow>, DatabaseError> {
+    let range = range(step, begin);
+    Ok(database(&range, collectors)?.shard_windows(0, &range)?.pop())
+}
+
+/// One window of this length.
+fn range(step: Step, begin: i64) -> ResultRange {
     let until = begin.saturating_add(step.length().as_nanos());
+    ResultRange { step, from: begin, until, most: 1 }
+}
+
+/// A database with the rows of all these collectors, and the window that they are merged to.
+fn database(range: &ResultRange, collectors: &[Vec<StoredRow>]) -> Result<Results, DatabaseError> {
+    let ResultRange { from: begin, until, .. } = *range;
+    let mut results = Results { database: Database::in_memory(&SCHEMA)? };
     results.database.change(|change| {
         for (place, rows) in (0..).zip(collectors) {
             rows.iter().try_for_each(|row| insert(change, row, place))?;
         }
         windows::merge(change, 0, Time::from_nanos(begin), Time::from_nanos(until))
     })?;
-    let range = ResultRange { step, from: begin, until, most: 1 };
-    Ok(results.measured(0, &range)?.pop())
+    Ok(results)
 }
 
 /// Inserts a row as one of a second. A minute without seconds is one, too: those of two collectors differ by their place.

@@ -6,6 +6,7 @@ use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::Counts;
 
 use super::histograms::{self, Histograms};
+use super::shard_windows::ShardWindow;
 use super::{Measured, ResultRange, Spread, Step, return_paths, spreads};
 use crate::collector::Window;
 use crate::database::unsigned;
@@ -126,9 +127,35 @@ pub(super) fn newest(database: &Connection, task: u64) -> rusqlite::Result<Optio
 }
 
 fn window(row: &Row<'_>) -> rusqlite::Result<Measured> {
+    Ok(of_shard(row)?.measured())
+}
+
+/// Windows of a shard with their histograms, ordered by time.
+pub(super) fn of_shards(
+    database: &Connection,
+    task: u64,
+    range: &ResultRange,
+) -> rusqlite::Result<Vec<ShardWindow>> {
+    let ResultRange { step, from, until, most } = *range;
+    let query = "SELECT window.*, histogram.delay, histogram.variation
+                 FROM window JOIN histogram USING (task, step, begin)
+                 WHERE task = ? AND step = ? AND begin >= ? AND begin < ? ORDER BY begin LIMIT ?";
+    let mut statement = database.prepare_cached(query)?;
+    let behind = statement.column_count();
+    let values = params![task.cast_signed(), step.seconds(), from, until, most];
+    let rows = statement.query_map(values, |row| {
+        let delay = histograms::decoded(row, behind - 2)?;
+        let variation = histograms::decoded(row, behind - 1)?;
+        let histograms = Histograms { delay, variation, ..Histograms::default() };
+        Ok(ShardWindow { histograms, ..of_shard(row)? })
+    })?;
+    rows.collect()
+}
+
+/// A window without its histograms.
+fn of_shard(row: &Row<'_>) -> rusqlite::Result<ShardWindow> {
     let why: Option<String> = row.get(14)?;
-    let delay = spreads::read(row, AHEAD)?;
-    Ok(Measured {
+    Ok(ShardWindow {
         begin_ns: row.get(2)?,
         counts: Counts {
             sent: unsigned(row, 3)?,
@@ -143,14 +170,10 @@ fn window(row: &Row<'_>) -> rusqlite::Result<Measured> {
             identical: unsigned(row, 12)?,
         },
         error_ns: row.get(13)?,
-        above_minimum_ns: delay.as_ref().map(Spread::above_minimum),
-        delay_ns: delay.filter(|_| why.is_none()),
+        delay_ns: spreads::read(row, AHEAD)?,
         not_synchronised: why.and_then(|name| name.parse().ok()),
         contradicts_the_clocks: row.get(15)?,
         variation_ns: spreads::read(row, AHEAD + spreads::COLUMNS)?,
-        mos: None,
-        no_mos: None,
-        return_path: None,
-        no_return_path: None,
+        histograms: Histograms::default(),
     })
 }

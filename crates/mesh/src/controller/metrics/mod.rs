@@ -50,7 +50,11 @@ pub(super) async fn scrape(
     add_collectors(&api, &tasks, &mut families);
     for (number, entered) in tasks.iter().filter(|(_, it)| it.ended.is_none()) {
         let epoch = (api.placement.history(*number).len() as u64).saturating_sub(1);
-        families.add("wirestamp_task_epoch", &[("task", entered.task.name.to_string())], epoch);
+        let mut labels = vec![("task", entered.task.name.to_string())];
+        if entered.task.part().is_some() {
+            labels.push(("shard", entered.task.shard.to_string()));
+        }
+        families.add("wirestamp_task_epoch", &labels, epoch);
     }
     for (name, attending) in api.probes.all() {
         show_probe(&name, &attending, &mut families);

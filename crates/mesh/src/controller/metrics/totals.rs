@@ -16,7 +16,7 @@ use super::window::{COUNTS, show_window};
 use crate::Name;
 use crate::collector::{Measured, ResultRange, Step};
 use crate::controller::sources::{QueryError, Sources};
-use crate::task::{TaskRecord, Tasks};
+use crate::task::{TaskRecord, Tasks, without_shards};
 
 /// Max results per read when several have arrived since the last scrape.
 const MAX_READ: u32 = 3600;
@@ -82,7 +82,7 @@ impl Totals {
 /// Tasks whose totals are shown.
 fn shown(tasks: &Tasks) -> impl Iterator<Item = (u64, &Name)> {
     let is_shown = |it: &TaskRecord| it.ended.is_none() && it.task.measure.is_delay();
-    let shown = tasks.iter().filter(move |(_, it)| is_shown(it));
+    let shown = without_shards(tasks).filter(move |(_, it)| is_shown(it));
     shown.map(|(number, entered)| (*number, &entered.task.name))
 }
 

@@ -6,11 +6,11 @@ use std::ops::Range;
 use wirestamp_clock::{Time, Utc};
 
 use super::parts::{PartAnswers, PartPlace, starts};
+use super::windows::WindowRow;
 use super::{MissingPart, QueryError, Sources};
 use crate::Name;
 use crate::collector::{
-    Brief, Counted, Flow, Histograms, Measured, Recent, ResultRange, Step, StoredRow, Sum, merged,
-    of_task,
+    Brief, Counted, Flow, Histograms, Measured, Recent, ResultRange, Step, StoredRow, Sum,
 };
 use crate::v1::question::What;
 use crate::v1::{self, Newest, SettledUntil};
@@ -53,12 +53,12 @@ fn interval(time: i64, step: Step) -> i64 {
 }
 
 impl Sources {
-    pub(super) async fn merged_windows(
+    pub(super) async fn merged_windows<T: WindowRow>(
         &self,
         task: u64,
         places: &[PartPlace],
         range: &ResultRange,
-    ) -> Result<(Vec<Measured>, Vec<MissingPart>), QueryError> {
+    ) -> Result<(Vec<T>, Vec<MissingPart>), QueryError> {
         let (mut all, mut from) = (BTreeMap::new(), range.from);
         let mut missing;
         let most = range.most as usize;
@@ -70,24 +70,19 @@ impl Sources {
         }
         loop {
             let rest = ResultRange { from, ..*range };
-            let what = |place: &PartPlace| What::Measured((&before_end(&rest, place)).into());
-            let (answers, away) = self.ask_parts::<Measured>(task, places, what).await?;
+            let what = |place: &PartPlace| T::query((&before_end(&rest, place)).into());
+            let (answers, away) = self.ask_parts::<T>(task, places, what).await?;
             missing = away;
-            let next = in_order(
-                answers,
-                range.most,
-                |it| it.begin_ns,
-                |place, row| {
-                    let begin = row.begin_ns;
-                    if range.step != Step::AsMeasured {
-                        if all.insert(begin, row).is_some() {
-                            shared.insert(begin);
-                        }
-                    } else if place.has(begin) {
-                        all.entry(begin).or_insert(row);
+            let next = in_order(answers, range.most, T::begin, |place, row| {
+                let begin = row.begin();
+                if range.step != Step::AsMeasured {
+                    if all.insert(begin, row).is_some() {
+                        shared.insert(begin);
                     }
-                },
-            );
+                } else if place.has(begin) {
+                    all.entry(begin).or_insert(row);
+                }
+            });
             match next {
                 Some(next) if all.len() < most => from = next,
                 next => {
@@ -120,22 +115,21 @@ impl Sources {
     }
 
     /// A minute or an hour of which two collectors have parts.
-    async fn shared_window(
+    async fn shared_window<T: WindowRow>(
         &self,
         task: u64,
         places: &[PartPlace],
         step: Step,
         begin: i64,
-    ) -> Result<Option<Measured>, QueryError> {
+    ) -> Result<Option<T>, QueryError> {
         let until = begin.saturating_add(step.length().as_nanos());
         let what = |place: &PartPlace| {
             What::Stored(v1::StoredRows { from: begin, until: until.min(place.end()) })
         };
         let (answers, _) = self.ask_parts::<StoredRow>(task, places, what).await?;
         let rows: Vec<_> = answers.into_iter().map(|(_, rows)| rows).collect();
-        let row = merged(step, begin, &rows)?;
         let measure = self.tasks.borrow().get(&task).map(|it| it.task.measure.clone());
-        Ok(row.map(|row| of_task(row, measure.as_ref())))
+        Ok(T::merged(step, begin, &rows, measure.as_ref())?)
     }
 
     pub(super) async fn merged_counts(

@@ -3,6 +3,8 @@
 mod merge;
 mod parts;
 mod remote;
+mod shards;
+mod windows;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -27,6 +29,7 @@ use crate::{DatabaseError, Name, v1};
 pub(super) use parts::MissingPart;
 pub use remote::QueryError;
 use remote::{Connections, RemoteCollector};
+use windows::WindowRow;
 
 /// Timeout of a query that runs together with others: Prometheus waits ten seconds for all of them.
 const CONCURRENT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -98,23 +101,38 @@ impl Sources {
         task: u64,
         range: &ResultRange,
     ) -> Result<Vec<Measured>, QueryError> {
-        Ok(self.measured_parts(task, range).await?.0)
+        match self.shards(task) {
+            Some(shards) => self.whole_windows(task, shards, range).await,
+            None => Ok(self.windows(task, range).await?.0),
+        }
     }
 
-    /// As [`Self::measured`], and the former collectors whose results are missing.
+    /// As [`Self::measured`], and the collectors whose results are missing.
     pub(super) async fn measured_parts(
         &self,
         task: u64,
         range: &ResultRange,
     ) -> Result<(Vec<Measured>, Vec<MissingPart>), QueryError> {
+        match self.shards(task) {
+            Some(shards) => self.windows_of_shards(task, shards, range).await,
+            None => self.windows(task, range).await,
+        }
+    }
+
+    /// Windows of a shard, or of a task with one, and the former collectors whose results are missing.
+    async fn windows<T: WindowRow>(
+        &self,
+        task: u64,
+        range: &ResultRange,
+    ) -> Result<(Vec<T>, Vec<MissingPart>), QueryError> {
         if let Some(places) = self.places(task) {
             return self.merged_windows(task, &places, range).await;
         }
-        let measured = match self.remote(task)? {
-            None => self.read(|own| own.measured(task, range)).await,
-            Some(connection) => connection.read(task, What::Measured(range.into())).await,
+        let windows = match self.remote(task)? {
+            None => self.read(|own| T::read(own, task, range)).await,
+            Some(connection) => connection.read(task, T::query(range.into())).await,
         };
-        Ok((measured?, Vec::new()))
+        Ok((windows?, Vec::new()))
     }
 
     /// Counted intervals of a task.
@@ -183,6 +201,18 @@ impl Sources {
         task: u64,
         range: Range<i64>,
     ) -> Result<(Histograms, Vec<MissingPart>), QueryError> {
+        match self.shards(task) {
+            Some(shards) => self.histograms_of_shards(shards, range).await,
+            None => self.histograms_of(task, range).await,
+        }
+    }
+
+    /// Histograms of a shard, or of a task with one.
+    async fn histograms_of(
+        &self,
+        task: u64,
+        range: Range<i64>,
+    ) -> Result<(Histograms, Vec<MissingPart>), QueryError> {
         if let Some(places) = self.places(task) {
             return self.merged_histograms(task, &places, range).await;
         }
@@ -228,7 +258,9 @@ impl Sources {
                 Err(why) => away.push(why),
             }
         }
-        Ok((self.merged_recent(answers, most), away))
+        let mut recent = self.merged_recent(answers, most);
+        self.join_shards(&mut recent, from, most, &mut away).await;
+        Ok((recent, away))
     }
 
     /// Sum of a counting task.
@@ -286,6 +318,14 @@ impl Sources {
     /// # Errors
     /// As for [`Self::measured`].
     pub async fn newest(&self, task: u64) -> Result<Option<Measured>, QueryError> {
+        match self.shards(task) {
+            Some(shards) => self.newest_of_shards(task, shards).await,
+            None => self.newest_of(task).await,
+        }
+    }
+
+    /// The newest window of a shard, or of a task with one.
+    async fn newest_of(&self, task: u64) -> Result<Option<Measured>, QueryError> {
         if let Some(places) = self.places(task) {
             return self.merged_newest(task, &places).await;
         }
@@ -300,6 +340,14 @@ impl Sources {
     /// # Errors
     /// As for [`Self::measured`].
     pub async fn settled_until(&self, task: u64) -> Result<Time<Utc>, QueryError> {
+        match self.shards(task) {
+            Some(shards) => self.settled_until_of_shards(shards).await,
+            None => self.settled_until_of(task).await,
+        }
+    }
+
+    /// Time up to which the results of a shard, or of a task with one, are final.
+    async fn settled_until_of(&self, task: u64) -> Result<Time<Utc>, QueryError> {
         if let Some(places) = self.places(task) {
             return self.merged_settled_until(task, &places).await;
         }

@@ -34,6 +34,19 @@ pub(in crate::controller) struct MissingPart {
     until_ns: Option<i64>,
 }
 
+impl MissingPart {
+    /// The current collector of a task; none for the controller's own.
+    pub(super) fn current(collector: Option<Name>) -> Self {
+        let collector = collector.as_ref().map_or("controller", AsRef::as_ref).to_owned();
+        Self { collector, until_ns: None }
+    }
+
+    /// Results before this time may be missing; none if it has the task now.
+    pub(super) fn until(&self) -> Option<i64> {
+        self.until_ns
+    }
+}
+
 impl PartPlace {
     /// End of its results.
     pub(super) fn end(&self) -> i64 {

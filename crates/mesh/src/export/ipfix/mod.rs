@@ -16,7 +16,7 @@ use super::element::{self, OfSummary};
 use super::flows::{self, FlowDeltas};
 use super::values::{addresses, millis, nanos, number_of};
 use crate::collector::{Measured, NotSynchronised, Spread, WINDOW};
-use crate::task::{Measure, Tasks};
+use crate::task::{Measure, Tasks, without_shards};
 
 /// Records about several domains belong to domain 0 (RFC 7011 section 3.1).
 const DOMAIN: u32 = 0;
@@ -72,7 +72,7 @@ impl Ipfix {
         let has_flows = tasks.values().any(|it| matches!(it.task.measure, Measure::Flows { .. }));
         let of_flows = has_flows.then(flows::templates).into_iter().flatten();
         let templates = results.chain(no_task).chain(of_flows).map(|template| template.part());
-        let tasks = tasks.iter().filter_map(|(number, entered)| {
+        let tasks = without_shards(tasks).filter_map(|(number, entered)| {
             let (from, to, share) = match &entered.task.measure {
                 Measure::PassiveDelay(it) => (it.from.to_string(), it.to.to_string(), it.share),
                 Measure::ActiveDelay(it) => (it.from.to_string(), it.to.to_string(), 1.0),

@@ -9,7 +9,7 @@ use tracing::warn;
 
 use crate::collector::{Measured, ResultRange, Step};
 use crate::controller::{QueryError, Sources};
-use crate::task::{Measure, Tasks};
+use crate::task::{Measure, Tasks, without_shards};
 
 /// Max results per query.
 const MAX_RESULTS: u32 = 1000;
@@ -91,7 +91,7 @@ impl Poller {
     /// Queries all tasks that may have new results.
     pub(super) fn poll(&mut self, tasks: &Tasks) {
         let is_exported = |it: &Measure| it.is_delay() || follows(it);
-        for (number, _) in tasks.iter().filter(|(_, it)| is_exported(&it.task.measure)) {
+        for (number, _) in without_shards(tasks).filter(|(_, it)| is_exported(&it.task.measure)) {
             let new = || TaskState { from: Some(i64::MIN), state: State::Idle };
             let task_state = self.states.entry(*number).or_insert_with(new);
             match task_state.state {

@@ -6,7 +6,7 @@ use utoipa::{PartialSchema, ToSchema};
 use wirestamp_metrics::emodel::Codec;
 
 use super::measure::{
-    DEFAULT_RATE, MAX_BYTES, MAX_DSCP, MIN_AUTHENTICATED_BYTES, MIN_BYTES, RATES,
+    DEFAULT_RATE, MAX_BYTES, MAX_DSCP, MIN_AUTHENTICATED_BYTES, MIN_BYTES, RATES, SHARDS,
 };
 use super::{End, ForeignPoint, Point, Task};
 use crate::Name;
@@ -55,7 +55,7 @@ pub(super) const KINDS: [Kind; 6] = [
         description: "One-way delay, its variation, loss, reordering and duplication of the packets that pass two points.",
         required: &["from", "to"],
         defaulted: &["share"],
-        optional: &["filter", "codec", "schedule", "archive"],
+        optional: &["filter", "codec", "schedule", "archive", "shards"],
     },
     Kind {
         measure: "passive-delay",
@@ -164,6 +164,12 @@ impl Kind {
                 "type": "number", "default": 1.0, "exclusiveMinimum": 0, "maximum": 1,
                 "description": "Share of packets to sample, selected by content, so that both points select the same.",
             }),
+            "shards" => integer(
+                *SHARDS.start(),
+                Some(*SHARDS.end()),
+                Some(*SHARDS.start()),
+                "Number of shards: packets are divided by their flow, and each shard may be at another collector.",
+            ),
             "clock_error" => duration(
                 "Max error of the exporters' clocks, at max an hour, if known.",
                 "1ms",

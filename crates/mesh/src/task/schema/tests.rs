@@ -10,7 +10,7 @@ const WHOLE: [&str; 6] = [
     r#"{"measure":"volume","at":"a/eth0","filter":"udp"}"#,
     r#"{"measure":"traffic","at":"a/eth0","filter":"udp","interval":"10s"}"#,
     r#"{"measure":"passive-delay","from":"a/eth0","to":"b/eth1","share":0.25,"filter":"udp",
-        "codec":"g711","archive":"observations"}"#,
+        "codec":"g711","archive":"observations","shards":4}"#,
     r#"{"measure":"passive-delay","from":"ipfix:192.0.2.7/3","to":"ipfix:2001:db8::1/3/9","clock_error":"1ms",
         "archive":"observations"}"#,
     r#"{"measure":"active-delay","from":"a","to":"b@ns","address":"2001:db8::1","port":862,

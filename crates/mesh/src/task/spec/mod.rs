@@ -8,7 +8,7 @@ use wirestamp_capture::Filter;
 
 use super::measure::{
     ActiveDelay, MAX_BYTES, MAX_DSCP, MIN_AUTHENTICATED_BYTES, MIN_BYTES, Measure, RATES,
-    ReportedDelay,
+    ReportedDelay, SHARDS,
 };
 use super::schema::{KINDS, Kind};
 use super::{ForeignPoint, Schedule, Task};
@@ -119,7 +119,7 @@ impl Task {
 }
 
 /// Converts numbers such as 52.0 to integers: equal in JSON Schema (Core, section 6.3), but not in serde.
-fn make_whole(value: &mut Value) {
+pub(crate) fn make_whole(value: &mut Value) {
     let real = value.as_f64().filter(|it| it.fract() == 0.0);
     if let Some(real) = real.filter(|it| (0.0..=f64::from(u32::MAX)).contains(it)) {
         #[expect(
@@ -156,7 +156,7 @@ impl TryFrom<Value> for Task {
         let schedule = take(&mut keys, "schedule")?.unwrap_or_default();
         let measure = reader.measure(keys)?;
         reader.check(&measure, filter.as_deref(), &schedule)?;
-        Ok(Self { name: reader.task, measure, filter, schedule })
+        Ok(Self { name: reader.task, measure, filter, schedule, shard: 0 })
     }
 }
 
@@ -248,6 +248,10 @@ impl Reader {
             Measure::PassiveDelay(passive) if passive.from == passive.to => {
                 return Err(same_ends());
             }
+            Measure::PassiveDelay(passive) if !SHARDS.contains(&passive.shards) => {
+                let (least, most) = (SHARDS.start(), SHARDS.end());
+                return Err(self.wrong("shards", format!("must be {least} to {most}")));
+            }
             Measure::PassiveDelay(_) => (),
             Measure::ReportedDelay(ReportedDelay { from, to, .. }) if from == to => {
                 return Err(same_ends());
@@ -324,7 +328,7 @@ fn is_default(schedule: &Schedule) -> bool {
 }
 
 impl From<Task> for TaskText {
-    fn from(Task { name, measure, filter, schedule }: Task) -> Self {
+    fn from(Task { name, measure, filter, schedule, shard: _ }: Task) -> Self {
         let kind = measure.name();
         let mut keys = serde_json::to_value(measure).unwrap_or_default();
         Self { name, measure: kind.to_owned(), filter, schedule, keys: keys[kind].take() }
