@@ -25,7 +25,7 @@ const PART_BYTES: usize = if cfg!(test) { 100 } else { 512 << 10 };
 const READ_BYTES: u64 = if cfg!(test) { 500 } else { 256 << 10 };
 
 /// Max bytes of batches that are sent and not acknowledged by the collector.
-const WINDOW_BYTES: usize = if cfg!(test) { 2500 } else { 32 << 20 };
+const WINDOW_BYTES: usize = if cfg!(test) { 8000 } else { 32 << 20 };
 
 /// Max number of these batches: when a task moves, a collector can take back the counts of more than these
 /// (`collector/results/epochs.rs`).

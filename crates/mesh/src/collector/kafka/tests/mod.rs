@@ -2,6 +2,7 @@
 //! any time: the stored results are those of a direct delivery to one collector.
 
 mod moves;
+mod shards;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,8 +15,8 @@ use rusqlite::Connection;
 use rusqlite::types::Value;
 use tokio::sync::watch;
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time};
-use wirestamp_metrics::Observation;
-use wirestamp_packet::{FlowKey, PacketId};
+use wirestamp_metrics::{CaptureLoss, Observation};
+use wirestamp_packet::{FlowKey, PacketId, Shard};
 
 use super::intake::Intake;
 use super::positions::Positions;
@@ -27,7 +28,7 @@ use crate::probe::kafka::{Outbox, Reaction};
 use crate::probe::{ChannelName, SharedSpool};
 use crate::protocol::{Count, Counts, MachineClock, ObservationBatch};
 use crate::spool::{Batch, Spool};
-use crate::task::{TaskRecord, Tasks};
+use crate::task::{Task, TaskRecord, Tasks};
 
 const SECOND: i64 = 1_000_000_000;
 const BEGIN: i64 = 1_700_000_000 * SECOND;
@@ -38,34 +39,50 @@ const EACH: i64 = 50_000_000;
 const BATCH: i64 = 250_000_000;
 const BATCHES: usize = 48;
 
-/// The spool of this point has dropped this batch.
-const DROPPED: (ChannelName, usize) = (ChannelName { task: 1, point: 1 }, 10);
+/// The spools of the second point have dropped this batch.
+const DROPPED: (u32, usize) = (1, 10);
+
+/// The first packet that the capture of the second point misses. Before it, packets are lost on the path. No packet can
+/// be one of both.
+const FIRST_MISSED: i64 = 90;
+const LAST_LOST: i64 = 50;
 
 const PARTITIONS: u32 = 2;
-const CHANNELS: [(usize, ChannelName); 3] = [
-    (0, ChannelName { task: 1, point: 0 }),
-    (1, ChannelName { task: 1, point: 1 }),
-    (0, ChannelName { task: 2, point: 0 }),
-];
 const NAMES: [&str; 2] = ["roof", "cellar"];
 
-fn tasks() -> watch::Receiver<Arc<Tasks>> {
-    let texts = [
-        r#"{"name":"p","measure":"passive-delay","from":"roof/eth0","to":"cellar/eth0"}"#,
-        r#"{"name":"v","measure":"volume","at":"roof/eth0"}"#,
-    ];
-    let record = |text: &str| TaskRecord {
-        task: serde_json::from_str(text).unwrap(),
-        made: Timestamp::UNIX_EPOCH,
-        ended: None,
+/// Number of the task that counts. The others are the shards of the task that measures delay.
+const VOLUME: u64 = 2;
+
+/// Numbers of the shards of the task that measures delay.
+fn shards(count: u16) -> impl Iterator<Item = u64> {
+    (0..count).map(|shard| if shard == 0 { 1 } else { u64::from(shard) + VOLUME })
+}
+
+/// Probes and their channels.
+fn channels(count: u16) -> Vec<(usize, ChannelName)> {
+    let point = |task, point| (point as usize, ChannelName { task, point });
+    let delay = shards(count).flat_map(|task| [point(task, 0), point(task, 1)]);
+    delay.chain([point(VOLUME, 0)]).collect()
+}
+
+fn tasks(count: u16) -> watch::Receiver<Arc<Tasks>> {
+    let delay = r#"{"name":"p","measure":"passive-delay","from":"roof/eth0","to":"cellar/eth0","shards":N}"#;
+    let delay = delay.replace('N', &count.to_string());
+    let volume = r#"{"name":"v","measure":"volume","at":"roof/eth0"}"#;
+    let record = |text: &str, shard| {
+        let mut task: Task = serde_json::from_str(text).unwrap();
+        task.shard = shard;
+        TaskRecord { task, made: Timestamp::UNIX_EPOCH, ended: None }
     };
-    let tasks: Tasks = (1..).zip(texts.map(record)).collect();
+    let delay = shards(count).zip(0..).map(|(number, shard)| (number, record(&delay, shard)));
+    let tasks: Tasks = delay.chain([(VOLUME, record(volume, 0))]).collect();
     // A receiver keeps the last value.
     watch::channel(Arc::new(tasks)).1
 }
 
 fn observation(id: i64, nanos: i64) -> Observation {
-    let end = std::net::SocketAddr::from(([192, 0, 2, 1], 5004));
+    let port = 5004 + u16::try_from(id % 7).unwrap();
+    let end = std::net::SocketAddr::from(([192, 0, 2, 1], port));
     let raw = RawStamp { domain: Domain::Realtime, value: 0 };
     Observation {
         id: PacketId(id.unsigned_abs()),
@@ -75,12 +92,13 @@ fn observation(id: i64, nanos: i64) -> Observation {
     }
 }
 
-/// A batch of a channel: packets take 5 ms, and every tenth is lost.
-fn batch(name: ChannelName, nth: usize) -> Batch {
+/// A batch of a channel: packets take 5 ms, and every tenth of the first and last ones is not observed at the second
+/// point.
+fn batch(name: ChannelName, nth: usize, shards: u16) -> Batch {
     let from = BEGIN + i64::try_from(nth).unwrap() * BATCH;
     let until = from + BATCH;
     let complete_until = Time::from_nanos(until);
-    if name.task == 2 {
+    if name.task == VOLUME {
         let begin = Time::from_nanos(from).interval_begin(Span::from_secs(60));
         let count =
             Count { begin, packets: 3, bytes: 300, missed: 0, watched: Span::from_nanos(BATCH) };
@@ -88,13 +106,22 @@ fn batch(name: ChannelName, nth: usize) -> Batch {
         return Batch { items: 1, times: from..=until, body };
     }
     let time = |id: &i64| BEGIN + EACH * id + i64::from(name.point) * 5_000_000;
-    let is_here = |id: &i64| (from..until).contains(&time(id)) && (name.point == 0 || id % 10 != 0);
+    let passes = |id: &i64| (from..until).contains(&time(id));
+    let is_absent =
+        |id: &i64| name.point == 1 && id % 10 == 0 && !(LAST_LOST..FIRST_MISSED).contains(id);
+    let shard = Shard::new(u16::try_from(name.task.saturating_sub(VOLUME)).unwrap(), shards);
+    let is_of_it = |it: &Observation| shard.unwrap().has(it.flow.shard_hash());
+    let observations = (0..PACKETS).filter(|id| passes(id) && !is_absent(id));
     let observations: Vec<_> =
-        (0..PACKETS).filter(is_here).map(|id| observation(id, time(&id))).collect();
+        observations.map(|id| observation(id, time(&id))).filter(is_of_it).collect();
+    // Captures do not know the flows of what they missed.
+    let missed = (FIRST_MISSED..PACKETS).filter(|id| passes(id) && is_absent(id)).count() as u64;
+    let [begin, end] = [from, until].map(Time::from_nanos);
+    let missed = CaptureLoss { from: begin, until: end, packets: missed };
     let items = observations.len() as u64;
     let seen = ObservationBatch {
         observations,
-        missed: Vec::new(),
+        missed: Some(missed).into_iter().filter(|it| it.packets > 0).collect(),
         complete_until,
         begin: (nth == 0).then_some(Time::from_nanos(from - SECOND)),
         clock: MachineClock { machine: [7; 16], error: None },
@@ -129,18 +156,20 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
-/// Stores the results of a direct delivery. Returns the times before which those of the tasks are final.
+/// Stores the results of a direct delivery of tasks with one shard. Returns the times before which those of the tasks
+/// are final.
 fn deliver_directly(file: &Path) -> [Time<wirestamp_clock::Utc>; 2] {
-    let collector = Arc::new(Collector::new(Results::open(file).unwrap(), tasks()));
-    let channels = CHANNELS.map(|(probe, name)| {
+    let collector = Arc::new(Collector::new(Results::open(file).unwrap(), tasks(1)));
+    let channels = channels(1).into_iter().map(|(probe, name)| {
         let origin = SpoolOrigin { spool: 7, first: 1, instance: 9 };
         let probe = NAMES[probe].parse().unwrap();
         (name, collector.open(&probe, (name.task, name.point), origin).unwrap())
     });
+    let channels: Vec<_> = channels.collect();
     for nth in 0..BATCHES {
         for (name, channel) in &channels {
-            let (number, batch) = (nth as u64 + 1, batch(*name, nth));
-            if (*name, nth) == DROPPED {
+            let (number, batch) = (nth as u64 + 1, batch(*name, nth, 1));
+            if (name.point, nth) == DROPPED {
                 let until = *batch.times.end();
                 channel.give_up(&(number..=number), until, batch.items).unwrap();
             } else {
@@ -188,6 +217,9 @@ struct World {
     _folder: tempfile::TempDir,
     rng: Rng,
     now: Instant,
+    /// Shards of the task that measures delay.
+    shards: u16,
+    channels: Vec<(usize, ChannelName)>,
     logs: Vec<Log>,
     answers: Vec<Answer>,
     stores: Vec<Store>,
@@ -202,10 +234,10 @@ struct World {
 
 impl World {
     /// All tasks are at the first collector.
-    fn new(seed: u64, collectors: usize) -> Self {
+    fn new(seed: u64, collectors: usize, shards: u16) -> Self {
         let folder = folder();
         let store = |at: usize| {
-            let all = if at == 0 { tasks().borrow().clone() } else { Arc::default() };
+            let all = if at == 0 { tasks(shards).borrow().clone() } else { Arc::default() };
             let folder = folder.path().join(format!("collector{at}"));
             std::fs::create_dir(&folder).unwrap();
             let (tasks, epochs) = (watch::Sender::new(all), watch::Sender::default());
@@ -213,17 +245,20 @@ impl World {
         };
         let senders =
             NAMES.map(|name| Sender { folder: folder.path().join(name), spool: None, answer: 0 });
+        let channels = channels(shards);
         let mut world = Self {
+            shards,
             rng: Rng::with_seed(seed),
             now: Instant::now(),
             logs: (0..PARTITIONS).map(|_| Log::default()).collect(),
             answers: Vec::new(),
             stores: (0..collectors).map(store).collect(),
-            histories: [1, 2].map(|task| (task, vec![0])).into(),
+            histories: channels.iter().map(|(_, name)| (name.task, vec![0])).collect(),
             senders: senders.into(),
-            epochs: CHANNELS.map(|(_, name)| (name, 0)).into(),
-            sessions: CHANNELS.map(|(_, name)| (name, (0, None))).into(),
-            held: CHANNELS.map(|(_, name)| (name, 0)).into(),
+            epochs: channels.iter().map(|(_, name)| (*name, 0)).collect(),
+            sessions: channels.iter().map(|(_, name)| (*name, (0, None))).collect(),
+            held: channels.iter().map(|(_, name)| (*name, 0)).collect(),
+            channels,
             _folder: folder,
         };
         (0..collectors).for_each(|at| world.restart_collector(at));
@@ -240,7 +275,8 @@ impl World {
         collector.kafka_stats().count(|it| it.is_reading = true);
         let positions = Positions::open(&path.join("kafka.sqlite")).unwrap();
         let reading = |_| {
-            let intake = Intake::new(Arc::clone(&collector), 1500);
+            let room = 3000 * usize::from(self.shards);
+            let intake = Intake::new(Arc::clone(&collector), room);
             Reading { intake, next: None }
         };
         let readings = (0..PARTITIONS).map(reading).collect();
@@ -253,7 +289,7 @@ impl World {
         sender.spool = None;
         sender.spool = Some(SharedSpool::new(Spool::open(&sender.folder, 1 << 30).unwrap()));
         sender.answer = self.answers.len();
-        for (_, name) in CHANNELS.iter().filter(|(of, _)| *of == probe) {
+        for (_, name) in self.channels.iter().filter(|(of, _)| *of == probe) {
             self.sessions.insert(*name, (0, None));
         }
     }
@@ -262,8 +298,8 @@ impl World {
         let nth = self.held[&name];
         if nth < BATCHES {
             let spool = self.senders[probe].spool.as_ref().unwrap();
-            let whole = batch(name, nth);
-            let stored = if (name, nth) == DROPPED { whole.dropped() } else { whole };
+            let whole = batch(name, nth, self.shards);
+            let stored = if (name.point, nth) == DROPPED { whole.dropped() } else { whole };
             spool.append(&[(name, stored)]).unwrap();
             self.held.insert(name, nth + 1);
         }
@@ -340,7 +376,7 @@ impl World {
             };
             self.senders[probe].answer += 1;
             let name = ChannelName { task: answer.task, point: answer.point };
-            if !CHANNELS.contains(&(probe, name)) {
+            if !self.channels.contains(&(probe, name)) {
                 continue;
             }
             let spool = self.senders[probe].spool.as_ref().unwrap();
@@ -354,7 +390,7 @@ impl World {
 
     /// A random step, or fault.
     fn step(&mut self) {
-        let channel = CHANNELS[self.rng.usize(0..CHANNELS.len())];
+        let channel = self.channels[self.rng.usize(0..self.channels.len())];
         let number = self.rng.u32(0..PARTITIONS);
         let probe = self.rng.usize(0..NAMES.len());
         let at = self.rng.usize(0..self.stores.len());
@@ -392,7 +428,7 @@ impl World {
     /// A round without faults.
     fn round(&mut self) {
         self.now += Duration::from_secs(1);
-        for channel in CHANNELS {
+        for channel in self.channels.clone() {
             self.hold(channel);
             self.send(channel, false);
         }
@@ -415,11 +451,12 @@ impl World {
 
     /// Whether the current collectors of the tasks have all results.
     fn is_settled(&self, until: [Time<wirestamp_clock::Utc>; 2]) -> bool {
-        let settled_until = |task| {
-            let current = *self.histories[&task].last().unwrap();
-            self.collector(current).settled_until(task).unwrap()
-        };
-        [1, 2].map(settled_until) == until
+        let [delay, volume] = until;
+        self.histories.iter().all(|(task, history)| {
+            let current = self.collector(*history.last().unwrap());
+            let until = if *task == VOLUME { volume } else { delay };
+            current.settled_until(*task).unwrap() == until
+        })
     }
 }
 
@@ -431,7 +468,7 @@ fn results_are_those_of_direct_delivery_whatever_is_lost() {
     let expected = rows(&file);
     let mut counted = BTreeMap::new();
     for seed in 0..seeds() {
-        let mut world = World::new(seed, 1);
+        let mut world = World::new(seed, 1, 1);
         (0..600).for_each(|_| world.step());
         let mut rounds = 0;
         while !world.is_settled(until) {
@@ -453,7 +490,7 @@ fn results_are_those_of_direct_delivery_whatever_is_lost() {
 
 #[test]
 fn records_of_others_change_nothing() {
-    let mut world = World::new(0, 1);
+    let mut world = World::new(0, 1, 1);
     let Running { collector, positions, readings } = world.stores[0].running.as_mut().unwrap();
     let intake = &mut readings[1].intake;
     let inquiry = Some(What::Inquiry(Inquiry { sent: 0 }));
@@ -483,7 +520,7 @@ fn records_of_others_change_nothing() {
         let part = Part { number, begin, more, body: body.to_vec() };
         Record { what: Some(What::Part(part)), ..record.clone() }
     };
-    let whole = batch(CHANNELS[0].1, 0).body;
+    let whole = batch(channels(1)[0].1, 0, 1).body;
     let (head, tail) = whole.split_at(9);
     assert_eq!(take("roof", part(1, 0, true, head)), []);
     assert_eq!(take("roof", part(1, 10, false, tail))[0].resend_from, Some(1));
@@ -498,7 +535,7 @@ fn records_of_others_change_nothing() {
 #[test]
 fn arbitrary_records_do_not_stop_the_collector() {
     let mut rng = Rng::with_seed(7);
-    let mut world = World::new(0, 1);
+    let mut world = World::new(0, 1, 1);
     let Running { positions, readings, .. } = world.stores[0].running.as_mut().unwrap();
     let intake = &mut readings[1].intake;
     let numbers = [0, 1, 2, 3, 100, i64::MAX.cast_unsigned(), u64::MAX];

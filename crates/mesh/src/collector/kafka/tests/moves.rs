@@ -56,7 +56,7 @@ impl World {
                 }
             }
         }
-        let mut placed = (**tasks().borrow()).clone();
+        let mut placed = (**tasks(self.shards).borrow()).clone();
         placed.retain(|task, _| here.placed.contains_key(task));
         let Store { tasks, epochs, .. } = &self.stores[at];
         epochs.send_replace(Arc::new(here));
@@ -71,6 +71,52 @@ impl World {
             self.sessions.get_mut(&name).unwrap().1 = None;
         }
     }
+
+    /// Random steps, faults and moves, until all results are final. Returns the files of the collectors, and the number
+    /// of moves.
+    pub(super) fn run(&mut self, until: [Time<wirestamp_clock::Utc>; 2]) -> (Vec<PathBuf>, usize) {
+        let collectors = self.stores.len();
+        let tasks: Vec<u64> = self.histories.keys().copied().collect();
+        for _ in 0..700 {
+            match self.rng.u8(0..100) {
+                0..2 => {
+                    let task = tasks[self.rng.usize(0..tasks.len())];
+                    self.move_task(task);
+                }
+                2..8 => {
+                    let at = self.rng.usize(0..collectors);
+                    self.place(at);
+                }
+                8..16 => {
+                    let (_, name) = self.channels[self.rng.usize(0..self.channels.len())];
+                    self.place_at_probe(name);
+                }
+                // More of it than with one collector.
+                16..30 => {
+                    let (at, number) = (self.rng.usize(0..collectors), self.rng.u32(0..PARTITIONS));
+                    self.read(at, number, 30, true);
+                }
+                _ => self.step(),
+            }
+        }
+        let mut rounds = 0;
+        while !self.is_settled(until) {
+            if rounds % 8 == 0 {
+                (0..collectors).for_each(|at| self.place(at));
+            }
+            for (_, name) in self.channels.clone() {
+                self.place_at_probe(name);
+            }
+            self.round();
+            rounds += 1;
+            assert!(rounds < 400, "nothing is settled any more: {:?}", self.histories);
+        }
+        (0..collectors).for_each(|at| self.place(at));
+        let moves = self.histories.values().map(|it| it.len() - 1).sum();
+        self.stores.iter_mut().for_each(|it| it.running = None);
+        let files = self.stores.iter().map(|it| it.folder.join("results.sqlite"));
+        (files.collect(), moves)
+    }
 }
 
 /// Runs every second seed from the first one on. Each number of collectors has its turn. Returns the number of moves.
@@ -78,45 +124,9 @@ fn check(first: u64, expected: &[String], until: [Time<wirestamp_clock::Utc>; 2]
     let mut moves = 0;
     for seed in (first..seeds()).step_by(2) {
         let collectors = [2, 3, 5][usize::try_from(seed % 3).unwrap()];
-        let mut world = World::new(seed, collectors);
-        for _ in 0..700 {
-            match world.rng.u8(0..100) {
-                0..2 => {
-                    let task = world.rng.u64(1..3);
-                    world.move_task(task);
-                }
-                2..8 => {
-                    let at = world.rng.usize(0..collectors);
-                    world.place(at);
-                }
-                8..16 => {
-                    let (_, name) = CHANNELS[world.rng.usize(0..CHANNELS.len())];
-                    world.place_at_probe(name);
-                }
-                // More of it than with one collector.
-                16..30 => {
-                    let (at, number) =
-                        (world.rng.usize(0..collectors), world.rng.u32(0..PARTITIONS));
-                    world.read(at, number, 30, true);
-                }
-                _ => world.step(),
-            }
-        }
-        let mut rounds = 0;
-        while !world.is_settled(until) {
-            if rounds % 8 == 0 {
-                (0..collectors).for_each(|at| world.place(at));
-            }
-            CHANNELS.iter().for_each(|(_, name)| world.place_at_probe(*name));
-            world.round();
-            rounds += 1;
-            assert!(rounds < 400, "seed {seed}: nothing is settled any more");
-        }
-        (0..collectors).for_each(|at| world.place(at));
-        moves += world.histories.values().map(|it| it.len() - 1).sum::<usize>();
-        world.stores.iter_mut().for_each(|it| it.running = None);
-        let files: Vec<_> =
-            world.stores.iter().map(|it| it.folder.join("results.sqlite")).collect();
+        let mut world = World::new(seed, collectors, 1);
+        let (files, count) = world.run(until);
+        moves += count;
         assert_eq!(merged(&files), expected, "seed {seed}: {:?}", world.histories);
     }
     moves
@@ -139,7 +149,7 @@ fn results_of_moved_tasks_are_those_of_direct_delivery() {
 
 #[test]
 fn former_collector_does_not_answer() {
-    let mut world = World::new(0, 3);
+    let mut world = World::new(0, 3, 1);
     let inquiry = |session, epoch| Record {
         spool: 5,
         task: 1,
