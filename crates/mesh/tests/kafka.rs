@@ -1,6 +1,8 @@
 //! Probes deliver to a collector through Apache Kafka, which is killed, loses its data, and gets more partitions.
 
 #[expect(dead_code, reason = "not all of it is needed here")]
+mod brokers;
+#[expect(dead_code, reason = "not all of it is needed here")]
 mod common;
 
 use std::fs;
@@ -11,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::broker::{Broker, deliver};
+use brokers::{Broker, deliver};
 use common::{BATCHES, PACKETS, Probe, Running, authority, batches, check, now, sum};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair,

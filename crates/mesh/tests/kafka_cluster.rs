@@ -1,6 +1,8 @@
 //! Results through a cluster of Apache Kafka, one of whose brokers is killed, are those of a direct delivery without faults.
 
 #[expect(dead_code, reason = "not all of it is needed here")]
+mod brokers;
+#[expect(dead_code, reason = "not all of it is needed here")]
 mod common;
 
 use std::env;
@@ -8,7 +10,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
-use common::broker::{Broker, deliver};
+use brokers::{Broker, deliver};
 use common::{BATCHES, PACKETS, Probe, Running, authority, batches, check, mesh, now};
 use fastrand::Rng;
 use tokio::runtime::Runtime;

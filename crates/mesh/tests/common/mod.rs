@@ -1,8 +1,5 @@
 //! A controller that can be killed, and probes that deliver to it.
 
-#[cfg(feature = "kafka")]
-pub(crate) mod broker;
-
 use std::future;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::ops::Range;

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use wirestamp_mesh::kafka::Settings;
 use wirestamp_mesh::probe::{Carrier, Kafka};
 
-use super::Probe;
+use crate::common::Probe;
 
 /// A broker, which is also a controller of its cluster (KRaft).
 pub(crate) struct Broker {
