@@ -1,7 +1,7 @@
 //! Quality of a telephone call: the E-models of ITU-T G.107 (06/2015) for narrowband, G.107.1 (06/2019) for wideband,
 //! and G.107.2 (06/2019) for fullband.
 //!
-//! The [`Parameters`] of a call give a [`Rating`]: an R-factor from 0 (worst) to 93.2 (narrowband, all defaults) 129
+//! The [`Parameters`] of a call give a [`Rating`]: an R-factor from 0 (worst) to 93.2 (narrowband, all defaults), 129
 //! (wideband) or 148 (fullband), and a MOS from 1 to 4.5. Equation and table numbers are those of G.107.
 //!
 //! The model is meant for planning. With measured delay and loss it rates the network as users with good handsets in
@@ -12,7 +12,8 @@
 //!
 //! Fullband ratings have the same form: R = 148 - Id - Ie-eff, for random loss without noise and echo. The text of G.107.2 is
 //! not public. The equations were taken from two programs that cite it and agree: `mos_calc_fb` of rtpengine
-//! (`daemon/ssrc.c`), and a web service of QoE models (`eModelFullband`).
+//! (`daemon/ssrc.c`), and a web service of QoE models (`eModelFullband`). They may have a common origin, and no published
+//! example was found to compare with.
 //!
 //! | file | computes |
 //! |---|---|

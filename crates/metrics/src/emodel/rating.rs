@@ -10,9 +10,9 @@ use super::scale::Scale;
 
 /// Basic signal-to-noise ratio of the wideband scale Ro,WB with all defaults (G.107.1 section 7.2).
 const WIDEBAND_BASIC: f64 = 129.0;
-/// Basic signal-to-noise ratio of the fullband scale Ro,FB (G.107.2 section 7.2).
+/// Basic signal-to-noise ratio of the fullband scale Ro,FB (G.107.2; for its source see [`super`]).
 const FULLBAND_BASIC: f64 = 148.0;
-/// Factor of the fullband scale to that of G.107, for impairments by delay and for the MOS (G.107.2 section 7.4).
+/// Factor of the fullband scale to that of G.107, for impairments by delay and for the MOS (G.107.2).
 const FULLBAND_FACTOR: f64 = 1.48;
 
 impl Parameters {
@@ -77,7 +77,7 @@ impl Rating {
 }
 
 /// Effective equipment impairment factor Ie-eff: codec and lost packets (section 7.5, equation 7-29). The fullband model has
-/// no burst ratio: its losses are random (G.107.2 section 7.5).
+/// no burst ratio: its losses are random.
 fn equipment_impairment(parameters: &Parameters) -> f64 {
     let Parameters { equipment_impairment, loss_robustness, loss_percent, burst_ratio, .. } =
         *parameters;
