@@ -30,7 +30,8 @@ impl Scale {
         }
     }
 
-    /// Conversational MOS of a rating, 1 to 4.5: G.107 Annex B, G.107.1 Annex A, and of R / 1.48 for fullband. NaN if `r_factor` is NaN.
+    /// Conversational MOS of a rating, 1 to 4.5: G.107 Annex B, G.107.1 Annex A, and that of R / 1.48 for fullband. NaN if
+    /// `r_factor` is NaN.
     #[must_use]
     pub fn mos(self, r_factor: f64) -> f64 {
         match self {
