@@ -57,8 +57,9 @@ pub(crate) struct Arguments {
     #[arg(long = "match", value_name = "RULE", default_value = "auto")]
     pub(super) matching: Matching,
     /// Rate every flow as a phone call with this codec, instead of only RTP by its payload type: g711, g711-plc, g723.1-5.3,
-    /// g723.1-6.3, g729, g729a, gsm-fr, gsm-efr, amr-wb- with 6.6, 8.85, 12.65, 14.25, 15.85, 18.25, 19.85, 23.05 or 23.85, or evs-swb- with 9.6, 13.2, 16.4,
-    /// 24.4, 32 or 48
+    /// g723.1-6.3, g729, g729a, gsm-fr, gsm-efr, amr-wb- with 6.6, 8.85, 12.65, 14.25, 15.85, 18.25, 19.85, 23.05 or 23.85,
+    /// evs-swb- with 9.6, 13.2, 16.4, 24.4, 32 or 48, or Opus such as opus-swb-vbr-25 (nb, wb or swb; vbr or cbr; kbit/s). An
+    /// invalid name prints all codecs
     #[arg(long, value_name = "CODEC")]
     pub(super) codec: Option<Codec>,
     /// De-jitter buffer assumed for rating voice, in milliseconds, or adaptive: adds to the delay; packets that are later

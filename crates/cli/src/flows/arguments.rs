@@ -7,6 +7,7 @@ use clap::Args;
 use wirestamp_capture::{Error, Method, StampSource, pair};
 use wirestamp_clock::Span;
 use wirestamp_metrics::JitterBuffer;
+use wirestamp_metrics::emodel::Codec;
 use wirestamp_metrics::flow::{FlowConfig, RtpMapEntry};
 
 use super::parties::Parties;
@@ -71,6 +72,11 @@ pub(crate) struct Arguments {
     /// in Hz, such as 97=opus/48000; repeat for more
     #[arg(long, value_name = "PT=NAME/HZ")]
     rtp_map: Vec<RtpMapEntry>,
+    /// Rate streams of EVS or Opus as this codec, such as evs-swb-24.4 or opus-swb-vbr-25: their packets do not contain the
+    /// mode. Also for a variant of another codec, such as g711 without loss concealment; repeat for more. delay --help lists
+    /// the codecs
+    #[arg(long, value_name = "CODEC")]
+    codec: Vec<Codec>,
     /// Show the digits that were dialled during calls (DTMF as telephone events); they may be secret
     #[arg(long)]
     dtmf: bool,
@@ -205,6 +211,7 @@ impl Arguments {
             delay: Span::from_millis(self.delay.into()),
             buffer: self.jitter_buffer,
             rtp_map: self.rtp_map.iter().cloned().collect(),
+            codecs: self.codec.clone(),
             calls: usize::try_from(self.max_flows).unwrap_or(usize::MAX),
             digits: self.dtmf,
         }

@@ -96,6 +96,15 @@ fn fullband_ratings_follow_their_recommendation() {
     assert!(bursty.is_extrapolated && close(bursty.r_factor(), lossy.r_factor(), 1e-9));
 }
 
+/// 148 - (20.209 + 111.791 · 1 / (1 + 11.28)), and 129 - 19.959; the values of Alahmadi et al.
+#[test]
+fn opus_is_rated_on_the_scale_of_its_bandwidth() {
+    let lossy = call(Codec::OpusSwbVbr25, 0, 0.01, 1.0);
+    assert!(close(lossy.r_factor(), 148.0 - 20.209 - 111.791 / 12.28, 0.001), "{lossy:?}");
+    let wideband = call(Codec::OpusWbVbr13, 0, 0.0, 1.0);
+    assert!(close(wideband.r_factor(), 129.0 - 19.959, 0.001), "{wideband:?}");
+}
+
 #[test]
 fn loss_without_codec_robustness_is_not_rated() {
     let parameters = |loss| Parameters::of_call(Codec::G729, Span::ZERO, loss, 1.0);

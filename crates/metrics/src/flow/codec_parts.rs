@@ -33,9 +33,18 @@ struct Part {
 }
 
 impl CodecParts {
-    /// Records a media packet; returns its codec, if it is rated.
-    pub(super) fn record(&mut self, header: &Header, encoding: Option<&Encoding>) -> Option<Codec> {
+    /// Records a media packet; returns its codec, if it is rated. `stated` are the codecs of their encodings, instead of the usual
+    /// ones.
+    pub(super) fn record(
+        &mut self,
+        header: &Header,
+        encoding: Option<&Encoding>,
+        stated: &[Codec],
+    ) -> Option<Codec> {
+        let is_of = |codec: &&Codec| encoding.is_some_and(|it| it.is_of(**codec));
+        let stated = stated.iter().find(is_of).copied();
         let codec = match encoding {
+            Some(_) if stated.is_some() => stated,
             // The mode may change with each packet.
             Some(encoding) if encoding.is_amr_wb() => {
                 let codec = header.amr_wb_mode().and_then(Codec::amr_wb);

@@ -4,6 +4,7 @@ use wirestamp_clock::Span;
 
 use super::rtp_map::RtpMap;
 use crate::JitterBuffer;
+use crate::emodel::Codec;
 
 /// Configuration of a [`FlowMonitor`](super::FlowMonitor).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub struct FlowConfig {
     pub buffer: JitterBuffer,
     /// Codecs of payload types that are not announced.
     pub rtp_map: RtpMap,
+    /// Codecs by which streams with their encoding are rated; the first one counts.
+    pub codecs: Vec<Codec>,
     /// Max SIP calls; 0 for none.
     pub calls: usize,
     /// Whether digits dialled during a call are kept. They may be secret.
@@ -33,6 +36,7 @@ impl Default for FlowConfig {
             delay: Span::ZERO,
             buffer: JitterBuffer::default(),
             rtp_map: RtpMap::default(),
+            codecs: Vec::new(),
             calls: 0,
             digits: false,
         }

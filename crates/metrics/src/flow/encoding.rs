@@ -96,6 +96,11 @@ impl Encoding {
     pub(super) fn codec(&self) -> Option<Codec> {
         codec_of(&self.name)
     }
+
+    /// Whether it is the encoding of a codec.
+    pub(super) fn is_of(&self, codec: Codec) -> bool {
+        codec.encodings().iter().any(|it| it.eq_ignore_ascii_case(&self.name))
+    }
 }
 
 /// Codec of an encoding name, where ITU-T G.113 has values. G.711 is taken with loss concealment, as in phones; G.729

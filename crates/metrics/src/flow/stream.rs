@@ -362,7 +362,7 @@ impl Stream {
                 self.digits.record(event, header.timestamp);
             }
         } else if self.video.is_none()
-            && let Some(codec) = self.codecs.record(header, encoding)
+            && let Some(codec) = self.codecs.record(header, encoding, &config.codecs)
         {
             let interval = self.series.at(header.time);
             interval.codec = interval.codec.plus(IntervalCodec::One(codec));

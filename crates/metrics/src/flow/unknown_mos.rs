@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 pub enum UnknownMos {
     /// The payload type is dynamic (RFC 3551 section 3), and its session description was not captured.
     UnknownPayloadType,
-    /// ITU-T G.113 has no values of the codec, for more than 1 % of the packets.
+    /// There are no published values for the codec, or they depend on a mode that packets do not contain, for more than 1 % of
+    /// the packets.
     UnratedCodec,
     /// No packet of AMR-WB has a speech mode that could be read.
     UnknownMode,
@@ -44,7 +45,9 @@ impl fmt::Display for UnknownMos {
             Self::UnknownPayloadType => {
                 "no captured SIP announces the payload type; --rtp-map states it"
             }
-            Self::UnratedCodec => "ITU-T G.113 has no values of the codec",
+            Self::UnratedCodec => {
+                "no published values for this codec, or they depend on a mode that packets do not contain (EVS, Opus: state it with --codec)"
+            }
             Self::UnknownMode => {
                 "no packet has a speech mode of AMR-WB that could be read (only comfort noise, layout, snap length)"
             }

@@ -176,7 +176,7 @@ impl Kind {
                 direction,
             ),
             "codec" => json!({
-                "type": "string", "enum": Codec::all().map(|it| it.to_string()),
+                "type": "string", "enum": Codec::all().map(Codec::name).to_vec(),
                 "description": "Codec for call quality.",
             }),
             "schedule" => schedule(direction),

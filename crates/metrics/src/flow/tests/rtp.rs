@@ -1,5 +1,5 @@
 use super::*;
-use crate::emodel::Scale;
+use crate::emodel::{Codec, Scale};
 
 /// Packets of one call by number and arrival in milliseconds.
 fn call(config: FlowConfig, packets: &[(u16, i64)]) -> RtpReport {
@@ -236,6 +236,31 @@ fn codec_of_an_unannounced_payload_type_can_be_stated() {
     assert_eq!(call(None), (None, false));
     assert_eq!(call(Some("97=PCMA/8000")), (Some("PCMA".to_owned()), true));
     assert_eq!(call(Some("96=PCMA/8000")), (None, false));
+}
+
+#[test]
+fn stated_codec_rates_streams_of_its_encoding() {
+    let call = |entry: &str, codec: Option<Codec>| {
+        let rtp_map = [entry].into_iter().map(|it| it.parse().expect("an entry")).collect();
+        let codecs = codec.into_iter().collect();
+        let config = FlowConfig { rtp_map, codecs, ..FlowConfig::default() };
+        let mut monitor = FlowMonitor::new(config);
+        for number in 0..20 {
+            observe(&mut monitor, &udp(ENDS, &voice(7, 97, number)), at(20 * i64::from(number)));
+        }
+        let rtp = reports(&mut monitor)[0].rtp.clone().expect("RTP");
+        (rtp.codec, rtp.mos)
+    };
+    let evs = Some(Codec::EvsSwb2440);
+    assert_eq!(call("97=EVS/16000", None), (Some("EVS".to_owned()), None));
+    let (name, rated) = call("97=EVS/16000", evs);
+    assert_eq!(name.as_deref(), Some("EVS"));
+    assert_ne!(rated, None);
+    assert_eq!(call("97=PCMA/8000", None).1, call("97=PCMA/8000", evs).1);
+    let g711 = Some(Codec::G711);
+    assert_ne!(call("97=PCMA/8000", g711).1, None);
+    // The clock rate of an unknown encoding is unknown.
+    assert_eq!(call("96=EVS/16000", evs), (None, None));
 }
 
 /// A packet of 20 ms of AMR-WB in this mode, octet-aligned.
