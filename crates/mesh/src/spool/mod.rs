@@ -285,7 +285,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("spool");
         let tables = tables::SCHEMA.tables.replace(", settled INTEGER", "");
-        let tables = tables.replace("user_version = 3", "user_version = 2");
+        let tables = tables.replace(",\n        checksum INTEGER", "");
+        let tables = tables.replace("user_version = 4", "user_version = 2");
         // A spool of an earlier version.
         rusqlite::Connection::open(&path).unwrap().execute_batch(&tables).unwrap();
         let mut spool = Spool::open(&path, 1000).unwrap();
@@ -376,6 +377,33 @@ mod tests {
         restored.begin_anew("new").unwrap();
         restored.append(&[("new", batch(8))]).unwrap();
         assert_eq!(restored.read("new", 0, 999).unwrap(), [Held::Batch(1, batch(8))]);
+    }
+
+    /// Its bytes, or its times, changed on the disk.
+    #[test]
+    fn damaged_batch_cannot_be_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("spool");
+        let mut spool = Spool::open(&path, 1000).unwrap();
+        spool.append(&[1, 2, 3, 4, 5].map(|number| ("a", batch(number)))).unwrap();
+        drop(spool);
+        let changes = "UPDATE batch SET body = zeroblob(length(body)) WHERE sequence = 1;
+                       UPDATE batch SET until = until + (1 << 62) WHERE sequence = 3;
+                       UPDATE batch SET checksum = -1 WHERE sequence = 4;
+                       UPDATE batch SET sequence = 6 WHERE sequence = 5;";
+        rusqlite::Connection::open(&path).unwrap().execute_batch(changes).unwrap();
+        let mut spool = Spool::open(&path, 1000).unwrap();
+        let held = spool.read("a", 0, 999).unwrap();
+        let bodies = held.into_iter().map(|it| match it {
+            Held::Batch(number, it) => (number, it.body),
+            Held::Dropped(it) => panic!("{it:?}"),
+        });
+        let unreadable = |number| (number, tables::UNREADABLE.to_vec());
+        let intact = (2, batch(2).body);
+        let expected = [unreadable(1), intact, unreadable(3), unreadable(4), unreadable(6)];
+        assert_eq!(bodies.collect::<Vec<_>>(), expected);
+        spool.acknowledge("a", 6).unwrap();
+        assert_eq!((spool.read("a", 0, 999).unwrap(), spool.bytes()), (vec![], 0));
     }
 
     #[derive(Clone, Copy, Debug)]

@@ -2,17 +2,22 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+use tracing::warn;
 
 use super::{Batch, DroppedBatches, Held};
 use crate::database::{DatabaseSchema, unsigned};
 
+/// Body of a batch whose bytes changed: no protobuf message is this. Its times may have changed, too, so the collector has to
+/// treat it as malformed: nothing is observed until the begin of the next batch.
+pub(super) const UNREADABLE: [u8; 1] = [0xff];
+
 /// "WSSP".
 pub(super) const SCHEMA: DatabaseSchema = DatabaseSchema {
     application: 0x5753_5350,
-    version: 3,
+    version: 4,
     tables: TABLES,
-    upgrades: &[(1, FROM_1), (2, FROM_2)],
+    upgrades: &[(1, FROM_1), (2, FROM_2), (3, FROM_3)],
 };
 
 /// Channels with a spool number of their own.
@@ -29,6 +34,13 @@ const FROM_2: &str = "
     PRAGMA user_version = 3;
     COMMIT;";
 
+/// Batches with a checksum; earlier ones have none.
+const FROM_3: &str = "
+    BEGIN;
+    ALTER TABLE batch ADD COLUMN checksum INTEGER;
+    PRAGMA user_version = 4;
+    COMMIT;";
+
 /// Bytes per batch besides its body: roughly the rest of a row and the index.
 pub(super) const ENTRY_OVERHEAD: u64 = 64;
 
@@ -42,7 +54,8 @@ const TABLES: &str = "
     ) STRICT;
     CREATE TABLE batch (
         age INTEGER PRIMARY KEY, channel INTEGER NOT NULL, sequence INTEGER NOT NULL,
-        items INTEGER NOT NULL, begin INTEGER NOT NULL, until INTEGER NOT NULL, body BLOB NOT NULL
+        items INTEGER NOT NULL, begin INTEGER NOT NULL, until INTEGER NOT NULL, body BLOB NOT NULL,
+        checksum INTEGER
     ) STRICT;
     CREATE UNIQUE INDEX batch_sequence ON batch (channel, sequence);
     CREATE TABLE given_up (
@@ -51,7 +64,7 @@ const TABLES: &str = "
         PRIMARY KEY (channel, first)
     ) STRICT, WITHOUT ROWID;
     PRAGMA application_id = 0x57535350;
-    PRAGMA user_version = 3;
+    PRAGMA user_version = 4;
     COMMIT;";
 
 /// For each channel, the newest batch that may have been delivered.
@@ -144,6 +157,19 @@ pub(super) fn insert_dropped(
     record_drop(change, place, batch.items.cast_signed(), times, known)
 }
 
+/// CRC-32 of a batch and its number in a channel. SQLite does not notice changed bytes in a value, and changed observations
+/// would count as lost.
+fn checksum((channel, sequence): (i64, i64), batch: &Batch) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&channel.to_le_bytes());
+    hasher.update(&sequence.to_le_bytes());
+    hasher.update(&batch.items.to_le_bytes());
+    hasher.update(&batch.times.start().to_le_bytes());
+    hasher.update(&batch.times.end().to_le_bytes());
+    hasher.update(&batch.body);
+    hasher.finalize()
+}
+
 pub(super) fn insert(
     change: &Transaction<'_>,
     channel: &str,
@@ -151,10 +177,10 @@ pub(super) fn insert(
 ) -> rusqlite::Result<()> {
     let Batch { items, times, body } = batch;
     let (channel, sequence) = next_of(change, channel, batch)?;
-    let query = "INSERT INTO batch (channel, sequence, items, begin, until, body)
-                 VALUES (?, ?, ?, ?, ?, ?)";
-    let items = items.cast_signed();
-    let values = params![channel, sequence, items, times.start(), times.end(), body];
+    let query = "INSERT INTO batch (channel, sequence, items, begin, until, body, checksum)
+                 VALUES (?, ?, ?, ?, ?, ?, ?)";
+    let (items, checksum) = (items.cast_signed(), checksum((channel, sequence), batch));
+    let values = params![channel, sequence, items, times.start(), times.end(), body, checksum];
     change.prepare_cached(query)?.execute(values)?;
     Ok(())
 }
@@ -200,7 +226,8 @@ fn record_drop(
     Ok(())
 }
 
-/// Entries of a channel after a number, in order, up to `most_bytes`.
+/// Entries of a channel after a number, in order, up to `most_bytes`. The body of a batch that was changed on the disk is
+/// [`UNREADABLE`].
 pub(super) fn read(
     database: &Connection,
     channel: &str,
@@ -208,10 +235,10 @@ pub(super) fn read(
     most_bytes: u64,
     known: &mut NewestBatches,
 ) -> rusqlite::Result<Vec<Held>> {
-    let query = "SELECT first, last, items, begin, given_up.until, NULL, number FROM given_up
+    let query = "SELECT first, last, items, begin, given_up.until, NULL, number, NULL, 0 FROM given_up
                      JOIN channel ON number = channel WHERE name = ?1 AND last > ?2
                  UNION ALL
-                 SELECT sequence, sequence, items, begin, batch.until, body, number FROM batch
+                 SELECT sequence, sequence, items, begin, batch.until, body, number, checksum, 1 FROM batch
                      JOIN channel ON number = channel WHERE name = ?1 AND sequence > ?2
                  ORDER BY 1";
     let mut statement = database.prepare_cached(query)?;
@@ -224,18 +251,29 @@ pub(super) fn read(
         let (first, last) = (unsigned(row, 0)?, unsigned(row, 1)?);
         let newest = known.entry(row.get(6)?).or_default();
         *newest = last.max(*newest);
-        held.push(match row.get::<_, Option<Vec<u8>>>(5)? {
-            Some(body) => {
-                bytes += body.len() as u64 + ENTRY_OVERHEAD;
-                Held::Batch(first, Batch { items, times, body })
-            }
-            None => {
-                bytes += ENTRY_OVERHEAD;
-                Held::Dropped(DroppedBatches { sequences: first..=last, items, times })
-            }
-        });
+        bytes += ENTRY_OVERHEAD;
+        if !row.get(8)? {
+            held.push(Held::Dropped(DroppedBatches { sequences: first..=last, items, times }));
+            continue;
+        }
+        let mut batch = Batch { items, times, body: row.get(5).unwrap_or_default() };
+        if !is_intact(row, &batch)? {
+            warn!(
+                "batch {first} of point {channel} is damaged on the disk: its time counts as not observed"
+            );
+            batch.body = UNREADABLE.to_vec();
+        }
+        bytes += batch.body.len() as u64;
+        held.push(Held::Batch(first, batch));
     }
     Ok(held)
+}
+
+/// Whether a batch has its checksum. Batches of earlier versions have none.
+fn is_intact(row: &Row<'_>, batch: &Batch) -> rusqlite::Result<bool> {
+    let place = (row.get(6)?, row.get(0)?);
+    let is_it = |stored: i64| stored == i64::from(checksum(place, batch));
+    Ok(row.get(7).is_ok_and(|stored: Option<i64>| stored.is_none_or(is_it)))
 }
 
 /// Stores the time before which all results of a channel are stored, in nanoseconds since 1970 (UTC). It never goes
