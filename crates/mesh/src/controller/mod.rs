@@ -131,6 +131,7 @@ pub struct Controller {
     move_after: Option<Duration>,
     collector: Arc<Collector>,
     sources: Arc<Sources>,
+    totals: Arc<Totals>,
     archive: Arc<Archive>,
     probes: Arc<ProbeRegistry>,
     #[cfg(feature = "kafka")]
@@ -187,6 +188,7 @@ impl Controller {
             placement: Arc::clone(&placement),
             sources: Arc::clone(&sources),
         };
+        let totals = Arc::new(Totals::new(&plan.subscribe().borrow()));
         let api = api::Api {
             authorizer: Arc::clone(&authorizer),
             plan: Arc::clone(&plan),
@@ -194,7 +196,7 @@ impl Controller {
             probes: Arc::clone(&probes),
             placement: Arc::clone(&placement),
             members: authority.members(),
-            totals: Arc::new(Totals::new(&plan.subscribe().borrow())),
+            totals: Arc::clone(&totals),
         };
         let people = routes::routes(api);
         #[cfg(feature = "kafka")]
@@ -221,6 +223,7 @@ impl Controller {
             move_after,
             collector,
             sources,
+            totals,
             archive,
             probes,
             #[cfg(feature = "kafka")]
@@ -289,6 +292,11 @@ impl Controller {
             }
         };
         let own = (&self.tasks, &self.epochs);
+        let existing = self.plan.subscribe();
+        let counting = async {
+            self.totals.begin(&existing, &self.sources).await;
+            future::pending().await
+        };
         #[cfg(feature = "kafka")]
         let from_kafka = collector::kafka::run(self.parts.source);
         #[cfg(not(feature = "kafka"))]
@@ -304,6 +312,7 @@ impl Controller {
             () = move_task::keep_begun(&self.collector, &self.placement) => Ok(()),
             () = move_task::keep_moving(self.move_after, &self.plan, &self.placement, &self.authority) => Ok(()),
             () = self.sources.pass_on() => Ok(()),
+            () = counting => Ok(()),
             () = maintain(&self.archive, self.plan.subscribe()) => Ok(()),
             () = stop => Ok(()),
         }

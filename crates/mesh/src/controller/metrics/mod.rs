@@ -3,8 +3,8 @@
 //! The newest results are those of the last second with packets; they are absent after a minute without packets, or
 //! without news of them. Counters and the histogram of delays contain all seconds.
 //!
-//! Ended tasks are not shown. Counters of delay tasks start with the controller; for tasks that existed before, at the
-//! first scrape.
+//! Ended tasks are not shown. Counters of delay tasks start with the controller. If a collector is away at that time, its
+//! counters start when it first answers.
 
 mod counted;
 mod delays;
@@ -12,6 +12,8 @@ mod probes;
 mod return_path;
 pub(super) mod totals;
 mod window;
+
+use std::collections::BTreeSet;
 
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
@@ -56,15 +58,27 @@ pub(super) async fn scrape(
         }
         families.add("wirestamp_task_epoch", &labels, epoch);
     }
-    for (name, attending) in api.probes.all() {
-        show_probe(&name, &attending, &mut families);
+    let probes = api.probes.all();
+    for (name, attending) in &probes {
+        show_probe(name, attending, &mut families);
         if let Some(health) = &attending.health {
-            clocks::show(&name, health, &tasks, &mut families);
-            show_rejected(&name, health, &tasks, &mut families);
+            clocks::show(name, health, &tasks, &mut families);
+            show_rejected(name, health, &tasks, &mut families);
         }
+    }
+    // Since the controller started.
+    let has_not_connected = |name: &&Name| !probes.contains_key(*name);
+    for name in probes_of(&tasks).into_iter().filter(has_not_connected) {
+        families.add("wirestamp_probe_up", &[("probe", name.to_string())], false);
     }
     let text = families.text().map_err(ApiError::failure)?;
     Ok(([(CONTENT_TYPE, TEXT)], text))
+}
+
+/// The probes of running tasks.
+fn probes_of(tasks: &Tasks) -> BTreeSet<&Name> {
+    let running = tasks.values().filter(|it| it.ended.is_none());
+    running.flat_map(|it| it.task.measure.probes()).collect()
 }
 
 /// Whether the collectors are connected and can store results, and their tasks. The controller's own has the name

@@ -10,13 +10,14 @@ use crate::task::Tasks;
 
 pub(super) fn show_probe(name: &Name, attending: &RegisteredProbe, families: &mut Families) {
     let labels = [("probe", name.to_string())];
-    let RegisteredProbe { last_message, until, health, .. } = attending;
+    let RegisteredProbe { last_message, until, health, refusals, .. } = attending;
     families.add("wirestamp_probe_up", &labels, until.is_none());
     families.add(
         "wirestamp_probe_heard_timestamp_seconds",
         &labels,
         last_message.as_duration().as_secs_f64(),
     );
+    families.add("wirestamp_probe_refused_connections_total", &labels, *refusals);
     if let Some(health) = health {
         show_health(name, health, &labels, families);
     }

@@ -1,15 +1,19 @@
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Runtime;
 
 use jiff::Timestamp;
-use wirestamp_clock::Span;
-use wirestamp_metrics::{CompactHistogram, Counts, Distribution};
+use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time};
+use wirestamp_metrics::{CompactHistogram, Counts, Distribution, Observation, Outcome, Quality};
+use wirestamp_packet::{FlowKey, PacketId};
 
-use super::totals::Total;
+use super::totals::{Total, Totals};
 use super::*;
 use crate::Name;
-use crate::collector::{Measured, Spread};
+use crate::collector::{Measured, Settled, Spread, Window};
+use crate::controller::Controller;
 use crate::controller::health::{CaptureHealth, ProbeHealth, TestEnd, TestHealth};
 use crate::controller::probe_registry::RegisteredProbe;
 use crate::controller::testing as sample;
@@ -86,6 +90,46 @@ fn counters_start_at_zero_and_count_once() {
     assert_has(&text, r#"wirestamp_task_sent_packets_total{task="path"} 50"#);
     assert_has(&text, r#"wirestamp_task_lost_packets_total{task="path"} 5"#);
     assert_has(&text, r#"wirestamp_task_window_timestamp_seconds{task="path"} 7"#);
+}
+
+/// Stores the results of a second in which a packet was lost.
+fn store(controller: &Controller, second: i64) {
+    let (end, begin) =
+        (SocketAddr::from(([192, 0, 2, 1], 5004)), Time::from_nanos(second * 1_000_000_000));
+    let raw = RawStamp { domain: Domain::Realtime, value: 0 };
+    let sent = Observation {
+        id: PacketId(1),
+        flow: FlowKey { source: end, destination: end, protocol: 17 },
+        length: 100,
+        stamp: Stamp { raw, utc: begin, error: Span::ZERO },
+    };
+    let mut quality = Quality::new();
+    quality.record(&Outcome::Lost { sent, sequence: 0 });
+    let window = Window { quality, offset: Ok(Span::ZERO), least: None, return_path: None };
+    let windows = BTreeMap::from([(begin, window)]);
+    let settled = Settled { windows, ..Settled::nothing(begin + Span::from_secs(1)) };
+    controller.collector().results().store(1, &settled).unwrap();
+}
+
+/// Results that arrive before the first scrape count.
+#[test]
+fn counters_of_known_tasks_begin_when_the_controller_starts() {
+    let (folder, runtime) = (tempfile::tempdir().unwrap(), Runtime::new().unwrap());
+    let controller = sample::open(folder.path(), &runtime);
+    let task = r#"{"name":"path","measure":"passive-delay","from":"roof/eth0","to":"cellar/eth0"}"#;
+    sample::enter(&controller, task);
+    let (sources, tasks) = (controller.sources(), controller.plan().subscribe().borrow().clone());
+    store(&controller, 1);
+    let (totals, mut families) = (Totals::new(&tasks), Families::default());
+    runtime.block_on(totals.begin(&controller.plan().subscribe(), &sources));
+    store(&controller, 2);
+    store(&controller, 3);
+    runtime.block_on(async {
+        totals.catch_up(&tasks, &sources).await.unwrap();
+        totals.show(&tasks, &mut families).await;
+    });
+    let lost = r#"wirestamp_task_lost_packets_total{task="path"} 2"#;
+    assert_has(&families.text().unwrap(), lost);
 }
 
 #[test]
@@ -179,12 +223,15 @@ fn probe_is_exported_with_its_captures() {
         until: None,
         health: Some(health),
         refused: None,
+        refused_at: None,
+        refusals: 3,
         instance: 0,
     };
     let shown = text(|it| show_probe(&name(), &attending, it));
     for sample in [
         "up{probe=\"path\"} 1",
         "heard_timestamp_seconds{probe=\"path\"} 100",
+        "refused_connections_total{probe=\"path\"} 3",
         "clock_synchronised{probe=\"path\"} 1",
         "clock_error_seconds{probe=\"path\"} 0.0000015",
         "cpu_seconds_total{probe=\"path\"} 2.5",
@@ -235,5 +282,6 @@ fn hanging_collector_does_not_block_other_tasks() {
     assert_has(&text, r#"wirestamp_task_packets_total{task="load"} 0"#);
     assert_has(&text, r#"wirestamp_task_sent_packets_total{task="other"} 0"#);
     assert!(!text.contains(r#"packets_total{task="silent"}"#), "{text}");
+    assert_has(&text, r#"wirestamp_probe_up{probe="roof"} 0"#);
     drop(silent);
 }

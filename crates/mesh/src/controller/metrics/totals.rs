@@ -1,11 +1,13 @@
 //! Counters of tasks that measure delay, since the controller started.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
-use tokio::sync::Mutex as AsyncMutex;
+use tokio::sync::{Mutex as AsyncMutex, watch};
+use tokio::time;
 use tracing::debug;
 use wirestamp_metrics::CompactHistogram;
 use wirestamp_results::Families;
@@ -20,6 +22,10 @@ use crate::task::{TaskRecord, Tasks, without_shards};
 
 /// Max results per read when several have arrived since the last scrape.
 const MAX_READ: u32 = 3600;
+
+/// First and max time between two queries to a collector that is away when the controller starts. It doubles.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+const MAX_RETRY_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Totals of each task since the controller started.
 pub(in crate::controller) struct Totals(Mutex<BTreeMap<u64, Arc<AsyncMutex<Total>>>>);
@@ -43,6 +49,32 @@ impl Totals {
         Self(Mutex::new(
             tasks.keys().map(|it| (*it, Arc::new(AsyncMutex::new(unknown())))).collect(),
         ))
+    }
+
+    /// Reads which results of these tasks existed when the controller started: the counts begin after them, not at the first
+    /// scrape. Waits for collectors that are away.
+    pub(in crate::controller) async fn begin(
+        &self,
+        tasks: &watch::Receiver<Arc<Tasks>>,
+        sources: &Arc<Sources>,
+    ) {
+        let numbers = || shown(&tasks.borrow()).map(|(number, _)| number).collect();
+        let (mut unknown, mut pause): (BTreeSet<u64>, _) = (numbers(), RETRY_INTERVAL);
+        loop {
+            let begun = sources.together(unknown.iter().copied(), |sources, number| {
+                let total = self.of(number);
+                async move { total.lock().await.begin(number, &sources).await }
+            });
+            let begun = begun.await;
+            let current: BTreeSet<_> = numbers();
+            let is_unknown = |number: &u64| !begun.get(number).is_some_and(Result::is_ok);
+            unknown.retain(|number| current.contains(number) && is_unknown(number));
+            if unknown.is_empty() {
+                return;
+            }
+            time::sleep(pause).await;
+            pause = MAX_RETRY_INTERVAL.min(2 * pause);
+        }
     }
 
     /// Adds the new results of all tasks that answer in time.
@@ -87,11 +119,17 @@ fn shown(tasks: &Tasks) -> impl Iterator<Item = (u64, &Name)> {
 }
 
 impl Total {
-    /// Adds new results. It may be cancelled at any time and then continues.
-    async fn catch_up(&mut self, task: u64, sources: &Sources) -> Result<(), QueryError> {
+    /// Begins after the results that exist, unless it has begun.
+    async fn begin(&mut self, task: u64, sources: &Sources) -> Result<(), QueryError> {
         if self.next.is_none() {
             *self = Self::behind(sources.newest(task).await?);
         }
+        Ok(())
+    }
+
+    /// Adds new results. It may be cancelled at any time and then continues.
+    async fn catch_up(&mut self, task: u64, sources: &Sources) -> Result<(), QueryError> {
+        self.begin(task, sources).await?;
         loop {
             let (step, from) = (Step::AsMeasured, self.next.unwrap_or(i64::MIN));
             let range = ResultRange { step, from, until: i64::MAX, most: MAX_READ };
