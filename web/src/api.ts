@@ -23,6 +23,9 @@ export interface Task {
   share?: number;
   /** Codec of the MOS. */
   codec?: string;
+  /** Parts by flow; absent for one. */
+  shards?: number;
+  archive?: string;
   schedule?: Schedule;
   made: string;
   ended: string | null;
@@ -81,6 +84,10 @@ export interface Probe {
   heard: string;
   until: string | null;
   health: Health | null;
+  /** Address of the last other probe with the same certificate, which was refused. */
+  refused: string | null;
+  /** Absent at older controllers. */
+  refused_at?: string | null;
 }
 
 /** Distribution of values. Merged results have percentiles only if all parts have histograms. */
@@ -132,6 +139,8 @@ export interface PathResult {
   error_ns: number | null;
   not_synchronised: string | null;
   contradicts_the_clocks: boolean;
+  /** Of a task with shards: lost and unexpected packets are lower bounds, undetermined ones upper bounds. */
+  counts_are_bounds?: boolean;
   /** If the task has a codec: the MOS, or the reason why there is none. */
   mos?: number;
   no_mos?: string;

@@ -73,14 +73,20 @@ function measures(loss: number | null): State {
 /** Min error of a bad clock, in nanoseconds: delays are in milliseconds. */
 const BAD_CLOCK = 1e6;
 
+/** How long a refused probe is shown, in milliseconds. It tries again more often. */
+const REFUSED_RANGE = 300_000;
+
 /** State of a probe: its most severe problem. */
 export function stateOfProbe(probe: Probe): State {
   if (probe.until) {
     return { mood: 'bad', word: `gone since ${clock(Date.parse(probe.until))}` };
   }
-  const { health } = probe;
+  const { health, refused_at: refused } = probe;
   if (!health) return { mood: 'idle', word: 'connected, no status yet' };
   if (health.troubles.length > 0) return { mood: 'bad', word: 'some tasks fail' };
+  if (refused && now() - Date.parse(refused) < REFUSED_RANGE) {
+    return { mood: 'bad', word: 'another probe has the same certificate', why: `refused: ${probe.refused}` };
+  }
   if (health.clock_offsets.some((it) => it.contradicts)) {
     return { mood: 'bad', word: 'this clock or another exceeds its error bound' };
   }

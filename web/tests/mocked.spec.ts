@@ -138,7 +138,10 @@ test('clock sources and clock errors are shown', async ({ page, day }) => {
   };
   const since = { address: '192.0.2.1:9', since: TASK.made, heard: TASK.made, until: null };
   const probes = [
-    { name: 'cellar', ...since, health: { ...health, clock_offsets: [] } },
+    {
+      ...{ name: 'cellar', ...since, health: { ...health, clock_offsets: [] } },
+      ...{ refused: '192.0.2.7:9', refused_at: new Date().toISOString() },
+    },
     { name: 'roof', ...since, health },
   ];
   await page.route('**/api/v1/probes', (route) => route.fulfill({ json: probes }));
@@ -149,6 +152,9 @@ test('clock sources and clock errors are shown', async ({ page, day }) => {
   await expect(roof).toContainText('3 not answered');
   await expect(roof).toContainText('differ by 5\u202fms \u00b1 400\u202fus');
   await expect(roof.locator('.badge')).toContainText('exceeds its error bound');
+  const cellar = page.locator('.probe', { hasText: 'cellar' }).first();
+  await expect(cellar.locator('.badge')).toContainText('another probe has the same certificate');
+  await expect(cellar).toContainText('another probe with this certificate at 192.0.2.7:9');
   await page.screenshot({ path: 'screenshots/clocks.png', fullPage: true });
   await page.goto(day.url(DAY));
   await expect(page.getByRole('note')).toContainText('the clocks of roof and cellar differ by 5\u202fms');
@@ -186,8 +192,8 @@ test('collectors in trouble and paths with loss are shown', async ({ page, day }
 });
 
 test('a collector that is away is named on the page of its former task', async ({ page, day }) => {
-  const path = { ...TASK, measure: 'passive-delay', from: 'roof/eth0', to: 'cellar/eth1' };
-  const results = [0, 1, 2].map(result);
+  const path = { ...TASK, measure: 'passive-delay', from: 'roof/eth0', to: 'cellar/eth1', shards: 4 };
+  const results = [0, 1, 2, 3].map((index) => ({ ...result(index), ...(index === 1 && { counts_are_bounds: true }) }));
   await mockApi(page, path, results, 60);
   const partial = [{ collector: 'store', until_ns: BEGIN * 1e6 }];
   await page.route('**/api/v1/tasks/mocked/results?*', (route) =>
@@ -195,5 +201,7 @@ test('a collector that is away is named on the page of its former task', async (
   );
   await page.goto(day.url(DAY));
   await expect(page.getByText('no answer of the collector store')).toBeVisible();
+  await expect(page.getByText('4 shards')).toBeVisible();
+  await expect(page.getByText('lower bounds for 25\u202f% of this time')).toBeVisible();
   await expect(page.getByRole('img', { name: /^Delays of/ })).toBeVisible();
 });

@@ -110,7 +110,9 @@ function Frame({ task, range, latest, error, show, onSave, children }: FrameProp
               </>
             )}
             {task.share !== undefined && task.share < 1 && `, a share of ${task.share}`}
-            {task.codec && `, calls with ${task.codec}`}, since{' '}
+            {task.codec && `, calls with ${task.codec}`}
+            {task.shards && `, ${task.shards} shards`}
+            {task.archive === 'observations' && ', observations archived'}, since{' '}
             {clock(Date.parse(task.made), false)}
           </p>
         </div>

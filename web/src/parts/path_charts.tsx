@@ -100,6 +100,7 @@ export function PathCharts({ task, results, stretch, step, onZoom }: Props) {
       <Figures results={results} />
       <Clocks task={task} results={results} />
       <MissingMos task={task} results={results} />
+      <BoundedCounts results={results} />
       <ReturnNote results={results} />
       <div class="charts">
         {known ? (
@@ -173,6 +174,18 @@ function MissingMos({ task, results }: { task: Task; results: PathResult[] }) {
     <p class="fine">
       The MOS is not available for {share(without.length / results.length)} of this time:{' '}
       {reasons.join('; ')}.
+    </p>
+  );
+}
+
+/** Note on results whose counts are bounds. */
+function BoundedCounts({ results }: { results: PathResult[] }) {
+  const bounded = sum(results, (it) => (it.counts_are_bounds ? 1 : 0));
+  if (bounded === 0) return null;
+  return (
+    <p class="fine">
+      Lost and unexpected packets are lower bounds for {share(bounded / results.length)} of this time, and undetermined
+      ones upper bounds: captures missed packets, and it is not known which shards they belong to.
     </p>
   );
 }

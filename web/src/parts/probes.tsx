@@ -80,6 +80,12 @@ function ProbeCard({ probe, tasks }: { probe: Probe; tasks: Task[] }) {
           ))}
         </ul>
       )}
+      {probe.refused && (
+        <p class="fine">
+          {probe.refused_at && `at ${clock(Date.parse(probe.refused_at), false)} `}refused another probe with this
+          certificate at {probe.refused}: enrol each probe with its own token
+        </p>
+      )}
       <p class="fine">
         {probe.until
           ? `was at ${probe.address}`

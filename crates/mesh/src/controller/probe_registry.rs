@@ -44,6 +44,12 @@ pub struct RegisteredProbe {
     /// Address of the last other probe with the same certificate, which was refused.
     #[schema(required, value_type = Option<String>)]
     pub refused: Option<SocketAddr>,
+    /// When it was refused.
+    #[schema(required)]
+    pub refused_at: Option<Timestamp>,
+    /// Refused connections of other probes with the same certificate, since the controller started.
+    #[serde(skip)]
+    pub(super) refusals: u64,
     /// The run of the probe; 0 if it is unknown.
     #[serde(skip)]
     pub(super) instance: u64,
@@ -92,9 +98,10 @@ impl ProbeRegistry {
         now: Timestamp,
     ) -> Result<(), SocketAddr> {
         let mut all = self.all.lock();
-        let known = all.get_mut(probe);
-        if let Some(other) = known.filter(|known| known.excludes(instance, now)) {
-            other.refused = Some(address);
+        let mut known = all.get_mut(probe);
+        if let Some(other) = known.as_mut().filter(|known| known.excludes(instance, now)) {
+            (other.refused, other.refused_at) = (Some(address), Some(now));
+            other.refusals += 1;
             self.changed.send_replace(());
             return Err(other.address);
         }
@@ -105,6 +112,8 @@ impl ProbeRegistry {
             until: None,
             health: None,
             refused: None,
+            refused_at: None,
+            refusals: known.map_or(0, |it| it.refusals),
             instance,
         };
         all.insert(probe.clone(), registered);
@@ -162,7 +171,8 @@ mod tests {
         let connected = |from, second| registry.connected(&name, from, at(second), at(second));
         assert_eq!(connected((one, 5), 0), Ok(()));
         assert_eq!(connected((other, 6), 10), Err(one));
-        assert_eq!(registry.all()[&name].refused, Some(other));
+        let first = &registry.all()[&name];
+        assert_eq!((first.refused, first.refused_at), (Some(other), Some(at(10))));
         // The same probe connects again, from wherever.
         assert_eq!(connected((other, 5), 20), Ok(()));
         // It is gone: silent, or disconnected.
@@ -171,5 +181,7 @@ mod tests {
         assert_eq!(connected((other, 7), 52), Ok(()));
         // Earlier versions have no number.
         assert_eq!(connected((one, 0), 53), Ok(()));
+        let last = &registry.all()[&name];
+        assert_eq!((last.refused, last.refusals), (None, 1));
     }
 }
