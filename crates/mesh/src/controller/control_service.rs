@@ -1,12 +1,13 @@
 //! Calls from probes and collectors.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use axum::extract::ConnectInfo;
 use axum::http::Extensions;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
-use tokio::task;
+use tokio::{task, time};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 use tracing::{info, warn};
@@ -19,6 +20,10 @@ use crate::transport::Peer;
 use crate::v1::control_server::Control as Service;
 use crate::v1::{Assignment, Certificate, Charge, Enrolment, Presence, Renewal, Report};
 
+/// Time until an enrolment is rejected. With the max number of concurrent requests of a connection without a certificate, and of
+/// such connections, it slows callers that wait for the answer.
+const REJECTION_DELAY: Duration = Duration::from_secs(1);
+
 /// Queued messages to a probe or collector.
 const WAITING: usize = 4;
 
@@ -30,16 +35,18 @@ impl Service for Control {
     async fn enrol(&self, request: Request<Enrolment>) -> Result<Response<Certificate>, Status> {
         let address = address(request.extensions());
         let Enrolment { token, request } = request.into_inner();
-        let token = token.parse();
-        let token = token.map_err(|why: pki::NotAToken| {
-            warn!("rejected an enrolment from {}: {why}", shown(address));
-            Status::invalid_argument(why.to_string())
-        })?;
-        let issued = self.authority.lock().enrol(&token, &request, now());
-        let issued = issued.map_err(|why| {
-            warn!("rejected an enrolment from {}: {why}", shown(address));
-            refusal(&why)
-        })?;
+        let issued = match token.parse() {
+            Ok(token) => self.authority.lock().enrol(&token, &request, now()),
+            Err(why @ pki::NotAToken) => Err(why.into()),
+        };
+        let issued = match issued {
+            Ok(issued) => issued,
+            Err(why) => {
+                warn!("rejected an enrolment from {}: {why}", shown(address));
+                time::sleep(REJECTION_DELAY).await;
+                return Err(refusal(&why));
+            }
+        };
         self.authority.refresh().map_err(|why| refusal(&why))?;
         info!("enrolled the {} at {}", issued.subject, shown(address));
         Ok(Response::new(certificate(issued)))
@@ -90,10 +97,12 @@ fn certificate(issued: Issued) -> Certificate {
 }
 
 fn refusal(why: &pki::Error) -> Status {
-    use pki::Error::{Certificate, ExpiredToken, InvalidCertificate, UnknownToken, UsedToken};
+    use pki::Error::{
+        Certificate, ExpiredToken, InvalidCertificate, NotAToken, UnknownToken, UsedToken,
+    };
     let text = why.to_string();
     match why {
-        Certificate(_) => Status::invalid_argument(text),
+        Certificate(_) | NotAToken(_) => Status::invalid_argument(text),
         UnknownToken | UsedToken { .. } | ExpiredToken { .. } | InvalidCertificate(_) => {
             Status::unauthenticated(text)
         }

@@ -52,6 +52,9 @@ pub enum Error {
     /// Random numbers are not available.
     #[error("cannot read random numbers: {0}")]
     Random(getrandom::Error),
+    /// The text is not a token.
+    #[error(transparent)]
+    NotAToken(#[from] super::NotAToken),
     /// The token is unknown, or was revoked.
     #[error("the token is unknown to this CA")]
     UnknownToken,

@@ -15,6 +15,10 @@ use crate::pki::Role;
 /// Max streams of a probe's connection, which has one for each point of a task.
 const MAX_STREAMS: u32 = 4096;
 
+/// Max streams of a connection without a certificate: it needs one, to enrol. The library resets more, which costs less than
+/// a request.
+const MAX_ANONYMOUS_STREAMS: u32 = 8;
+
 /// Bytes that a probe may send before they are read, in a stream and in all streams of a connection: a stream waits while the
 /// other point of its task is behind, and must not use up the room of the others. The max of RFC 9113 section 6.9.1.
 const STREAM_WINDOW: u32 = 256 << 10;
@@ -22,22 +26,26 @@ const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 
 const _: () = assert!(MAX_STREAMS as u64 * STREAM_WINDOW as u64 <= CONNECTION_WINDOW as u64);
 
-/// Answers all connections, forever. Callers other than probes have the limits of the library.
+/// Answers all connections, forever. Users and collectors have the limits of the library.
 pub(crate) async fn serve(mut listener: Listener, routes: Router) {
     loop {
         let (connection, peer) = listener.accept().await;
-        let is_probe =
-            matches!(&peer.identity, PeerIdentity::Certificate(it, _) if it.role == Role::Probe);
-        let address = peer.address;
+        let (address, identity) = (peer.address, peer.identity.clone());
         let service = Extension(ConnectInfo(peer)).layer(routes.clone());
         tokio::spawn(async move {
             let mut builder = Builder::new(TokioExecutor::new());
-            if is_probe {
-                builder
-                    .http2()
-                    .max_concurrent_streams(MAX_STREAMS)
-                    .initial_stream_window_size(STREAM_WINDOW)
-                    .initial_connection_window_size(CONNECTION_WINDOW);
+            match identity {
+                PeerIdentity::Anonymous => {
+                    builder.http2().max_concurrent_streams(MAX_ANONYMOUS_STREAMS);
+                }
+                PeerIdentity::Certificate(it, _) if it.role == Role::Probe => {
+                    builder
+                        .http2()
+                        .max_concurrent_streams(MAX_STREAMS)
+                        .initial_stream_window_size(STREAM_WINDOW)
+                        .initial_connection_window_size(CONNECTION_WINDOW);
+                }
+                PeerIdentity::Certificate(..) | PeerIdentity::Local => {}
             }
             let (connection, service) =
                 (TokioIo::new(connection), TowerToHyperService::new(service));
