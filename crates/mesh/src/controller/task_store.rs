@@ -124,7 +124,7 @@ impl TaskStore {
             return Ok(Change::Unchanged(number));
         }
         let number = database.change(|change| insert(change, API, task, now))?;
-        self.publish(&database)?;
+        self.publish_named(&database, &task.name)?;
         Ok(Change::Created(number))
     }
 
@@ -164,7 +164,7 @@ impl TaskStore {
         let number = self.current(name).map(|(number, _)| number);
         if number.is_some() {
             database.change(|change| end(change, name, now))?;
-            self.publish(&database)?;
+            self.publish_named(&database, name)?;
         }
         Ok(number)
     }
@@ -226,6 +226,13 @@ impl TaskStore {
         self.tasks.send_replace(Arc::new(database.read(all)?));
         Ok(())
     }
+
+    /// Publishes the tasks of a name, when only these have changed. To read all of many tasks takes long.
+    fn publish_named(&self, database: &Database, name: &Name) -> Result<(), DatabaseError> {
+        let changed = database.read(|database| named(database, name))?;
+        self.tasks.send_modify(|tasks| Arc::make_mut(tasks).extend(changed));
+        Ok(())
+    }
 }
 
 /// Stores all shards of a task, and ends the current one of its name. Returns the number of the first shard.
@@ -265,6 +272,14 @@ fn new_secret() -> rusqlite::Result<[u8; secret::BYTES]> {
 fn all(database: &Connection) -> rusqlite::Result<Tasks> {
     let mut statement = database.prepare("SELECT number, body, made, ended, shard FROM task")?;
     let tasks = statement.query_map([], |row| Ok((unsigned(row, 0)?, entered(row)?)))?;
+    tasks.collect()
+}
+
+fn named(database: &Connection, name: &Name) -> rusqlite::Result<Tasks> {
+    let query = "SELECT number, body, made, ended, shard FROM task WHERE name = ?";
+    let mut statement = database.prepare_cached(query)?;
+    let tasks =
+        statement.query_map([name.as_ref()], |row| Ok((unsigned(row, 0)?, entered(row)?)))?;
     tasks.collect()
 }
 
