@@ -1,8 +1,10 @@
 //! Error responses: a status and a text.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 
 use axum::Json;
+use axum::extract::rejection::QueryRejection;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -56,6 +58,13 @@ impl ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         (self.0, Json(ErrorBody { error: self.1 })).into_response()
+    }
+}
+
+impl From<QueryRejection> for ApiError {
+    /// The parameter and its error, without the text of the library.
+    fn from(rejection: QueryRejection) -> Self {
+        Self::wrong(rejection.source().map_or_else(|| rejection.body_text(), ToString::to_string))
     }
 }
 

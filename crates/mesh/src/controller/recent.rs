@@ -62,7 +62,7 @@ pub(super) async fn recent(
     State(api): State<Api>,
     query: Result<Query<RecentQuery>, QueryRejection>,
 ) -> Result<Json<RecentResponse>, ApiError> {
-    let Query(query) = query.map_err(|why| ApiError::wrong(why.body_text()))?;
+    let Query(query) = query?;
     let from = Time::from_nanos(query.from.map_or(i64::MIN, nanos));
     let (results, away) = api.sources.recent(from, MAX_RESULTS).await?;
     let tasks = api.plan.subscribe().borrow().clone();

@@ -40,7 +40,7 @@ pub(super) async fn remove(
     PathName(name): PathName,
     query: Result<Query<RemovalQuery>, QueryRejection>,
 ) -> Result<StatusCode, ApiError> {
-    let Query(RemovalQuery { number }) = query.map_err(|why| ApiError::wrong(why.body_text()))?;
+    let Query(RemovalQuery { number }) = query?;
     match block_in_place(|| api.plan.remove(&name, number))? {
         Removal::Removed => {
             info!("the {} removed task {name} with number {number}", caller.subject());

@@ -126,7 +126,7 @@ pub(super) async fn results(
     PathName(name): PathName,
     query: Result<Query<ResultsQuery>, QueryRejection>,
 ) -> Result<Response, ApiError> {
-    let Query(query) = query.map_err(|why| ApiError::wrong(why.body_text()))?;
+    let Query(query) = query?;
     let (number, entered) =
         api.plan.find(&name, query.number).ok_or_else(|| ApiError::no_such(&name))?;
     let measure = entered.task.measure.clone();

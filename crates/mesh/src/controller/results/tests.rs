@@ -77,7 +77,11 @@ fn earlier_task_of_a_name_is_found_by_its_number() {
     for (query, status, why) in [
         ("?number=3", "404", "load"),
         ("?number=-1", "400", "number"),
-        ("?from=7", "400", "from: \\\"7\\\" is not a time such as 2026-11-22T15:00:00Z"),
+        (
+            "?from=7",
+            "400",
+            "\"error\":\"from: \\\"7\\\" is not a time such as 2026-11-22T15:00:00Z",
+        ),
     ] {
         let found = testing::get(page, &format!("/api/v1/tasks/load/results{query}"));
         assert_eq!(found.0, status, "{query}");
