@@ -1,14 +1,16 @@
-"""Burdens nodes of a mesh as a stranger could, for some seconds. Prints how many attempts reached a node.
+"""Burdens nodes of a mesh as a stranger could, for some seconds. Prints how many attempts reached a node; for tokens also how
+many of them the controller has checked.
 
-Usage: flooder.py connections HOST:PORT SECONDS
-       flooder.py tokens HOST:PORT SECONDS REQUEST
-       flooder.py recording FILE RATE PORT SESSION PORT SESSION
+Usage: flooder.py connections HOST:PORT SECONDS RATE
+       flooder.py tokens HOST:PORT SECONDS RATE REQUEST
+       flooder.py packets ADDRESS SECONDS RATE PORT SESSION PORT SESSION
 
-`connections` opens connections that send nothing, from 127.0.0.9. `tokens` enrols with tokens that were never issued and
-the certificate signing request of a file, by gRPC over HTTP/2 (RFC 9113). `recording` writes packets of STAMP from the
-lab's source to its sink as a capture file of a tenth of a second, which `wirestamp send --replay` sends: for the first
-port and session, open ones and authenticated ones whose code is that of another key (RFC 8762 section 4.2); for the
-second, open ones.
+RATE is the max number of attempts a second. `connections` opens connections that send nothing, from 127.0.0.9. `tokens`
+enrols with tokens that were never issued and the certificate signing request of a file, by gRPC over HTTP/2 (RFC 9113);
+those that the controller refuses unread, because too many wait for an answer, count as attempts only.
+`packets` sends packets of STAMP: to the first port and session, open ones and authenticated ones whose code is that of
+another key (RFC 8762 section 4.2); to the second, open ones. The kernel divides each send call into datagrams
+(UDP_SEGMENT, udp(7)) where they reach the socket, so that the way there costs little.
 """
 
 import collections
@@ -24,18 +26,39 @@ AT_ONCE = struct.pack("ii", 1, 0)
 # The port is chosen when the connection is opened, which is faster (ip(7)).
 IP_BIND_ADDRESS_NO_PORT = 24
 MAX_OPEN = 1000
+# Divides the bytes of a send call into datagrams of this length (linux/udp.h).
+UDP_SEGMENT = 103
+# Length of a test packet, and test packets sent in two calls: a multiple of 3, and at most 64 in a call (UDP_MAX_SEGMENTS).
+LENGTH, SEGMENTS = 112, 96
 
-# Requests of HTTP/2 that are sent at once, and those of a connection. Two times the first are below what servers accept
-# before they have answered.
+# Sleep between attempts, and max time by which they are late and still sent, in seconds.
+TICK, MAX_BEHIND = 0.001, 0.1
+
+# Max wait for a controller that reads nothing, in seconds.
+TIMEOUT = 1
+
+# Requests of HTTP/2 that are sent at once, and those of a connection.
 AT_A_TIME = 64
 OF_A_CONNECTION = 100 * AT_A_TIME
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY = 0, 1, 3, 4, 6, 7
 END_STREAM, ACK, END_HEADERS = 1, 1, 4
 
 
-def connections(to, seconds):
-    opened, number, end = collections.deque(), 0, time.monotonic() + seconds
-    while time.monotonic() < end:
+def paced(seconds, rate, size=1):
+    """Yields at most at this rate of attempts a second, for each number of attempts."""
+    begin, done = time.monotonic(), 0
+    while (passed := time.monotonic() - begin) < seconds:
+        if done >= passed * rate:
+            time.sleep(TICK)
+            continue
+        # A busy machine does not catch up with more than this.
+        done = max(done, (passed - MAX_BEHIND) * rate) + size
+        yield
+
+
+def connections(to, seconds, rate):
+    opened, number = collections.deque(), 0
+    for _ in paced(seconds, rate):
         connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
         connection.setsockopt(socket.IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1)
@@ -92,25 +115,31 @@ def enrolment(stream, request):
     return frame(HEADERS, END_HEADERS, stream, FIELDS) + frame(DATA, END_STREAM, stream, body)
 
 
-def answers(connection, reader, awaited):
-    """Reads the answers to this number of requests. Returns whether the connection can be used again."""
-    while awaited:
-        head = reader.read(9)
-        if len(head) < 9:
-            return False
-        length, kind, flags = int.from_bytes(head[:3], "big"), head[3], head[4]
-        payload = reader.read(length)
+def answers(connection, received):
+    """Reads what has arrived, and returns the numbers of all answers and of those to requests that were read. Also acknowledges
+    what the server asks for."""
+    connection.setblocking(False)
+    try:
+        while part := connection.recv(1 << 16):
+            received += part
+        raise ConnectionError
+    except ssl.SSLWantReadError:
+        connection.settimeout(TIMEOUT)
+    at, refused, read = 0, 0, 0
+    while len(received) >= at + 9 + (length := int.from_bytes(received[at : at + 3], "big")):
+        kind, flags = received[at + 3], received[at + 4]
+        payload, at = bytes(received[at + 9 : at + 9 + length]), at + 9 + length
         if kind == GOAWAY:
-            return False
-        if kind == SETTINGS and not flags & ACK:
-            connection.sendall(frame(SETTINGS, ACK, 0, b""))
-        if kind == PING and not flags & ACK:
-            connection.sendall(frame(PING, ACK, 0, payload))
-        awaited -= kind == RST_STREAM or (kind == HEADERS and flags & END_STREAM)
-    return True
+            raise ConnectionError
+        if kind in (SETTINGS, PING) and not flags & ACK:
+            connection.sendall(frame(kind, ACK, 0, payload if kind == PING else b""))
+        refused += kind == RST_STREAM
+        read += kind == HEADERS and bool(flags & END_STREAM)
+    del received[:at]
+    return refused + read, read
 
 
-def tokens(to, seconds, request):
+def tokens(to, seconds, rate, request):
     with open(request, "rb") as file:
         request = file.read()
     # Each connection sends the same requests, because to write them takes longer than to send them.
@@ -120,74 +149,45 @@ def tokens(to, seconds, request):
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.set_alpn_protocols(["h2"])
-    number, end = 0, time.monotonic() + seconds
-    while time.monotonic() < end:
+    number, checked, attempts = 0, 0, paced(seconds, rate, AT_A_TIME)
+    for _ in attempts:
         try:
-            with context.wrap_socket(socket.create_connection(to)) as connection:
-                reader = connection.makefile("rb")
+            with context.wrap_socket(socket.create_connection(to, TIMEOUT)) as connection:
+                received = bytearray()
                 connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0, b""))
                 connection.sendall(batches[0])
-                for following in batches[1:]:
-                    # The controller has requests to answer while the answers before them are read.
+                for following, _ in zip(batches[1:], attempts):
                     connection.sendall(following)
-                    if time.monotonic() > end or not answers(connection, reader, AT_A_TIME):
-                        break
-                    number += AT_A_TIME
+                    more, read = answers(connection, received)
+                    number, checked = number + more, checked + read
         except OSError:
             time.sleep(0.01)  # The controller closes the connections of strangers.
+    return f"{number} {checked}"
+
+
+def packets(address, seconds, rate, forged_port, forged_session, other_port, other_session):
+    sequence, now = struct.pack("!I", 1), int(time.time()) + 2_208_988_800
+    fields = lambda session: struct.pack("!IIHH", now, 0, 0x8001, int(session))
+    plain = lambda session: (sequence + fields(session)).ljust(LENGTH, b"\0")
+    sealed = (sequence + bytes(12) + fields(forged_session)).ljust(96, b"\0") + b"\x07" * 16
+    # Two thirds are forged ones.
+    forged = (plain(forged_session) + sealed) * (SEGMENTS // 3)
+    others = plain(other_session) * (SEGMENTS // 3)
+    sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sender.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, LENGTH)
+    number = 0
+    for _ in paced(seconds, rate, SEGMENTS):
+        number += sender.sendto(forged, (address, int(forged_port))) // LENGTH
+        number += sender.sendto(others, (address, int(other_port))) // LENGTH
     return number
 
 
-# Of the lab: Ethernet addresses of the router and the source, and the IPv4 addresses of the source and the sink.
-ETHERNET = bytes.fromhex("027700000102 027700000101 0800")
-SOURCE, SINK = bytes([10, 77, 1, 1]), bytes([10, 77, 2, 2])
-# The source has no service at this port, discard.
-SOURCE_PORT = 9
-
-
-def checksum(header):
-    total = sum(struct.unpack("!10H", header))
-    total = (total & 0xFFFF) + (total >> 16)
-    return ~(total + (total >> 16)) & 0xFFFF
-
-
-def datagram(port, payload):
-    """An Ethernet frame with a datagram to the sink, whose UDP checksum is absent (RFC 768)."""
-    udp = struct.pack("!HHHH", SOURCE_PORT, port, 8 + len(payload), 0) + payload
-    fields = [0x45, 0, 20 + len(udp), 0, 0, 64, 17]
-    header = lambda code: struct.pack("!BBHHHBBH", *fields, code) + SOURCE + SINK
-    return ETHERNET + header(checksum(header(0))) + udp
-
-
-def recording(path, rate, forged_port, forged_session, other_port, other_session):
-    sequence = struct.pack("!I", 1)
-    now = int(time.time()) + 2_208_988_800
-    fields = lambda session: struct.pack("!IIHH", now, 0, 0x8001, int(session))
-    plain = lambda session: (sequence + fields(session)).ljust(112, b"\0")
-    sealed = (sequence + bytes(12) + fields(forged_session)).ljust(96, b"\0") + b"\x07" * 16
-    packets = [
-        datagram(int(forged_port), plain(forged_session)),
-        datagram(int(forged_port), sealed),
-        datagram(int(other_port), plain(other_session)),
-    ]
-    count = int(rate) // 10
-    with open(path, "wb") as file:
-        # A capture file with times in nanoseconds (https://www.tcpdump.org/manpages/pcap-savefile.5.html).
-        file.write(struct.pack("!IHHIIII", 0xA1B23C4D, 2, 4, 0, 0, 65_535, 1))
-        for nth in range(count):
-            packet = packets[nth % len(packets)]
-            nanos = nth * 100_000_000 // count
-            file.write(struct.pack("!IIII", 1, nanos, len(packet), len(packet)) + packet)
-    return count
-
-
-def main(kind, *arguments):
-    if kind == "recording":
-        return recording(*arguments)
-    to, seconds, *more = arguments
+def main(kind, to, seconds, rate, *more):
+    if kind == "packets":
+        return packets(to, float(seconds), int(rate), *more)
     host, port = to.rsplit(":", 1)
     flood = {"connections": connections, "tokens": tokens}[kind]
-    return flood((host, int(port)), float(seconds), *more)
+    return flood((host, int(port)), float(seconds), int(rate), *more)
 
 
 print(main(*sys.argv[1:]))

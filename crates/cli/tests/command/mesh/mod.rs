@@ -63,6 +63,7 @@ const TASKS: &str = r#"
 /// Shell functions for a mesh in the folder `$1`, with a running controller.
 const MESH: &str = r#"
     cd "$1"
+    ip link set lo up
     await() { until grep -q "$1" "$2" 2> grepping; do sleep 0.1; done; }
     start_controller() { # ADDRESS LOG [--user NAME]
         listen=$1 log=$2
@@ -138,7 +139,8 @@ pub(crate) fn in_lab(script: &str) -> (TempDir, String) {
     // A delayed sender catches up in a burst, which must fit.
     let lab = ["lab", "run", "--rate", "1000", "--queue", "1000000"];
     // The timeout also ends everything that the script has started.
-    let shell = ["timeout", "200", "sh", "-euc"];
+    // The network namespace of the nodes, so that faults of their loopback interface are faults of nothing else.
+    let shell = ["timeout", "200", "unshare", "--net", "sh", "-euc"];
     let output = run(&[lab.as_slice(), &shell, &script].concat());
     let mut logs: Vec<_> = fs::read_dir(path).unwrap().map(|it| it.unwrap().path()).collect();
     logs.retain(|it| it.extension().is_some_and(|it| it == "log"));
