@@ -19,8 +19,8 @@ use crate::target::enter_namespace;
 
 #[derive(Args)]
 #[command(after_help = "\
-Answers are as long as the received packets, unless the answer's fields need more. The kernel
-stamps received and sent packets. On request, an answer contains the send time of the answer before
+Answers are as long as the received packets, unless the answer's fields need more. The kernel \
+stamps received and sent packets. On request, an answer contains the send time of the answer before \
 (RFC 8972, follow-up telemetry). TWAMP Light senders are answered too.
 
 Examples:

@@ -23,11 +23,11 @@ use crate::output::Output;
 
 #[derive(Args)]
 #[command(after_help = "\
-Probes join with a token from `wirestamp pki token`, run on this machine. Users and programs need a
-certificate of the mesh from `wirestamp pki issue`. With --page, users of this machine need none:
-everyone with an account here can then read all results and change tasks. All data is in --folder
-and survives a restart. Results are there too, except of tasks that started while a separate
-collector (`wirestamp collector`) was connected. After it listens, the controller drops all
+Probes join with a token from `wirestamp pki token`, run on this machine. Users and programs need a \
+certificate of the mesh from `wirestamp pki issue`. With --page, users of this machine need none: \
+everyone with an account here can then read all results and change tasks. All data is in --folder \
+and survives a restart. Results are there too, except of tasks that started while a separate \
+collector (`wirestamp collector`) was connected. After it listens, the controller drops all \
 capabilities.
 
 Examples:

@@ -15,8 +15,8 @@ use crate::output::Output;
 
 #[derive(Args)]
 #[command(after_help = "\
-Observations wait on disk until the collector has received them. If the disk space is used up,
-further ones are discarded and counted. Points of a task are named PROBE/INTERFACE or
+Observations wait on disk until the collector has received them. If the disk space is used up, \
+further ones are discarded and counted. Points of a task are named PROBE/INTERFACE or \
 PROBE/INTERFACE@NAMESPACE. The probe drops all capabilities except CAP_NET_RAW, for capturing.
 
 Examples:

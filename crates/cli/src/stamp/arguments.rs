@@ -17,8 +17,8 @@ use crate::usage::usage;
 
 #[derive(Args)]
 #[command(after_help = "\
-Run `wirestamp reflect` on the other host, or use any reflector of STAMP (RFC 8762), with --light also
-of TWAMP Light. One-way delays require two synchronised clocks. Without them, delay variation, loss and
+Run `wirestamp reflect` on the other host, or use any reflector of STAMP (RFC 8762), with --light also \
+of TWAMP Light. One-way delays require two synchronised clocks. Without them, delay variation, loss and \
 round-trip times are still reported.
 
 Examples:

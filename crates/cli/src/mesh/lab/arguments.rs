@@ -16,11 +16,11 @@ use crate::bottleneck::Bottleneck;
 
 #[derive(Args)]
 #[command(after_help = "\
-Runs a controller and two probes as processes in a test bed of network namespaces: source, router 1,
-router 2, sink. The probe `roof` captures on the receiving interface of router 1, the probe `cellar`
-on that of the sink; the bottleneck is between them. Separate links connect them to the controller.
-The task `call` measures a phone call, the task `load` bursts that fill the bottleneck every two
-seconds. Finally the results are compared with the counts of sender, receiver and bottleneck. The CPU
+Runs a controller and two probes as processes in a test bed of network namespaces: source, router 1, \
+router 2, sink. The probe `roof` captures on the receiving interface of router 1, the probe `cellar` \
+on that of the sink; the bottleneck is between them. Separate links connect them to the controller. \
+The task `call` measures a phone call, the task `load` bursts that fill the bottleneck every two \
+seconds. Finally the results are compared with the counts of sender, receiver and bottleneck. The CPU \
 time and memory of each process are those from the start of the traffic until all results were read.
 
 Examples:

@@ -20,8 +20,8 @@ use crate::output::{Output, plural};
 
 #[derive(Args)]
 #[command(after_help = "\
-The certificate authority (CA) is one file with private keys. Keep it on the controller's machine,
-and a backup in a safe place. Nodes of the mesh trust only its certificates. A certificate is valid
+The certificate authority (CA) is one file with private keys. Keep it on the controller's machine, \
+and a backup in a safe place. Nodes of the mesh trust only its certificates. A certificate is valid \
 for 90 days.
 
 Examples:
