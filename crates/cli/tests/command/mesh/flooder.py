@@ -1,5 +1,4 @@
-"""Burdens nodes of a mesh as a stranger could, for some seconds. Prints how many attempts reached a node; for tokens also how
-many of them the controller has checked.
+"""Burdens nodes of a mesh as a stranger could, for some seconds. Prints how many attempts reached a node.
 
 Usage: flooder.py connections HOST:PORT SECONDS RATE
        flooder.py tokens HOST:PORT SECONDS RATE REQUEST
@@ -7,7 +6,7 @@ Usage: flooder.py connections HOST:PORT SECONDS RATE
 
 RATE is the max number of attempts a second. `connections` opens connections that send nothing, from 127.0.0.9. `tokens`
 enrols with tokens that were never issued and the certificate signing request of a file, by gRPC over HTTP/2 (RFC 9113);
-those that the controller refuses unread, because too many wait for an answer, count as attempts only.
+those that the controller refuses unread, because too many wait for an answer, count, too.
 `packets` sends packets of STAMP: to the first port and session, open ones and authenticated ones whose code is that of
 another key (RFC 8762 section 4.2); to the second, open ones. The kernel divides each send call into datagrams
 (UDP_SEGMENT, udp(7)) where they reach the socket, so that the way there costs little.
@@ -116,8 +115,7 @@ def enrolment(stream, request):
 
 
 def answers(connection, received):
-    """Reads what has arrived, and returns the numbers of all answers and of those to requests that were read. Also acknowledges
-    what the server asks for."""
+    """Reads what has arrived, and returns the number of answers. Also acknowledges what the server asks for."""
     connection.setblocking(False)
     try:
         while part := connection.recv(1 << 16):
@@ -125,7 +123,7 @@ def answers(connection, received):
         raise ConnectionError
     except ssl.SSLWantReadError:
         connection.settimeout(TIMEOUT)
-    at, refused, read = 0, 0, 0
+    at, number = 0, 0
     while len(received) >= at + 9 + (length := int.from_bytes(received[at : at + 3], "big")):
         kind, flags = received[at + 3], received[at + 4]
         payload, at = bytes(received[at + 9 : at + 9 + length]), at + 9 + length
@@ -133,10 +131,9 @@ def answers(connection, received):
             raise ConnectionError
         if kind in (SETTINGS, PING) and not flags & ACK:
             connection.sendall(frame(kind, ACK, 0, payload if kind == PING else b""))
-        refused += kind == RST_STREAM
-        read += kind == HEADERS and bool(flags & END_STREAM)
+        number += kind == RST_STREAM or (kind == HEADERS and bool(flags & END_STREAM))
     del received[:at]
-    return refused + read, read
+    return number
 
 
 def tokens(to, seconds, rate, request):
@@ -149,7 +146,7 @@ def tokens(to, seconds, rate, request):
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.set_alpn_protocols(["h2"])
-    number, checked, attempts = 0, 0, paced(seconds, rate, AT_A_TIME)
+    number, attempts = 0, paced(seconds, rate, AT_A_TIME)
     for _ in attempts:
         try:
             with context.wrap_socket(socket.create_connection(to, TIMEOUT)) as connection:
@@ -158,11 +155,10 @@ def tokens(to, seconds, rate, request):
                 connection.sendall(batches[0])
                 for following, _ in zip(batches[1:], attempts):
                     connection.sendall(following)
-                    more, read = answers(connection, received)
-                    number, checked = number + more, checked + read
+                    number += answers(connection, received)
         except OSError:
             time.sleep(0.01)  # The controller closes the connections of strangers.
-    return f"{number} {checked}"
+    return number
 
 
 def packets(address, seconds, rate, forged_port, forged_session, other_port, other_session):

@@ -81,11 +81,7 @@ fn members_lose_nothing_in_floods_of_strangers() {
         script = script.replace(&kind.to_uppercase(), &rate.to_string());
     }
     let (folder, message) = in_mesh(&script);
-    let numbers = |name: &str| -> Vec<u64> {
-        read(folder.path(), name).split_whitespace().filter_map(|it| it.parse().ok()).collect()
-    };
-    let number = |name: &str| numbers(name).first().copied().unwrap_or(0);
-    let checked = |name: &str| numbers(name).get(1).copied().unwrap_or(0);
+    let number = |name: &str| -> u64 { read(folder.path(), name).trim().parse().unwrap_or(0) };
     let alone = KINDS.map(|kind| number(&format!("alone.{kind}")) / ALONE);
     let together = KINDS.map(|kind| number(&format!("flood.{kind}")) / SECONDS);
     for (when, [connections, tokens, packets]) in [("alone", alone), ("at once", together)] {
@@ -93,9 +89,8 @@ fn members_lose_nothing_in_floods_of_strangers() {
             "{when}, in a second: {connections} connections, {tokens} wrong tokens, {packets} forged packets"
         );
     }
-    let checked = ["alone.tokens", "flood.tokens"].map(checked);
-    println!("tokens that the controller has checked: {} and {}", checked[0], checked[1]);
-    assert!(checked.iter().all(|it| *it > 0), "{message}");
+    // At most eight of a connection at a time; the others are refused unread.
+    assert!(message.contains("the token is unknown"), "no token was checked: {message}");
     // A busy machine has fewer. With none, the floods did not work.
     for (least, reached) in [([2_000, 500, 50_000], alone), ([500, 200, 10_000], together)] {
         let is_reached = least.iter().zip(reached).all(|(least, reached)| reached >= *least);
