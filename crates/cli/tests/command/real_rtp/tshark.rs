@@ -5,14 +5,14 @@ use std::path::Path;
 
 use crate::common::tool;
 
-/// The figures of a stream as tshark prints them, times in milliseconds.
-#[derive(Debug, PartialEq, Eq)]
+/// The figures of a stream as tshark prints them: times in milliseconds with three digits behind the point.
+#[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) packets: u64,
     pub(crate) lost: i64,
-    pub(crate) max_delta: String,
-    pub(crate) mean_jitter: String,
-    pub(crate) max_jitter: String,
+    pub(crate) max_delta_ms: f64,
+    pub(crate) mean_jitter_ms: f64,
+    pub(crate) max_jitter_ms: f64,
 }
 
 /// A stream: the port and the synchronisation source of its sender.
@@ -33,13 +33,13 @@ fn row(line: &str) -> Option<(Source, Row)> {
     let place = words.iter().position(|word| word.starts_with("0x"))?;
     let port = words[place - 3].parse().unwrap();
     let share = words.iter().position(|word| word.ends_with("%)"))?;
-    let figure = |column: usize| words[share + column].to_owned();
+    let millis = |column: usize| words[share + column].parse().unwrap();
     let row = Row {
         packets: words[share - 2].parse().unwrap(),
         lost: words[share - 1].parse().unwrap(),
-        max_delta: figure(3),
-        mean_jitter: figure(5),
-        max_jitter: figure(6),
+        max_delta_ms: millis(3),
+        mean_jitter_ms: millis(5),
+        max_jitter_ms: millis(6),
     };
     Some(((port, u64::from_str_radix(&words[place][2..], 16).unwrap()), row))
 }
