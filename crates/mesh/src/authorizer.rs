@@ -1,10 +1,13 @@
 //! Authorization of callers, by certificate and role.
 
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use axum::extract::ConnectInfo;
 use axum::http::Extensions;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use thiserror::Error;
 use tonic::Status;
 use tracing::warn;
@@ -22,8 +25,16 @@ pub(crate) trait CertificateList: Send + Sync {
     fn has(&self, serial: Serial, now: Timestamp) -> pki::Result<bool>;
 }
 
+/// How long a certificate is valid for the messages of a stream after it was found in the list. A revocation takes effect
+/// within this time: with hundreds of streams, a look at the list for each message would cost more than the message.
+const VALIDITY: Duration = Duration::from_secs(1);
+
 /// Admits callers with a valid certificate.
-pub(crate) struct Authorizer(Arc<dyn CertificateList>);
+pub(crate) struct Authorizer {
+    list: Arc<dyn CertificateList>,
+    /// When valid certificates were looked up last.
+    found: Mutex<HashMap<Serial, Instant>>,
+}
 
 /// An admitted caller: its certificate was valid at the call, or it needs none.
 #[derive(Clone)]
@@ -49,7 +60,7 @@ pub(crate) enum AuthorizationError {
 impl Authorizer {
     /// Authorizes by a list of valid certificates.
     pub(crate) fn new(list: Arc<dyn CertificateList>) -> Self {
-        Self(list)
+        Self { list, found: Mutex::default() }
     }
 
     /// The caller, if it has one of these roles.
@@ -67,14 +78,24 @@ impl Authorizer {
     }
 
     /// Checks that a certificate is valid now.
-    #[cfg(feature = "kafka")]
     pub(crate) fn check(
         &self,
         subject: &Subject,
         serial: Serial,
     ) -> Result<(), AuthorizationError> {
-        let is_good = self.0.has(serial, Timestamp::now())?;
-        if is_good { Ok(()) } else { Err(AuthorizationError::NotValid(subject.clone())) }
+        if self.list.has(serial, Timestamp::now())? {
+            let mut found = self.found.lock();
+            found.retain(|_, at| at.elapsed() < VALIDITY);
+            found.insert(serial, Instant::now());
+            return Ok(());
+        }
+        self.found.lock().remove(&serial);
+        Err(AuthorizationError::NotValid(subject.clone()))
+    }
+
+    /// Whether a certificate was valid a moment ago.
+    fn was_valid(&self, serial: Serial) -> bool {
+        self.found.lock().get(&serial).is_some_and(|at| at.elapsed() < VALIDITY)
     }
 
     fn admit(
@@ -89,8 +110,10 @@ impl Authorizer {
             }
             Some(PeerIdentity::Anonymous) | None => return Err(AuthorizationError::NoCertificate),
         };
+        if let Some(serial) = serial {
+            self.check(&subject, serial)?;
+        }
         let caller = Caller { subject, serial, authorizer: Arc::clone(self) };
-        caller.check()?;
         let is_one = may.contains(&caller.subject.role);
         if is_one { Ok(caller) } else { Err(AuthorizationError::Role(caller.subject)) }
     }
@@ -107,11 +130,14 @@ impl Caller {
         self.serial.ok_or(AuthorizationError::NoCertificate)
     }
 
-    /// Checks that the certificate, if any, is still valid.
+    /// Checks that the certificate, if any, is still valid: for each message of a stream. It is looked up once a second.
     pub(crate) fn check(&self) -> Result<(), AuthorizationError> {
-        let Some(serial) = self.serial else { return Ok(()) };
-        let is_good = self.authorizer.0.has(serial, Timestamp::now())?;
-        if is_good { Ok(()) } else { Err(AuthorizationError::NotValid(self.subject.clone())) }
+        match self.serial {
+            Some(serial) if !self.authorizer.was_valid(serial) => {
+                self.authorizer.check(&self.subject, serial)
+            }
+            _ => Ok(()),
+        }
     }
 }
 

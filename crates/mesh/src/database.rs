@@ -5,6 +5,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, Row, Transaction, TransactionBehavior};
 use thiserror::Error;
 
@@ -185,6 +186,8 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "synchronous", "FULL")?;
     // More than the statements of any database here: parsing them takes longer than most of them run.
     connection.set_prepared_statement_cache_capacity(64);
+    // Otherwise they are parsed again for other values (https://www.sqlite.org/queryplanner-ng.html#qpstab).
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     // Deleted data includes secrets: overwrite it where this needs no extra writes.
     connection.pragma_update(None, "secure_delete", "FAST")?;
     Ok(connection)

@@ -12,10 +12,14 @@ pub(crate) mod kafka;
 mod kafka_stats;
 pub mod node;
 mod observed;
+mod ongoing;
+mod opening;
 mod pair;
 mod placements;
 mod processor;
+mod receiver;
 mod recent;
+mod refused;
 mod removal;
 mod reported;
 mod results;
@@ -30,14 +34,17 @@ use wirestamp_clock::Span;
 use wirestamp_metrics::Point;
 
 pub use archive::{Archive, ArchiveError, Keep};
-pub use channel::{Channel, Collector, Refused, SpoolOrigin};
+pub use channel::Channel;
 pub use epochs::Opened;
 pub use flow::{Flow, NoFlow};
 pub use kafka_stats::KafkaStats;
 pub use observed::{BatchInHours, ObservedBatch, ObservedContent};
+pub use opening::SpoolOrigin;
 pub use pair::{Pair, Timing};
 pub use placements::{AllBegun, EarlierDelivery, TaskEpoch, TaskEpochs};
+pub use receiver::Collector;
 pub use recent::Recent;
+pub use refused::Refused;
 pub use reported::{ExporterStats, Listener};
 pub use results::{
     Begun, Brief, Counted, Delivered, EpochBegin, Handover, Histograms, Hour, Measured,
@@ -52,8 +59,8 @@ pub use window::Window;
 
 pub(crate) use answers::rows;
 pub(crate) use archive::maintain;
-pub(crate) use channel::of_task;
 pub(crate) use flow::{FlowReport, flow_reports};
+pub(crate) use receiver::of_task;
 pub(crate) use results::{ShardWindow, StoredRow, merge_shards, merged, merged_shard};
 pub(crate) use service::Service;
 

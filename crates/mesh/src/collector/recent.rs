@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use wirestamp_clock::{Time, Utc};
 
-use super::{Brief, Collector, Counted};
+use super::{Brief, Collector, Counted, Results};
 use crate::DatabaseError;
 use crate::task::Measure;
 
@@ -19,6 +19,9 @@ pub enum Recent {
     /// Intervals of a counting task.
     Intervals(Vec<Counted>),
 }
+
+/// Tasks that are read at a time. Storing results waits meanwhile, and the reading waits for it each time.
+const TASKS_AT_A_TIME: usize = 50;
 
 impl Collector {
     /// The newest results of current tasks from a time on, at most `most` per task. Flow tasks have no results per
@@ -33,22 +36,37 @@ impl Collector {
     ) -> Result<BTreeMap<u64, Recent>, DatabaseError> {
         let tasks = self.tasks().borrow().clone();
         let mut all = BTreeMap::new();
-        for (number, entered) in tasks.iter().filter(|(_, it)| it.ended.is_none()) {
-            // One lock per task, so that storing results need not wait for all tasks.
+        let current: Vec<_> = tasks.iter().filter(|(_, it)| it.ended.is_none()).collect();
+        for some in current.chunks(TASKS_AT_A_TIME) {
             let results = self.results();
-            let recent = match entered.task.measure {
-                Measure::PassiveDelay(_) | Measure::ReportedDelay(_) | Measure::ActiveDelay(_) => {
-                    Recent::Windows(results.briefs(*number, from, most)?)
+            for (number, entered) in some {
+                if let Some(recent) = recent(&results, **number, &entered.task.measure, from, most)?
+                {
+                    all.insert(**number, recent);
                 }
-                Measure::Volume { .. } | Measure::Traffic { .. } => {
-                    Recent::Intervals(results.newest_counted(*number, from, most)?)
-                }
-                Measure::Flows { .. } => continue,
-            };
-            all.insert(*number, recent);
+            }
         }
         Ok(all)
     }
+}
+
+/// The newest results of a task; none of one that has no results per second.
+fn recent(
+    results: &Results,
+    task: u64,
+    measure: &Measure,
+    from: Time<Utc>,
+    most: u32,
+) -> Result<Option<Recent>, DatabaseError> {
+    Ok(match measure {
+        Measure::PassiveDelay(_) | Measure::ReportedDelay(_) | Measure::ActiveDelay(_) => {
+            Some(Recent::Windows(results.briefs(task, from, most)?))
+        }
+        Measure::Volume { .. } | Measure::Traffic { .. } => {
+            Some(Recent::Intervals(results.newest_counted(task, from, most)?))
+        }
+        Measure::Flows { .. } => None,
+    })
 }
 
 #[cfg(test)]
@@ -61,9 +79,7 @@ mod tests {
     use wirestamp_metrics::Quality;
 
     use super::*;
-    use crate::collector::{
-        MosUnavailable, PointResults, ResultRange, Results, Settled, Step, Window,
-    };
+    use crate::collector::{MosUnavailable, PointResults, ResultRange, Settled, Step, Window};
     use crate::task::{Task, TaskRecord, Tasks};
 
     const TASKS: [&str; 4] = [

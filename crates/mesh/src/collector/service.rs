@@ -130,8 +130,7 @@ async fn take_all(
     let mut sent = None;
     loop {
         // While a point is ahead, its stream is not read: flow control stops the probe.
-        let state = || Ok::<_, Refused>((channel.settled()?, channel.is_ahead()?));
-        let ((up_to, settled_until), is_ahead) = collector.in_turn(state).await?;
+        let ((up_to, settled_until), is_ahead) = (channel.settled()?, channel.is_ahead()?);
         let receipt = Receipt { up_to, settled_until };
         if sent.replace(up_to) != Some(up_to) && receipts.send(Ok(receipt)).await.is_err() {
             return Ok(());

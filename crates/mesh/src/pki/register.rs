@@ -374,7 +374,7 @@ const ENTRY: &str = "serial, name, role, also, issued, expires, revoked";
 
 fn one_entry(database: &Connection, serial: Serial) -> Result<Option<Entry>> {
     let query = format!("SELECT {ENTRY} FROM certificate WHERE serial = ?");
-    Ok(database.query_row(&query, [serial.bytes()], entry).optional()?)
+    Ok(database.prepare_cached(&query)?.query_row([serial.bytes()], entry).optional()?)
 }
 
 fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {

@@ -56,7 +56,7 @@ pub async fn deliver(
     let receipts = CollectionClient::new(collector).deliver(ReceiverStream::new(outgoing)).await;
     let mut receipts = receipts.map_err(refused)?.into_inner();
     let (mut sent, mut waiting) = (None, VecDeque::new());
-    let mut grown = spool.subscribe();
+    let mut grown = spool.subscribe(name);
     loop {
         if let Some(sent) = sent
             && waiting.is_empty()
@@ -67,9 +67,7 @@ pub async fn deliver(
             receipt = receipts.message() => {
                 let Some(receipt) = receipt.map_err(refused)? else { return Ok(()) };
                 let Receipt { up_to, settled_until } = receipt;
-                let acknowledged =
-                    spool.in_turn(|spool| spool.acknowledge(name, up_to, settled_until)).await?;
-                if !acknowledged {
+                if !spool.acknowledge_in_turn(name, up_to, settled_until).await? {
                     warn!("task {}: {RESTORED}", name.task);
                     return Ok(());
                 }

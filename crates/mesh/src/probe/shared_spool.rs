@@ -1,6 +1,8 @@
 //! The spool, shared between the captures that fill it and the deliveries that empty it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::mem;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -16,14 +18,35 @@ pub struct SharedSpool {
     spool: Mutex<Spool>,
     /// Serialises the deliveries of many tasks: each that waits for the lock of the spool would block a thread.
     turn: tokio::sync::Mutex<()>,
-    /// Notified of each append.
-    grown: watch::Sender<()>,
+    /// Receipts that wait for the spool. What waits together is stored together.
+    receipts: Mutex<Vec<Arc<WaitingReceipt>>>,
+    /// Each notified of appends to its channel.
+    grown: Mutex<HashMap<ChannelName, watch::Sender<()>>>,
     /// Why the last write failed, with a task that it concerns; none if it did not.
     failure: Mutex<Option<(u64, String)>>,
     /// The task whose receipt showed that the folder was restored or copied.
     restored: Mutex<Option<u64>>,
     /// Random number of this run; 0 if there is none.
     pub(super) instance: u64,
+}
+
+/// A receipt of the collector for a channel.
+struct WaitingReceipt {
+    channel: ChannelName,
+    up_to: u64,
+    settled_until: Option<i64>,
+    /// Whether the acknowledged batches are of this spool, once the receipt is stored.
+    is_own: OnceLock<bool>,
+}
+
+impl WaitingReceipt {
+    fn new(channel: ChannelName, up_to: u64, settled_until: Option<i64>) -> Self {
+        Self { channel, up_to, settled_until, is_own: OnceLock::new() }
+    }
+
+    fn is_own(&self) -> bool {
+        self.is_own.get().is_none_or(|it| *it)
+    }
 }
 
 impl SharedSpool {
@@ -33,7 +56,8 @@ impl SharedSpool {
         Self {
             spool: Mutex::new(spool),
             turn: tokio::sync::Mutex::default(),
-            grown: watch::Sender::default(),
+            receipts: Mutex::default(),
+            grown: Mutex::default(),
             failure: Mutex::default(),
             restored: Mutex::default(),
             instance: getrandom::u64().unwrap_or(0),
@@ -49,7 +73,9 @@ impl SharedSpool {
         let task = batches.first().map_or(0, |(name, _)| name.task);
         *self.failure.lock() = appended.as_ref().err().map(|error| (task, error.to_string()));
         if appended.is_ok() {
-            self.grown.send_replace(());
+            let grown = self.grown.lock();
+            let senders = batches.iter().filter_map(|(name, _)| grown.get(name));
+            senders.for_each(|sender| sender.send_replace(()));
         }
         appended
     }
@@ -117,15 +143,52 @@ impl SharedSpool {
         up_to: u64,
         settled_until: Option<i64>,
     ) -> Result<bool, DatabaseError> {
-        let (mut spool, name) = (self.spool.lock(), channel.to_string());
-        let is_own = spool.may_have_delivered(&name, up_to)?;
-        if is_own {
-            spool.acknowledge_until(&name, up_to, settled_until)?;
-        } else {
-            spool.begin_anew(&name)?;
-            *self.restored.lock() = Some(channel.task);
+        let own = Arc::new(WaitingReceipt::new(channel, up_to, settled_until));
+        self.store(std::slice::from_ref(&own))?;
+        Ok(own.is_own())
+    }
+
+    /// [`Self::acknowledge`], together with the receipts of other deliveries that wait.
+    pub(super) async fn acknowledge_in_turn(
+        &self,
+        channel: ChannelName,
+        up_to: u64,
+        settled_until: Option<i64>,
+    ) -> Result<bool, DatabaseError> {
+        let own = Arc::new(WaitingReceipt::new(channel, up_to, settled_until));
+        self.receipts.lock().push(Arc::clone(&own));
+        let _turn = self.turn.lock().await;
+        if own.is_own.get().is_some() {
+            return Ok(own.is_own());
         }
-        Ok(is_own)
+        let mut group = mem::take(&mut *self.receipts.lock());
+        if !group.iter().any(|it| Arc::ptr_eq(it, &own)) {
+            // The transaction of an earlier group failed.
+            group.push(Arc::clone(&own));
+        }
+        block_in_place(|| self.store(&group))?;
+        Ok(own.is_own())
+    }
+
+    fn store(&self, receipts: &[Arc<WaitingReceipt>]) -> Result<(), DatabaseError> {
+        let mut spool = self.spool.lock();
+        let mut acknowledged = Vec::with_capacity(receipts.len());
+        for receipt in receipts {
+            let WaitingReceipt { channel, up_to, settled_until, is_own } = &**receipt;
+            let name = channel.to_string();
+            if spool.may_have_delivered(&name, *up_to)? {
+                acknowledged.push((name, *up_to, *settled_until));
+            } else {
+                spool.begin_anew(&name)?;
+                *self.restored.lock() = Some(channel.task);
+                is_own.get_or_init(|| false);
+            }
+        }
+        spool.acknowledge_all(&acknowledged)?;
+        for receipt in receipts {
+            receipt.is_own.get_or_init(|| true);
+        }
+        Ok(())
     }
 
     /// Why observations cannot be written now, with a task that it concerns.
@@ -143,7 +206,10 @@ impl SharedSpool {
         self.spool.lock().mark()
     }
 
-    pub(super) fn subscribe(&self) -> watch::Receiver<()> {
-        self.grown.subscribe()
+    /// Notified of appends to a channel.
+    pub(super) fn subscribe(&self, channel: ChannelName) -> watch::Receiver<()> {
+        let mut grown = self.grown.lock();
+        grown.retain(|_, sender| !sender.is_closed());
+        grown.entry(channel).or_default().subscribe()
     }
 }

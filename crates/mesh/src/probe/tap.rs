@@ -45,6 +45,11 @@ pub(super) type Closed = Arc<Mutex<BTreeMap<ChannelName, Time<Utc>>>>;
 /// A time further ahead than this comes from a clock that was set back since.
 const MAX_CLOCK_STEP: Span = Span::from_secs(60);
 
+/// A tap with many observers collects their batches less often: each then makes few larger batches instead of many small
+/// ones. Time between two collections per observer, and its limit: results must not be late.
+const PACE_PER_OBSERVER: Span = Span::from_millis(2);
+const MAX_PACE: Span = Span::from_secs(1);
+
 /// The observers of an interface or test end.
 pub(super) struct Tap {
     commands: Receiver<Command>,
@@ -57,6 +62,8 @@ pub(super) struct Tap {
     /// Latest stamp so far.
     newest: Time<Utc>,
     complete_until: Time<Utc>,
+    /// End of the time for which batches were collected.
+    collected_until: Time<Utc>,
     /// The clock was set back, and this was logged.
     is_set_back: bool,
 }
@@ -86,6 +93,7 @@ impl Tap {
             closed,
             newest: beginning,
             complete_until: beginning,
+            collected_until: beginning,
             is_set_back: false,
         }
     }
@@ -148,6 +156,13 @@ impl Tap {
         }
     }
 
+    /// Time between two collections of batches.
+    fn pace(&self) -> Span {
+        let observers = i64::try_from(self.observers.len()).unwrap_or(i64::MAX);
+        let pace = PACE_PER_OBSERVER.as_nanos().saturating_mul(observers);
+        MAX_PACE.min(Span::from_nanos(pace))
+    }
+
     /// Waits if the queue is full. The kernel counts packets that it drops meanwhile.
     fn send(&self, made: Batches) {
         if !made.is_empty() {
@@ -176,9 +191,12 @@ impl Sink for Tap {
     fn complete(&mut self, until: Time<Utc>) -> Result<(), Error> {
         let (until, mut made) = (self.advance(until), Vec::new());
         self.execute(until, &mut made);
-        let clock = self.machine.clock();
-        for (name, ActiveObserver { observer, .. }) in &mut self.observers {
-            made.extend(observer.batches(until, clock).into_iter().map(|batch| (*name, batch)));
+        if until - self.collected_until >= self.pace() {
+            self.collected_until = until;
+            let clock = self.machine.clock();
+            for (name, ActiveObserver { observer, .. }) in &mut self.observers {
+                made.extend(observer.batches(until, clock).into_iter().map(|batch| (*name, batch)));
+            }
         }
         self.send(made);
         Ok(())
@@ -202,5 +220,41 @@ impl Sink for Tap {
         }
         self.send(made);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use wirestamp_metrics::Sampling;
+
+    use super::*;
+
+    /// Batches of `observers` in two seconds, and the longest time that one covers.
+    fn batches(observers: u64) -> (usize, Span) {
+        let (attach, commands) = mpsc::channel();
+        let (sender, made) = mpsc::sync_channel(10_000);
+        for task in 1..=observers {
+            let all = Purpose::Observe(Sampling::share(1.0).unwrap());
+            let name = ChannelName { task, point: 0 };
+            attach.send(Command::Attach(name, None, None, all)).unwrap();
+        }
+        let machine = Machine::new().unwrap();
+        let mut tap = Tap::new(LinkType::Ethernet, commands, sender, machine, Closed::default());
+        for millis in (0..=2000).step_by(10) {
+            tap.complete(Time::from_nanos(millis * 1_000_000)).unwrap();
+        }
+        drop(tap);
+        let all: Vec<_> = made.iter().flatten().collect();
+        let covered = |batch: &Batch| Span::from_nanos(batch.times.end() - batch.times.start());
+        (all.len(), all.iter().map(|(_, batch)| covered(batch)).max().unwrap())
+    }
+
+    #[test]
+    fn many_observers_make_fewer_batches_that_cover_more_time() {
+        assert_eq!(batches(1), (10, Span::from_millis(200)));
+        assert_eq!(batches(200), (200 * 5, Span::from_millis(400)));
+        assert_eq!(batches(2000), (2000 * 2, Span::from_secs(1)));
     }
 }

@@ -179,11 +179,25 @@ impl Spool {
         up_to: u64,
         settled_until: Option<i64>,
     ) -> Result<(), Error> {
-        let freed = self.database.change_soon(|change| {
-            if let Some(until) = settled_until {
-                tables::settle(change, channel, until)?;
-            }
-            tables::acknowledge(change, channel, up_to)
+        self.acknowledge_all(&[(channel, up_to, settled_until)])
+    }
+
+    /// [`Self::acknowledge_until`] for several channels: all, or none.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn acknowledge_all<N: AsRef<str>>(
+        &mut self,
+        receipts: &[(N, u64, Option<i64>)],
+    ) -> Result<(), Error> {
+        let freed: u64 = self.database.change_soon(|change| {
+            let freed = receipts.iter().map(|(channel, up_to, settled_until)| {
+                if let Some(until) = settled_until {
+                    tables::settle(change, channel.as_ref(), *until)?;
+                }
+                tables::acknowledge(change, channel.as_ref(), *up_to)
+            });
+            freed.sum()
         })?;
         self.bytes = self.bytes.saturating_sub(freed);
         Ok(())

@@ -76,10 +76,10 @@ pub(super) fn forget(
             "DELETE FROM {table} WHERE task = ?1 AND step = 0 AND begin < ?2 AND begin <
              (SELECT MIN(archived_until, settled_until / ?3 * ?3) FROM task WHERE number = ?1)"
         );
-        change.execute(&query, params![task.cast_signed(), hour, minute])?;
+        change.prepare_cached(&query)?.execute(params![task.cast_signed(), hour, minute])?;
     }
     let query = "DELETE FROM flow WHERE task = ?1 AND last < MIN(?2, (
                      SELECT archived_until FROM task WHERE number = ?1))";
-    change.execute(query, params![task.cast_signed(), before.as_nanos()])?;
+    change.prepare_cached(query)?.execute(params![task.cast_signed(), before.as_nanos()])?;
     Ok(())
 }

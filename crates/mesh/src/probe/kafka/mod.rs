@@ -187,7 +187,7 @@ impl Kafka {
         answers: &mut UnboundedReceiver<Answer>,
     ) -> Result<(), Error> {
         let (mut partition, partitions) = self.partition(name.task).await?;
-        let mut grown = spool.subscribe();
+        let mut grown = spool.subscribe(name);
         let begun = Instant::now();
         let session = self.next_session(name);
         let epoch = self.epoch(name.task);
