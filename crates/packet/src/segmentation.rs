@@ -380,7 +380,8 @@ mod tests {
         let mut segmentation = Segmentation::default();
         assert_eq!(segmentation.packets(&parse(big)), 1, "its length is unknown");
         let lengths = |captured: usize| {
-            let packet = parse(&big[..captured]).with_frame_length(captured, 80_040);
+            let mut packet = parse(&big[..captured]);
+            packet.apply_frame_length(captured, 80_040);
             let (mut lengths, mut next) = (Vec::new(), 100);
             Segmentation::default().divide(&packet, 80_040, |part, frame| {
                 let segment = TcpSegment::of(part).expect("a segment");
@@ -393,7 +394,8 @@ mod tests {
         let expected: Vec<_> = std::iter::repeat_n(1500, 54).chain([1160 + 40]).collect();
         assert_eq!(lengths(80_040), expected);
         assert_eq!(lengths(100), expected, "captured with a short snap length");
-        let hostile = parse(big).with_frame_length(80_040, u32::MAX);
+        let mut hostile = parse(big);
+        hostile.apply_frame_length(80_040, u32::MAX);
         assert_eq!(segmentation.packets(&hostile), 1);
     }
 

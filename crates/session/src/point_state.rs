@@ -77,11 +77,11 @@ impl PointState {
         mut observe: impl FnMut(Observation),
     ) {
         self.cut += u64::from(bytes.len() < usize::try_from(length).unwrap_or(usize::MAX));
-        let Ok(packet) = Packet::parse(link, bytes) else {
+        let Ok(mut packet) = Packet::parse(link, bytes) else {
             self.unidentified += 1;
             return;
         };
-        let packet = packet.with_frame_length(bytes.len(), length);
+        packet.apply_frame_length(bytes.len(), length);
         self.fragments += u64::from(packet.is_fragment());
         if let Some(monitor) = &mut self.monitor {
             let encapsulation = Encapsulation::of(link, bytes, false);
@@ -107,7 +107,8 @@ impl PointState {
             Recognised::Incomplete => {}
             Recognised::Unidentified => *unidentified += 1,
         };
-        let packet = rule.view(&packet).with_frame_length(bytes.len(), length);
+        let mut packet = rule.view(&packet);
+        packet.apply_frame_length(bytes.len(), length);
         if segmentation.divide(&packet, length, &mut recognise) {
             self.cut_parts += self.unidentified - unidentified_before;
         } else {

@@ -68,8 +68,9 @@ impl<'a> ObservedPacket<'a> {
     /// The parsed packet; none if it is not IP.
     pub(super) fn packet(&self) -> Option<&Packet<'a>> {
         let parse = || {
-            let packet = Packet::parse(self.link, self.frame).ok()?;
-            Some(packet.with_frame_length(self.frame.len(), self.length))
+            let mut packet = Packet::parse(self.link, self.frame).ok()?;
+            packet.apply_frame_length(self.frame.len(), self.length);
+            Some(packet)
         };
         self.packet.get_or_init(parse).as_ref()
     }

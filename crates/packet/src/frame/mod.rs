@@ -101,19 +101,18 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// The packet with the lengths of its TCP segment, if the length in the IP header is 0: Linux writes 0 for segments of
-    /// more than 65,535 bytes (BIG TCP), other systems for all segments that the network card divides. They follow from the
-    /// length of the frame: its captured bytes, and its bytes on the wire. Any other packet is returned as it is.
-    #[must_use]
+    /// Sets the lengths of the TCP segment, if the length in the IP header is 0: Linux writes 0 for segments of more than
+    /// 65,535 bytes (BIG TCP), other systems for all segments that the network card divides. They follow from the length of
+    /// the frame: its captured bytes, and its bytes on the wire. Any other packet stays as it is.
     #[inline]
-    pub fn with_frame_length(mut self, captured: usize, on_wire: u32) -> Self {
+    pub fn apply_frame_length(&mut self, captured: usize, on_wire: u32) {
         let body = self.internet.body;
         let is_unknown =
             self.internet.body_length.is_none() && self.flow.protocol == ip_number::TCP.0;
         // Shorter frames may have padding at the end.
         let is_possible = (MIN_ETHERNET_FRAME + 1..=MAX_SEGMENT).contains(&on_wire);
         if !is_unknown || !is_possible || self.is_fragment() {
-            return self;
+            return;
         }
         if let Ok(tcp) = TcpSlice::from_slice(body) {
             let length =
@@ -121,7 +120,6 @@ impl<'a> Packet<'a> {
             self.internet.body_length = Some(length);
             self.payload_length = length.checked_sub(tcp.header_slice().len());
         }
-        self
     }
 
     /// Whether the packet is a fragment, the first one included.

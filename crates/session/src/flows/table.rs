@@ -48,9 +48,11 @@ impl Flows {
         self.out_of_order += u64::from(self.newest.is_some_and(|newest| time < newest));
         self.newest = self.newest.max(Some(time));
         match Packet::parse(link, bytes) {
-            Ok(packet) => {
-                let packet = if self.inner { packet.innermost() } else { packet };
-                let packet = packet.with_frame_length(bytes.len(), length);
+            Ok(mut packet) => {
+                if self.inner {
+                    packet = packet.innermost();
+                }
+                packet.apply_frame_length(bytes.len(), length);
                 let encapsulation = Encapsulation::of(link, bytes, self.inner);
                 self.monitor.observe(&FlowPacket { packet: &packet, length, time, encapsulation });
             }
