@@ -75,6 +75,12 @@ impl Channel {
         drop(self.standing.changed().await);
     }
 
+    /// Calls [`Self::take`] or [`Self::give_up`] when no other delivery of the task does, and few of other tasks.
+    pub(super) async fn in_turn<T>(&self, act: impl FnOnce() -> T) -> T {
+        let _turn = self.ongoing.turn.lock().await;
+        self.collector.in_turn(act).await
+    }
+
     /// Takes a batch. A malformed batch is skipped, and its time counts as not observed.
     ///
     /// # Errors

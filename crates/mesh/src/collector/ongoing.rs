@@ -15,6 +15,8 @@ use crate::task::Task;
 pub(super) struct Ongoing {
     pub(super) task: u64,
     pub(super) name: Name,
+    /// Held by the delivery that uses the state. Others wait for it without a thread.
+    pub(super) turn: tokio::sync::Mutex<()>,
     state: Mutex<State>,
     /// Published after each change, so that a delivery can read it while another one waits for the disk.
     standing: watch::Sender<Standing>,
@@ -58,7 +60,8 @@ impl Ongoing {
             is_lost: false,
         };
         let standing = watch::Sender::new(state.standing());
-        Self { task: number, name: task.name.clone(), state: Mutex::new(state), standing }
+        let (name, turn) = (task.name.clone(), tokio::sync::Mutex::default());
+        Self { task: number, name, turn, state: Mutex::new(state), standing }
     }
 
     /// The state; a caller that changes it publishes the change.

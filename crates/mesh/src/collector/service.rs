@@ -71,9 +71,7 @@ impl Collection for Service {
         task::spawn(async move {
             let took = async {
                 match opened_channel(&collector, opened, open, &receipts).await? {
-                    Some(channel) => {
-                        take_all(&collector, channel, deliveries, &receipts, &caller).await
-                    }
+                    Some(channel) => take_all(channel, deliveries, &receipts, &caller).await,
                     None => Ok(()),
                 }
             };
@@ -121,7 +119,6 @@ async fn opened_channel(
 
 /// Takes batches until the stream ends, and sends receipts.
 async fn take_all(
-    collector: &Collector,
     mut channel: Channel,
     mut deliveries: Streaming<Delivery>,
     receipts: &mpsc::Sender<Result<Receipt, Status>>,
@@ -142,7 +139,7 @@ async fn take_all(
                 Some(delivery) => {
                     // The certificate may have been revoked.
                     caller.check()?;
-                    collector.in_turn(|| take(&channel, delivery)).await?;
+                    channel.in_turn(|| take(&channel, delivery)).await?;
                 }
                 None => return Ok(()),
             },
