@@ -134,9 +134,8 @@ impl SharedSpool {
         self.spool.lock().read(&channel.to_string(), behind, bytes)
     }
 
-    /// Deletes the batches of a channel that the collector has. Returns false if it has batches that were never delivered
-    /// from this spool: then the folder was restored or copied, and the channel gets another number of its spool.
-    /// `settled_until` is the time before which the collector has stored all results, in nanoseconds since 1970 (UTC).
+    /// [`Self::acknowledge_in_turn`] at once.
+    #[cfg(feature = "kafka")]
     pub(super) fn acknowledge(
         &self,
         channel: ChannelName,
@@ -148,7 +147,10 @@ impl SharedSpool {
         Ok(own.is_own())
     }
 
-    /// [`Self::acknowledge`], together with the receipts of other deliveries that wait.
+    /// Deletes the batches of a channel that the collector has. Returns false if it has batches that were never delivered
+    /// from this spool: then the folder was restored or copied, and the channel gets another number of its spool.
+    /// `settled_until` is the time before which the collector has stored all results, in nanoseconds since 1970 (UTC).
+    /// Receipts of other deliveries that wait are stored in the same transaction.
     pub(super) async fn acknowledge_in_turn(
         &self,
         channel: ChannelName,
