@@ -1,7 +1,8 @@
 //! Flow key: the five-tuple of a packet.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::hash::{Hash, Hasher};
+use std::net::{SocketAddr, SocketAddrV4};
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// Ports are 0 for protocols without ports, and for fragments after the first, which have no transport header. Such
 /// fragments form a separate flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FlowKey {
     /// Source address and port.
     pub source: SocketAddr,
@@ -17,6 +18,20 @@ pub struct FlowKey {
     pub destination: SocketAddr,
     /// Protocol number above IP (IANA: 6 TCP, 17 UDP). In IPv6 the one after the extension headers.
     pub protocol: u8,
+}
+
+impl Hash for FlowKey {
+    /// The flow of each packet is looked up by its hash: IPv4 in two words, where the fields one by one take ten.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let word = |end: SocketAddrV4| u64::from(end.ip().to_bits()) << 16 | u64::from(end.port());
+        match (self.source, self.destination) {
+            (SocketAddr::V4(source), SocketAddr::V4(destination)) => {
+                state.write_u64(u64::from(self.protocol) << 48 | word(source));
+                state.write_u64(word(destination));
+            }
+            ends => (ends, self.protocol).hash(state),
+        }
+    }
 }
 
 impl fmt::Display for FlowKey {

@@ -40,6 +40,14 @@ pub struct Packet<'a> {
     pub missed: Vec<CaptureLoss>,
 }
 
+impl Packet<'_> {
+    /// The packet without its captured bytes, whose place is free then.
+    pub(super) fn without_bytes(self) -> Packet<'static> {
+        let Self { interface, time, error, link, length, missed, .. } = self;
+        Packet { interface, time, error, link, bytes: Cow::Borrowed(&[]), length, missed }
+    }
+}
+
 /// An open capture file.
 pub struct Reader {
     path: PathBuf,

@@ -215,3 +215,53 @@ impl SharedSpool {
         grown.entry(channel).or_default().subscribe()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::runtime::Runtime;
+
+    use super::*;
+
+    fn name(task: u64) -> ChannelName {
+        ChannelName { task, point: 0 }
+    }
+
+    /// A spool with a batch in each of three channels.
+    fn spool(folder: &tempfile::TempDir) -> SharedSpool {
+        let spool = SharedSpool::new(Spool::open(&folder.path().join("spool"), 1 << 20).unwrap());
+        let batch = Batch { items: 1, times: 1..=2, body: vec![7; 10] };
+        spool.append(&[1, 2, 3].map(|task| (name(task), batch.clone()))).unwrap();
+        spool
+    }
+
+    #[test]
+    fn receipts_that_wait_are_stored_together() {
+        let folder = tempfile::tempdir().unwrap();
+        let spool = spool(&folder);
+        for task in [1, 2] {
+            assert_eq!(spool.read(name(task), 0, 1000).unwrap().len(), 1);
+        }
+        let acknowledge = |task| spool.acknowledge_in_turn(name(task), 1, Some(2));
+        let is_own = Runtime::new().unwrap().block_on(async {
+            let turn = spool.turn.lock().await;
+            let others_wait = async move { drop(turn) };
+            let (one, two, three, ()) =
+                tokio::join!(acknowledge(1), acknowledge(2), acknowledge(3), others_wait);
+            [one, two, three].map(Result::unwrap)
+        });
+        // The collector has a batch of the third channel that was never read for delivery.
+        assert_eq!((is_own, spool.restored()), ([true, true, false], Some(3)));
+        assert_eq!(spool.channels().unwrap(), [name(3)]);
+        assert_eq!(spool.known_times(name(1)).unwrap().0, Some(2));
+    }
+
+    #[test]
+    fn append_wakes_the_deliveries_of_its_channels_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let spool = spool(&folder);
+        let waiting = [1, 2].map(|task| spool.subscribe(name(task)));
+        let batch = Batch { items: 1, times: 3..=4, body: vec![7; 10] };
+        spool.append(&[(name(1), batch)]).unwrap();
+        assert_eq!(waiting.map(|it| it.has_changed().unwrap()), [true, false]);
+    }
+}

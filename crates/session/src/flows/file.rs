@@ -1,6 +1,6 @@
 //! The flows of a capture file.
 
-use wirestamp_capture::file::Reader;
+use wirestamp_capture::file::{Packets, Reader, read_ahead};
 use wirestamp_capture::{Error, Filter};
 use wirestamp_clock::Span;
 use wirestamp_metrics::flow::FlowConfig;
@@ -35,7 +35,7 @@ pub struct FileReport {
     pub damage: Option<String>,
 }
 
-/// Reads a file into flows.
+/// Reads a file into flows. A second thread reads the file, unless it is read in part.
 ///
 /// # Errors
 /// When the file is damaged and `partial` is not set.
@@ -44,29 +44,43 @@ pub fn of_file(
     config: FlowConfig,
     options: &FileOptions,
 ) -> Result<FileReport, Error> {
-    let mut flows = Flows::new(config).inside_tunnels(options.inner);
-    let mut error = Some(Span::ZERO);
-    let mut damage = None;
-    let mut left = options.count.unwrap_or(u64::MAX);
-    while left > 0 {
-        let packet = match reader.next_packet() {
-            Ok(Some(packet)) => packet,
-            Ok(None) => break,
-            Err(reason @ Error::NoInterfaceInFile { .. }) => return Err(reason),
-            Err(reason) if options.partial => {
-                damage = Some(reason.to_string());
-                break;
-            }
-            Err(reason) => return Err(reason),
-        };
-        packet.missed.iter().for_each(|missed| flows.missed(missed));
-        let filter = options.filter.as_ref();
-        if filter.is_none_or(|filter| passes(filter, packet.link, &packet.bytes)) {
-            flows.observe(packet.link, &packet.bytes, packet.length, packet.time);
-            error = error.zip(packet.error).map(|(one, other)| one.max(other));
-            left -= 1;
-        }
+    let flows = Flows::new(config).inside_tunnels(options.inner);
+    let mut report =
+        FileReport { flows, error: Some(Span::ZERO), capture_lost: None, damage: None };
+    if options.count.is_some() {
+        // What a thread reads ahead would count as read.
+        report.take(&mut reader, options)?;
+    } else {
+        let path = reader.path().to_owned();
+        read_ahead(&mut reader, |packets| report.take(packets, options))
+            .map_err(|cause| Error::Read { path, cause })??;
     }
-    reader.take_missed().iter().for_each(|missed| flows.missed(missed));
-    Ok(FileReport { flows, error, capture_lost: reader.capture_lost(), damage })
+    reader.take_missed().iter().for_each(|missed| report.flows.missed(missed));
+    Ok(FileReport { capture_lost: reader.capture_lost(), ..report })
+}
+
+impl FileReport {
+    fn take(&mut self, packets: &mut impl Packets, options: &FileOptions) -> Result<(), Error> {
+        let mut left = options.count.unwrap_or(u64::MAX);
+        while left > 0 {
+            let packet = match packets.next_packet() {
+                Ok(Some(packet)) => packet,
+                Ok(None) => break,
+                Err(reason @ Error::NoInterfaceInFile { .. }) => return Err(reason),
+                Err(reason) if options.partial => {
+                    self.damage = Some(reason.to_string());
+                    break;
+                }
+                Err(reason) => return Err(reason),
+            };
+            packet.missed.iter().for_each(|missed| self.flows.missed(missed));
+            let filter = options.filter.as_ref();
+            if filter.is_none_or(|filter| passes(filter, packet.link, &packet.bytes)) {
+                self.flows.observe(packet.link, &packet.bytes, packet.length, packet.time);
+                self.error = self.error.zip(packet.error).map(|(one, other)| one.max(other));
+                left -= 1;
+            }
+        }
+        Ok(())
+    }
 }
