@@ -138,7 +138,7 @@ async fn take_all(
             delivery = deliveries.message(), if !is_ahead => match delivery? {
                 Some(delivery) => {
                     // The certificate may have been revoked.
-                    caller.check()?;
+                    caller.check_message()?;
                     channel.in_turn(|| take(&channel, delivery)).await?;
                 }
                 None => return Ok(()),
@@ -163,7 +163,7 @@ async fn discard_all(
         };
         let Some(delivery) = delivery else { break };
         // The certificate may have been revoked.
-        caller.check()?;
+        caller.check_message()?;
         up_to = up_to.max(last_number(&delivery)?);
     }
     Ok(())
