@@ -48,7 +48,7 @@ struct Chunk {
     /// Their captured bytes.
     bytes: Vec<u8>,
     packets: Vec<ReadPacket>,
-    /// How the file ends behind them; none if it goes on.
+    /// How the file ends behind them; none if more follow.
     end: Option<Result<(), Error>>,
 }
 
@@ -84,7 +84,7 @@ fn read_all(reader: &mut Reader, filled: &SyncSender<Chunk>, reusable: &Receiver
         let mut chunk = reusable.try_recv().unwrap_or_default();
         chunk.fill(reader);
         let is_last = chunk.end.is_some();
-        // Nobody waits for packets any more if sending fails.
+        // Sending fails when the packets are no longer needed.
         if filled.send(chunk).is_err() || is_last {
             return;
         }
