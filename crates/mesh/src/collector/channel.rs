@@ -75,7 +75,7 @@ impl Channel {
         drop(self.standing.changed().await);
     }
 
-    /// Calls [`Self::take`] or [`Self::give_up`] when no other delivery of the task does, and few of other tasks.
+    /// Calls [`Self::take`] or [`Self::give_up`] when no other delivery of the task over gRPC does, and few of other tasks.
     pub(super) async fn in_turn<T>(&self, act: impl FnOnce() -> T) -> T {
         let _turn = self.ongoing.turn.lock().await;
         self.collector.in_turn(act).await

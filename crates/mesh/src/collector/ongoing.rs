@@ -15,7 +15,7 @@ use crate::task::Task;
 pub(super) struct Ongoing {
     pub(super) task: u64,
     pub(super) name: Name,
-    /// Held by the delivery that uses the state. Others wait for it without a thread.
+    /// Held by a delivery over gRPC that uses the state. Others wait for it without a thread.
     pub(super) turn: tokio::sync::Mutex<()>,
     state: Mutex<State>,
     /// Published after each change, so that a delivery can read it while another one waits for the disk.

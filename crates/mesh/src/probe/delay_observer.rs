@@ -9,7 +9,7 @@ use super::answer_log::{AnswerEvent, AnswerLog};
 use super::observer::{ObservedPacket, Observer};
 use crate::spool::Batch;
 
-/// A batch covers this time, or this number of packets.
+/// A batch covers at least this time (more with many observers), and has at most this number of packets.
 const INTERVAL: Span = Span::from_millis(200);
 const PACKETS: usize = 16_384;
 

@@ -46,9 +46,12 @@ pub(super) type Closed = Arc<Mutex<BTreeMap<ChannelName, Time<Utc>>>>;
 const MAX_CLOCK_STEP: Span = Span::from_secs(60);
 
 /// A tap with many observers collects their batches less often: each then makes few larger batches instead of many small
-/// ones. Time between two collections per observer, and its limit: results must not be late.
-const PACE_PER_OBSERVER: Span = Span::from_millis(2);
-const MAX_PACE: Span = Span::from_secs(1);
+/// ones. Min time between two collections, for each observer.
+const PACE_PER_OBSERVER: i64 = 2_000_000;
+
+/// Times that batches cover with few observers, of points of a delay and of counts. The time between two collections is a part
+/// of the first, or of the second. It is at most the second, because results must not be late.
+const COVERED: [i64; 2] = [200_000_000, 1_000_000_000];
 
 /// The observers of an interface or test end.
 pub(super) struct Tap {
@@ -156,11 +159,19 @@ impl Tap {
         }
     }
 
+    /// Whether batches are collected now. While a clock that was set back has not caught up, observers are always asked: counts
+    /// are sent then, too.
+    fn is_due(&self, until: Time<Utc>) -> bool {
+        self.is_set_back || until - self.collected_until >= self.pace()
+    }
+
     /// Time between two collections of batches.
     fn pace(&self) -> Span {
         let observers = i64::try_from(self.observers.len()).unwrap_or(i64::MAX);
-        let pace = PACE_PER_OBSERVER.as_nanos().saturating_mul(observers);
-        MAX_PACE.min(Span::from_nanos(pace))
+        let least = PACE_PER_OBSERVER.saturating_mul(observers.max(1));
+        let [short, long] = COVERED;
+        let covered = if least <= short { short } else { long };
+        Span::from_nanos(covered / (covered / least).max(1))
     }
 
     /// Waits if the queue is full. The kernel counts packets that it drops meanwhile.
@@ -191,7 +202,7 @@ impl Sink for Tap {
     fn complete(&mut self, until: Time<Utc>) -> Result<(), Error> {
         let (until, mut made) = (self.advance(until), Vec::new());
         self.execute(until, &mut made);
-        if until - self.collected_until >= self.pace() {
+        if self.is_due(until) {
             self.collected_until = until;
             let clock = self.machine.clock();
             for (name, ActiveObserver { observer, .. }) in &mut self.observers {
@@ -227,21 +238,27 @@ impl Sink for Tap {
 mod tests {
     use std::sync::mpsc;
 
+    use wirestamp_clock::{Domain, RawStamp, Stamp};
     use wirestamp_metrics::Sampling;
 
     use super::*;
 
-    /// Batches of `observers` in two seconds, and the longest time that one covers.
-    fn batches(observers: u64) -> (usize, Span) {
+    /// A tap with this number of observers, and where their batches arrive.
+    fn tap(observers: u64, purpose: &Purpose) -> (Tap, Receiver<Batches>) {
         let (attach, commands) = mpsc::channel();
         let (sender, made) = mpsc::sync_channel(10_000);
         for task in 1..=observers {
-            let all = Purpose::Observe(Sampling::share(1.0).unwrap());
             let name = ChannelName { task, point: 0 };
-            attach.send(Command::Attach(name, None, None, all)).unwrap();
+            attach.send(Command::Attach(name, None, None, purpose.clone())).unwrap();
         }
         let machine = Machine::new().unwrap();
-        let mut tap = Tap::new(LinkType::Ethernet, commands, sender, machine, Closed::default());
+        let tap = Tap::new(LinkType::Ethernet, commands, sender, machine, Closed::default());
+        (tap, made)
+    }
+
+    /// Batches of `observers` in two seconds, and the longest time that one covers.
+    fn batches(observers: u64) -> (usize, Span) {
+        let (mut tap, made) = tap(observers, &Purpose::Observe(Sampling::share(1.0).unwrap()));
         for millis in (0..=2000).step_by(10) {
             tap.complete(Time::from_nanos(millis * 1_000_000)).unwrap();
         }
@@ -254,7 +271,26 @@ mod tests {
     #[test]
     fn many_observers_make_fewer_batches_that_cover_more_time() {
         assert_eq!(batches(1), (10, Span::from_millis(200)));
-        assert_eq!(batches(200), (200 * 5, Span::from_millis(400)));
+        assert_eq!(batches(75), (75 * 10, Span::from_millis(200)));
+        assert_eq!(batches(200), (200 * 4, Span::from_millis(500)));
         assert_eq!(batches(2000), (2000 * 2, Span::from_secs(1)));
+    }
+
+    #[test]
+    fn counts_are_sent_after_the_clock_is_set_back() {
+        let (mut tap, made) = tap(1, &Purpose::Count(Span::from_secs(1)));
+        let at = |second: i64| Time::from_nanos(second * 1_000_000_000);
+        tap.complete(at(10_000)).unwrap();
+        for second in 6400..6500 {
+            let raw = RawStamp { domain: Domain::Realtime, value: 0 };
+            // Packets before the start of the task are not counted.
+            let stamp = Stamp { raw, utc: at(second + 10_000), error: Span::ZERO };
+            let packet = CapturedPacket { stamp, kernel: None, bytes: &[0; 60], length: 60 };
+            tap.packet(&packet).unwrap();
+            tap.complete(at(second)).unwrap();
+        }
+        drop(tap);
+        let counted: u64 = made.iter().flatten().map(|(_, batch)| batch.items).sum();
+        assert!((61..100).contains(&counted), "{counted}");
     }
 }
