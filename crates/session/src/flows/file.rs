@@ -3,7 +3,7 @@
 use wirestamp_capture::file::{Packets, Reader, read_ahead};
 use wirestamp_capture::{Error, Filter};
 use wirestamp_clock::Span;
-use wirestamp_metrics::flow::FlowConfig;
+use wirestamp_metrics::flow::{FlowConfig, PREFETCHED};
 
 use super::table::Flows;
 use crate::compare::passes;
@@ -35,7 +35,7 @@ pub struct FileReport {
     pub damage: Option<String>,
 }
 
-/// Reads a file into flows. A second thread reads the file, unless it is read in part.
+/// Reads a file into flows. A second thread reads the file, unless the options have a count.
 ///
 /// # Errors
 /// When the file is damaged and `partial` is not set.
@@ -61,8 +61,13 @@ pub fn of_file(
 
 impl FileReport {
     fn take(&mut self, packets: &mut impl Packets, options: &FileOptions) -> Result<(), Error> {
-        let mut left = options.count.unwrap_or(u64::MAX);
+        let (mut left, mut until_prefetch) = (options.count.unwrap_or(u64::MAX), 0);
         while left > 0 {
+            if until_prefetch == 0 {
+                self.flows.prefetch(packets.upcoming());
+                until_prefetch = PREFETCHED;
+            }
+            until_prefetch -= 1;
             let packet = match packets.next_packet() {
                 Ok(Some(packet)) => packet,
                 Ok(None) => break,
