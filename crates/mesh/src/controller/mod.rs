@@ -63,6 +63,8 @@ use control::Control;
 use credentials::CertificateRenewer;
 use local::LocalListener;
 use metrics::totals::Totals;
+#[cfg(all(test, feature = "kafka"))]
+pub(crate) use placement::SimulatedPlacement;
 use placement::TaskPlacement;
 use shared_ca::SharedCa;
 

@@ -7,6 +7,8 @@
 
 mod database;
 mod moves;
+#[cfg(all(test, feature = "kafka"))]
+mod simulated;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -26,6 +28,8 @@ use crate::v1::Destination;
 use crate::{DatabaseError, Name};
 use database::{SCHEMA, collectors, insert, placement};
 pub(super) use moves::MoveError;
+#[cfg(all(test, feature = "kafka"))]
+pub(crate) use simulated::SimulatedPlacement;
 
 /// The collectors of tasks, and the known collectors.
 pub(super) struct TaskPlacement {

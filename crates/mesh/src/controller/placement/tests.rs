@@ -11,11 +11,11 @@ use crate::controller::shared_ca::SharedCa;
 use crate::pki::{Authority, Request, Role, Subject};
 use crate::task::Task;
 
-fn name(text: &str) -> Name {
+pub(super) fn name(text: &str) -> Name {
     text.parse().unwrap()
 }
 
-fn at(second: i64) -> Timestamp {
+pub(super) fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
@@ -27,7 +27,7 @@ fn tasks(last: u64) -> Tasks {
 }
 
 /// A CA that has enrolled collectors of these names.
-fn authority(folder: &Path, collectors: &[&str]) -> SharedCa {
+pub(super) fn authority(folder: &Path, collectors: &[&str]) -> SharedCa {
     let now = at(Timestamp::now().as_second());
     let mut authority = Authority::create(&folder.join("authority"), now).unwrap();
     for text in collectors {
@@ -40,7 +40,7 @@ fn authority(folder: &Path, collectors: &[&str]) -> SharedCa {
     SharedCa::new(authority).unwrap()
 }
 
-fn members(authority: &SharedCa) -> Arc<ValidCertificates> {
+pub(super) fn members(authority: &SharedCa) -> Arc<ValidCertificates> {
     authority.refresh().unwrap();
     let members = authority.members();
     let now = members.borrow();

@@ -21,6 +21,7 @@ use wirestamp_packet::{FlowKey, PacketId, Shard};
 use super::intake::Intake;
 use super::positions::Positions;
 use crate::collector::{Collector, Results, SpoolOrigin, TaskEpochs};
+use crate::controller::SimulatedPlacement;
 use crate::kafka::partition;
 use crate::kafka::v1::record::What;
 use crate::kafka::v1::{Answer, Dropped, Inquiry, Part, Record};
@@ -223,8 +224,7 @@ struct World {
     logs: Vec<Log>,
     answers: Vec<Answer>,
     stores: Vec<Store>,
-    /// Collectors of a task by epoch.
-    histories: BTreeMap<u64, Vec<usize>>,
+    controller: SimulatedPlacement,
     senders: Vec<Sender>,
     /// Epochs that the probes use.
     epochs: BTreeMap<ChannelName, u64>,
@@ -246,6 +246,8 @@ impl World {
         let senders =
             NAMES.map(|name| Sender { folder: folder.path().join(name), spool: None, answer: 0 });
         let channels = channels(shards);
+        let all = Arc::clone(&tasks(shards).borrow());
+        let controller = SimulatedPlacement::new(folder.path(), all, collectors);
         let mut world = Self {
             shards,
             rng: Rng::with_seed(seed),
@@ -253,7 +255,7 @@ impl World {
             logs: (0..PARTITIONS).map(|_| Log::default()).collect(),
             answers: Vec::new(),
             stores: (0..collectors).map(store).collect(),
-            histories: channels.iter().map(|(_, name)| (name.task, vec![0])).collect(),
+            controller,
             senders: senders.into(),
             epochs: channels.iter().map(|(_, name)| (*name, 0)).collect(),
             sessions: channels.iter().map(|(_, name)| (*name, (0, None))).collect(),
@@ -452,11 +454,17 @@ impl World {
     /// Whether the current collectors of the tasks have all results.
     fn is_settled(&self, until: [Time<wirestamp_clock::Utc>; 2]) -> bool {
         let [delay, volume] = until;
-        self.histories.iter().all(|(task, history)| {
+        self.histories().into_iter().all(|(task, history)| {
             let current = self.collector(*history.last().unwrap());
-            let until = if *task == VOLUME { volume } else { delay };
-            current.settled_until(*task).unwrap() == until
+            let until = if task == VOLUME { volume } else { delay };
+            current.settled_until(task).unwrap() == until
         })
+    }
+
+    /// Collectors of each task by epoch.
+    fn histories(&self) -> BTreeMap<u64, Vec<usize>> {
+        let tasks = self.channels.iter().map(|(_, name)| name.task);
+        tasks.map(|task| (task, self.controller.history(task))).collect()
     }
 }
 

@@ -1,7 +1,6 @@
-//! Tasks that move between collectors.
+//! Tasks that move between collectors, on request or because one is away, and a controller that restarts.
 
 use super::*;
-use crate::collector::{AllBegun, Handover, TaskEpoch};
 
 /// Windows and histograms, and sums of counts: an interval may be divided between collectors.
 fn merged(files: &[PathBuf]) -> Vec<String> {
@@ -29,35 +28,10 @@ fn merged(files: &[PathBuf]) -> Vec<String> {
 }
 
 impl World {
-    /// Moves a task, perhaps to another collector. The collectors and probes receive the placement later.
-    fn move_task(&mut self, task: u64) {
-        let to = self.rng.usize(0..self.stores.len());
-        let history = self.histories.get_mut(&task).unwrap();
-        if history.last() != Some(&to) {
-            history.push(to);
-        }
-    }
-
-    /// The controller sends the placements to a collector.
+    /// A collector reports to the controller, and receives its tasks and placements.
     fn place(&mut self, at: usize) {
-        let collectors = (0..self.stores.len()).map(|it| self.collector(it));
-        let begun: AllBegun = collectors.flat_map(|it| (**it.begun().borrow()).clone()).collect();
-        let mut here = TaskEpochs::default();
-        for (task, history) in &self.histories {
-            let its = (0_u64..).zip(history).filter(|(_, it)| **it == at);
-            for (epoch, _) in its {
-                let is_former = history.last() != Some(&at);
-                here.placed.insert(*task, TaskEpoch { epoch, is_former });
-                let mut later = begun.range((*task, epoch + 1)..(task + 1, 0));
-                if let Some((start, next)) = later.find_map(|(_, it)| Some((it.start?, it))) {
-                    let handover =
-                        Handover { epoch, start, spool: next.spool, behind: next.behind };
-                    here.handovers.push((*task, handover));
-                }
-            }
-        }
-        let mut placed = (**tasks(self.shards).borrow()).clone();
-        placed.retain(|task, _| here.placed.contains_key(task));
+        let begun = Arc::clone(&self.collector(at).begun().borrow());
+        let (placed, here) = self.controller.exchange(at, begun.values().copied());
         let Store { tasks, epochs, .. } = &self.stores[at];
         epochs.send_replace(Arc::new(here));
         tasks.send_replace(Arc::new(placed));
@@ -66,9 +40,23 @@ impl World {
 
     /// The controller sends the placement of a task to a probe, which begins a new session if it has changed.
     fn place_at_probe(&mut self, name: ChannelName) {
-        let newest = self.histories[&name.task].len() as u64 - 1;
+        let newest = self.controller.epoch(name.task);
         if self.epochs.insert(name, newest) != Some(newest) {
             self.sessions.get_mut(&name).unwrap().1 = None;
+        }
+    }
+
+    /// A move, or a fault of the controller.
+    fn disturb(&mut self) {
+        let at = self.rng.usize(0..self.stores.len());
+        match self.rng.u8(0..8) {
+            // Collectors and probes receive the placement later.
+            0..4 => {
+                let (_, name) = self.channels[self.rng.usize(0..self.channels.len())];
+                self.controller.move_to(name.task, at);
+            }
+            4..6 => self.controller.restart(),
+            _ => self.controller.disconnect(at),
         }
     }
 
@@ -76,23 +64,19 @@ impl World {
     /// of moves.
     pub(super) fn run(&mut self, until: [Time<wirestamp_clock::Utc>; 2]) -> (Vec<PathBuf>, usize) {
         let collectors = self.stores.len();
-        let tasks: Vec<u64> = self.histories.keys().copied().collect();
         for _ in 0..700 {
             match self.rng.u8(0..100) {
-                0..2 => {
-                    let task = tasks[self.rng.usize(0..tasks.len())];
-                    self.move_task(task);
-                }
-                2..8 => {
+                0..4 => self.disturb(),
+                4..10 => {
                     let at = self.rng.usize(0..collectors);
                     self.place(at);
                 }
-                8..16 => {
+                10..18 => {
                     let (_, name) = self.channels[self.rng.usize(0..self.channels.len())];
                     self.place_at_probe(name);
                 }
                 // More of it than with one collector.
-                16..30 => {
+                18..32 => {
                     let (at, number) = (self.rng.usize(0..collectors), self.rng.u32(0..PARTITIONS));
                     self.read(at, number, 30, true);
                 }
@@ -109,10 +93,11 @@ impl World {
             }
             self.round();
             rounds += 1;
-            assert!(rounds < 400, "nothing is settled any more: {:?}", self.histories);
+            assert!(rounds < 400, "nothing is settled any more: {:?}", self.histories());
         }
-        (0..collectors).for_each(|at| self.place(at));
-        let moves = self.histories.values().map(|it| it.len() - 1).sum();
+        // Each receives what all have reported.
+        (0..2 * collectors).for_each(|it| self.place(it % collectors));
+        let moves = self.histories().values().map(|it| it.len() - 1).sum();
         self.stores.iter_mut().for_each(|it| it.running = None);
         let files = self.stores.iter().map(|it| it.folder.join("results.sqlite"));
         (files.collect(), moves)
@@ -127,7 +112,7 @@ fn check(first: u64, expected: &[String], until: [Time<wirestamp_clock::Utc>; 2]
         let mut world = World::new(seed, collectors, 1);
         let (files, count) = world.run(until);
         moves += count;
-        assert_eq!(merged(&files), expected, "seed {seed}: {:?}", world.histories);
+        assert_eq!(merged(&files), expected, "seed {seed}: {:?}", world.histories());
     }
     moves
 }
@@ -177,12 +162,12 @@ fn former_collector_does_not_answer() {
     assert_eq!(take(&mut world, 2, inquiry(9, 1)), (vec![], 3));
     assert_eq!(take(&mut world, 3, inquiry(8, 0)), (vec![false], 4));
     assert_eq!(take(&mut world, 4, batch), (vec![], 4));
-    world.histories.insert(1, vec![0, 1]);
+    world.controller.move_to(1, 1);
     world.place(0);
     assert_eq!(take(&mut world, 5, inquiry(8, 0)), (vec![], 6));
     assert_eq!(take(&mut world, 6, inquiry(9, 1)), (vec![], 7));
     // It returns. Records of earlier placements have no answer.
-    world.histories.insert(1, vec![0, 1, 0]);
+    world.controller.move_to(1, 0);
     world.place(0);
     assert_eq!(take(&mut world, 7, inquiry(7, 0)), (vec![], 8));
     assert_eq!(take(&mut world, 8, inquiry(7, 2)), (vec![true], 9));

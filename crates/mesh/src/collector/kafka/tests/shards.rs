@@ -40,7 +40,7 @@ fn check(
         let mut world = World::new(seed, collectors, count);
         let (files, _) = world.run(until);
         let (windows, histograms) = merged(&files, count);
-        let what = format!("seed {seed}, {count} shards: {:?}", world.histories);
+        let what = format!("seed {seed}, {count} shards: {:?}", world.histories());
         assert_eq!(histograms, expected.1, "{what}");
         assert_eq!(windows.len(), expected.0.len(), "{what}");
         for (found, expected) in windows.iter().zip(&expected.0) {
