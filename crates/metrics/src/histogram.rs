@@ -42,11 +42,6 @@ impl<const BITS: u32> Histogram<BITS> {
         self.counts[bucket - self.first] += count;
     }
 
-    /// The count in the middle, to read the histogram into the processor's cache; 0 if it is empty.
-    pub(crate) fn any_count(&self) -> u64 {
-        self.counts.get(self.counts.len() / 2).copied().unwrap_or(0)
-    }
-
     /// Adds the counts of `other`.
     pub(crate) fn merge(&mut self, other: &Self) {
         for (bucket, count) in other.filled() {

@@ -2,13 +2,10 @@
 
 use std::borrow::Cow;
 use std::io;
-use std::iter;
 use std::mem;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, Builder};
-
-use wirestamp_packet::LinkType;
 
 use super::reader::{Packet, Reader};
 use crate::Error;
@@ -27,18 +24,11 @@ pub trait Packets {
     /// # Errors
     /// As [`Reader::next_packet`].
     fn next_packet(&mut self) -> Result<Option<Packet<'_>>, Error>;
-
-    /// Link types and captured bytes of the packets behind it that are in memory: the next ones, or none.
-    fn upcoming(&self) -> impl Iterator<Item = (LinkType, &[u8])>;
 }
 
 impl Packets for Reader {
     fn next_packet(&mut self) -> Result<Option<Packet<'_>>, Error> {
         Self::next_packet(self)
-    }
-
-    fn upcoming(&self) -> impl Iterator<Item = (LinkType, &[u8])> {
-        iter::empty()
     }
 }
 
@@ -144,11 +134,6 @@ impl Packets for ReadAhead {
         let bytes = Cow::Borrowed(&self.current.bytes[place.clone()]);
         Ok(Some(Packet { interface, time, error, link, bytes, length, missed }))
     }
-
-    fn upcoming(&self) -> impl Iterator<Item = (LinkType, &[u8])> {
-        let packets = self.current.packets[self.next..].iter();
-        packets.map(|it| (it.packet.link, &self.current.bytes[it.place.clone()]))
-    }
 }
 
 #[cfg(test)]
@@ -201,23 +186,6 @@ mod tests {
             assert_eq!(packets, direct.0);
             assert_eq!(end.map(|it| it.contains("50000")), direct.1.map(|it| it.contains("50000")));
         }
-    }
-
-    #[test]
-    fn upcoming_packets_are_those_that_follow() {
-        let (_folder, mut reader) = capture(0);
-        let compared = read_ahead(&mut reader, |ahead| {
-            let mut compared = 0;
-            while ahead.next_packet().unwrap().is_some() {
-                let upcoming: Vec<_> = ahead.upcoming().take(3).map(|it| it.1.to_vec()).collect();
-                for bytes in upcoming {
-                    assert_eq!(ahead.next_packet().unwrap().unwrap().bytes, bytes);
-                    compared += 1;
-                }
-            }
-            compared
-        });
-        assert!(compared.unwrap() > PACKETS / 2);
     }
 
     #[test]

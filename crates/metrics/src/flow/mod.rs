@@ -72,7 +72,6 @@ pub use monitor::{FlowMonitor, FlowPacket};
 pub use report::{EvictedFlows, FlowReport, TcpReport, UdpTest};
 pub use rtcp::{LossComparison, RoundTripReport, RtcpReport, UnknownRtcpValue, VoipReport};
 pub use rtp_map::{RtpMap, RtpMapEntry};
-pub use table::PREFETCHED;
 pub use transport_stream::TransportStreamReport;
 pub use udp_test::{Iperf3Report, WirestampReport};
 pub use unknown_mos::UnknownMos;

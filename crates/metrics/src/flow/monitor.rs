@@ -75,12 +75,6 @@ impl FlowMonitor {
         }
     }
 
-    /// Prepares for the next packets, at most [`PREFETCHED`](super::PREFETCHED), given the flow of each: with many flows,
-    /// [`Self::observe`] then waits less for memory. Changes no result.
-    pub fn prefetch(&self, keys: impl Iterator<Item = FlowKey>) {
-        self.table.prefetch(keys);
-    }
-
     /// Records the next packet, in the order of capture.
     pub fn observe(&mut self, seen: &FlowPacket<'_>) {
         let FlowPacket { packet, length, time, encapsulation } = *seen;

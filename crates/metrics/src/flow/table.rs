@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
-use std::hint::black_box;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
@@ -19,12 +18,6 @@ use super::volume::Volume;
 /// Protocol numbers (IANA "Assigned Internet Protocol Numbers").
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-
-/// Max flows that are prefetched at once.
-pub const PREFETCHED: usize = 16;
-
-/// This many flows are in the processor's cache anyway: one of few packets has about 1 KB.
-const FLOWS_IN_CACHE: usize = 512;
 
 /// One direction of a conversation.
 #[derive(Clone, Debug)]
@@ -87,21 +80,6 @@ impl Flow {
         Some(UnnumberedPackets { first, last, closest })
     }
 
-    /// Reads the flow itself.
-    fn read(&self) -> u64 {
-        self.last_packet ^ self.rest.packets ^ self.rest.gaps.count
-    }
-
-    /// Reads what the flow points to.
-    fn read_content(&self) -> u64 {
-        let content = match &self.content {
-            Content::Tcp { direction, .. } => direction.segments,
-            Content::Udp(media) => u64::from(media.test.test().is_some()),
-            Content::Other => 0,
-        };
-        content ^ self.rest.gaps.any_count()
-    }
-
     fn set_peer(&mut self, place: Option<usize>) {
         if let Content::Tcp { peer, .. } = &mut self.content {
             *peer = place;
@@ -134,22 +112,6 @@ impl Table {
     pub(super) fn place(&self, key: &FlowKey) -> Option<usize> {
         let is_it = |place: &u32| self.flows[*place as usize].key == *key;
         self.places.find(self.hasher.hash_one(key), is_it).map(|place| *place as usize)
-    }
-
-    /// Reads the known flows of at most [`PREFETCHED`] keys into the processor's cache. The reads do not depend on each
-    /// other, so that the processor waits for all of them at once, where packets wait one after the other.
-    pub(super) fn prefetch(&self, keys: impl Iterator<Item = FlowKey>) {
-        if self.flows.len() <= FLOWS_IN_CACHE {
-            return;
-        }
-        let (mut places, mut count) = ([0; PREFETCHED], 0);
-        for place in keys.take(PREFETCHED).filter_map(|key| self.place(&key)) {
-            places[count] = place;
-            count += 1;
-        }
-        let flows = || places[..count].iter().map(|place| &self.flows[*place]);
-        black_box(flows().map(Flow::read).fold(0, u64::wrapping_add));
-        black_box(flows().map(Flow::read_content).fold(0, u64::wrapping_add));
     }
 
     pub(super) fn flow(&mut self, place: usize) -> &mut Flow {

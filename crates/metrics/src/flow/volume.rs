@@ -58,7 +58,7 @@ impl Volume {
 /// %. Of negative times, which only reordered stamps cause, only the min and the mean are correct.
 #[derive(Clone, Debug, Default)]
 pub(super) struct GapDistribution {
-    pub(super) count: u64,
+    count: u64,
     min: i64,
     max: i64,
     moments: Moments,
@@ -76,11 +76,6 @@ impl GapDistribution {
         self.count += 1;
         self.moments.record(nanos_to_f64(nanos));
         self.histogram.record(u64::try_from(nanos).unwrap_or(0));
-    }
-
-    /// A count of the histogram, to read it into the processor's cache.
-    pub(super) fn any_count(&self) -> u64 {
-        self.histogram.any_count()
     }
 
     /// Min time, in nanoseconds; none without times.

@@ -3,7 +3,7 @@
 use wirestamp_capture::file::{Packets, Reader, read_ahead};
 use wirestamp_capture::{Error, Filter};
 use wirestamp_clock::Span;
-use wirestamp_metrics::flow::{FlowConfig, PREFETCHED};
+use wirestamp_metrics::flow::FlowConfig;
 
 use super::table::Flows;
 use crate::compare::passes;
@@ -61,13 +61,8 @@ pub fn of_file(
 
 impl FileReport {
     fn take(&mut self, packets: &mut impl Packets, options: &FileOptions) -> Result<(), Error> {
-        let (mut left, mut until_prefetch) = (options.count.unwrap_or(u64::MAX), 0);
+        let mut left = options.count.unwrap_or(u64::MAX);
         while left > 0 {
-            if until_prefetch == 0 {
-                self.flows.prefetch(packets.upcoming());
-                until_prefetch = PREFETCHED;
-            }
-            until_prefetch -= 1;
             let packet = match packets.next_packet() {
                 Ok(Some(packet)) => packet,
                 Ok(None) => break,

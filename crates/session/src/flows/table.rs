@@ -47,24 +47,16 @@ impl Flows {
     pub fn observe(&mut self, link: LinkType, bytes: &[u8], length: u32, time: Time<Utc>) {
         self.out_of_order += u64::from(self.newest.is_some_and(|newest| time < newest));
         self.newest = self.newest.max(Some(time));
-        let Some(mut packet) = self.packet(link, bytes) else {
-            self.not_ip += 1;
-            return;
-        };
-        packet.apply_frame_length(bytes.len(), length);
-        let encapsulation = Encapsulation::of(link, bytes, self.inner);
-        self.monitor.observe(&FlowPacket { packet: &packet, length, time, encapsulation });
-    }
-
-    /// Prepares for the next frames ([`FlowMonitor::prefetch`]): their link types and captured bytes.
-    pub fn prefetch<'a>(&self, frames: impl Iterator<Item = (LinkType, &'a [u8])>) {
-        let packets = frames.filter_map(|(link, bytes)| self.packet(link, bytes));
-        self.monitor.prefetch(packets.map(|packet| packet.flow()));
-    }
-
-    /// The packet of a frame; none if it has no flow.
-    fn packet<'a>(&self, link: LinkType, bytes: &'a [u8]) -> Option<Packet<'a>> {
-        let packet = Packet::parse(link, bytes).ok()?;
-        Some(if self.inner { packet.innermost() } else { packet })
+        match Packet::parse(link, bytes) {
+            Ok(mut packet) => {
+                if self.inner {
+                    packet = packet.innermost();
+                }
+                packet.apply_frame_length(bytes.len(), length);
+                let encapsulation = Encapsulation::of(link, bytes, self.inner);
+                self.monitor.observe(&FlowPacket { packet: &packet, length, time, encapsulation });
+            }
+            Err(_) => self.not_ip += 1,
+        }
     }
 }
