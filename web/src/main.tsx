@@ -74,7 +74,7 @@ function Header({ onHelp }: { onHelp: () => void }) {
 
 function LinkState() {
   const { is } = useStore(link);
-  const words = { live: 'live', asking: 'polls every 2 s', away: 'no answer' };
+  const words = { live: 'live', asking: 'polling every 2 s', away: 'no answer' };
   return (
     <span class={`link ${is}`} role="status">
       {words[is]}

@@ -38,14 +38,14 @@ export function stateOf(task: Task, probes: Probe[] | null, results: (Recent | R
   const last = results.at(-1);
   if (task.ended) return { mood: 'idle', word: `ended ${clock(Date.parse(task.ended), false)}` };
   const { start, until } = task.schedule ?? {};
-  if (until && Date.parse(until) <= now()) return { mood: 'idle', word: 'over' };
+  if (until && Date.parse(until) <= now()) return { mood: 'idle', word: 'schedule ended' };
   if (start && Date.parse(start) > now()) {
-    return { mood: 'idle', word: `waits until ${clock(Date.parse(start), false)}` };
+    return { mood: 'idle', word: `scheduled for ${clock(Date.parse(start), false)}` };
   }
   for (const probe of probes ?? []) {
     const trouble = probe.health?.troubles.find((it) => it.task === task.number);
     if (trouble && !probe.until) {
-      return { mood: 'bad', word: `trouble at ${probe.name}`, why: trouble.why };
+      return { mood: 'bad', word: `problem at ${probe.name}`, why: trouble.why };
     }
   }
   if (error !== null) return { mood: 'bad', word: 'results not available', why: error };
@@ -54,18 +54,18 @@ export function stateOf(task: Task, probes: Probe[] | null, results: (Recent | R
     .map(probeOf)
     .filter((name) => probes && !probes.some((it) => it.name === name && !it.until));
   if (missing.length > 0) {
-    return { mood: 'warning', word: `waits for ${[...new Set(missing)].join(' and ')}` };
+    return { mood: 'warning', word: `not connected: ${[...new Set(missing)].join(' and ')}` };
   }
-  if (task.measure === 'flows' && !task.schedule?.for) return { mood: 'good', word: 'follows flows' };
+  if (task.measure === 'flows' && !task.schedule?.for) return { mood: 'good', word: 'measuring' };
   const age = last ? now() - last.begin_ns / 1e6 : Infinity;
   if (age < QUIET) return measures(lossOfAll(results.filter((it) => now() - it.begin_ns / 1e6 < LOSS_RANGE)));
-  if (task.schedule?.for) return { mood: 'idle', word: 'pauses' };
+  if (task.schedule?.for) return { mood: 'idle', word: 'paused by the schedule' };
   const word = last ? `no packets for ${lasting(age / 1000)}` : 'no packets yet';
   return { mood: 'idle', word };
 }
 
 function measures(loss: number | null): State {
-  if (loss === null || loss < SOME_LOSS) return { mood: 'good', word: 'measures' };
+  if (loss === null || loss < SOME_LOSS) return { mood: 'good', word: 'measuring' };
   const why = `lost packets of the last ${lasting(LOSS_RANGE / 1000)}`;
   return { mood: loss < HIGH_LOSS ? 'warning' : 'bad', word: `${share(loss)} lost`, why };
 }
@@ -79,7 +79,7 @@ const REFUSED_RANGE = 300_000;
 /** State of a probe: its most severe problem. */
 export function stateOfProbe(probe: Probe): State {
   if (probe.until) {
-    return { mood: 'bad', word: `gone since ${clock(Date.parse(probe.until))}` };
+    return { mood: 'bad', word: `disconnected since ${clock(Date.parse(probe.until))}` };
   }
   const { health, refused_at: refused } = probe;
   if (!health) return { mood: 'idle', word: 'connected, no status yet' };
@@ -102,7 +102,7 @@ export function stateOfProbe(probe: Probe): State {
 
 /** Sync status in words, such as `chrony, GPS, stratum 1, ± 12 us`. */
 export function wordsOf(status: SyncStatus): string {
-  const error = status.error_ns === null ? 'not on UTC' : `\u00b1 ${time(status.error_ns)}`;
+  const error = status.error_ns === null ? 'not synchronised to UTC' : `\u00b1 ${time(status.error_ns)}`;
   const stratum = status.stratum === null ? null : `stratum ${status.stratum}`;
   return [status.by, status.source, stratum, error].filter((it) => it !== null).join(', ');
 }
@@ -134,10 +134,10 @@ export function compared(probe: Probe, tasks: Task[]): ComparedClocks[] {
 
 /** Offset of two clocks and their error bounds, in words. */
 export function apart({ from, to, ahead_ns, bound_ns, claimed_ns }: ComparedClocks): string {
-  const claims = claimed_ns.map((it) => (it === null ? 'nothing' : `\u00b1 ${time(it)}`));
+  const claims = claimed_ns.map((it) => (it === null ? 'unknown' : `\u00b1 ${time(it)}`));
   return (
     `the clocks of ${from} and ${to} differ by ${time(Math.abs(ahead_ns))} \u00b1 ${time(bound_ns)}, ` +
-    `but have error bounds of ${claims.join(' and ')}`
+    `but their error bounds are ${claims.join(' and ')}`
   );
 }
 

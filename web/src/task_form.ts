@@ -88,7 +88,7 @@ export const FIELDS: Record<string, Field[]> = {
     { key: 'from', label: 'From', hint: 'the probe that sends', needed: true, list: 'probe-names' },
     { key: 'to', label: 'To', hint: 'the probe that reflects', needed: true, list: 'probe-names' },
     { key: 'address', label: 'Address', hint: 'of the reflector, if it differs from the probe\u2019s address' },
-    { key: 'port', label: 'Port', hint: 'of the reflector; by default one per task', isNumber: true },
+    { key: 'port', label: 'Port', hint: 'UDP port of the reflector; default: one per task', isNumber: true },
     { key: 'rate', label: 'Rate', hint: 'packets a second: 10', isNumber: true },
     { key: 'bytes', label: 'Size', hint: 'bytes above IP: 52, or 120 if authenticated', isNumber: true },
     { key: 'distribution', label: 'Distribution', hint: '', choices: ['', 'periodic', 'poisson'] },

@@ -29,7 +29,7 @@ test('the overview lists and links every task', async ({ page, day }) => {
   await page.goto(day.url());
   await expect(page.getByRole('status')).toHaveText('live');
   const row = page.getByRole('link', { name: 'backbone passive-delay roof/eth0' });
-  await expect(row).toContainText('waits for roof and cellar');
+  await expect(row).toContainText('not connected: roof and cellar');
   await expect(page.getByText('1 ended task')).toBeVisible();
   await expect(page.getByText('No probes yet')).toContainText('wirestamp pki token NAME');
   await shot(page, 'overview-without-probes');
@@ -42,7 +42,7 @@ test('a day of seconds is shown and its counts balance', async ({ page, day }) =
   await page.goto(day.url('#/task/backbone?last=86400'));
   await isDrawn(page);
   await shot(page, 'task-day-light');
-  for (const title of ['One-way delay', 'Delay variation', 'Loss', 'Order', 'Packets']) {
+  for (const title of ['One-way delay', 'Delay variation', 'Loss', 'Reordering', 'Packets']) {
     expect(await inked(page, title), title).toBeGreaterThan(500);
   }
   expect(await inked(page, 'Call quality with g711 (MOS, 1 to 4.5)')).toBeGreaterThan(500);

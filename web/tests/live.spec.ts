@@ -22,7 +22,7 @@ test('delays of real packets appear without reload', async ({ page, empty }) => 
   const timer = setInterval(() => sender.send('x'.repeat(100), PORT, '127.0.0.1'), 20);
   try {
     const row = page.getByRole('link', { name: /^path passive-delay/ });
-    await expect(row).toContainText('measures', REPORTED);
+    await expect(row).toContainText('measuring', REPORTED);
     await expect(row.locator('.latest')).toContainText(/\d.*±.*0\u202f% lost/);
     await expect(row.locator('polyline')).toHaveCount(1);
     await expect(page.locator('.probe').first()).toContainText(/lo.*packets/s, REPORTED);

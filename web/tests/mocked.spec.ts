@@ -200,7 +200,7 @@ test('a collector that is away is named on the page of its former task', async (
     route.fulfill({ json: { task: path, results, step_s: 60, partial } }),
   );
   await page.goto(day.url(DAY));
-  await expect(page.getByText('no answer of the collector store')).toBeVisible();
+  await expect(page.getByText('no answer from the collector store')).toBeVisible();
   await expect(page.getByText('4 shards')).toBeVisible();
   await expect(page.getByText('lower bounds for 25\u202f% of this time')).toBeVisible();
   await expect(page.getByRole('img', { name: /^Delays of/ })).toBeVisible();

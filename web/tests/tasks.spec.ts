@@ -13,16 +13,16 @@ test('an empty page explains how to create a task', async ({ page, empty }) => {
   await page.getByLabel('Name').fill('path');
   await page.getByLabel('From').fill('roof/eth0');
   await page.getByLabel('To').fill('cellar');
-  await page.getByRole('button', { name: 'Enter task' }).click();
+  await page.getByRole('button', { name: 'Create task' }).click();
   await expect(page.getByRole('alert')).toHaveText(
     'task path: `to` "cellar" is not an observation point: expected PROBE/INTERFACE, such as roof/eth0',
   );
   await page.screenshot({ path: 'screenshots/entry.png', fullPage: true });
   await page.getByLabel('To').fill('cellar/eth1');
   await page.getByLabel('Share').fill('0.5');
-  await page.getByRole('button', { name: 'Enter task' }).click();
+  await page.getByRole('button', { name: 'Create task' }).click();
   await expect(page.getByRole('heading', { level: 1 })).toHaveText('path');
-  await expect(page.getByText('a share of 0.5')).toBeVisible();
+  await expect(page.getByText('sampled share 0.5')).toBeVisible();
   await expect(page.getByText('No results in this time range')).toBeVisible();
   await page.getByRole('button', { name: 'End task' }).click();
   await page.getByRole('button', { name: 'Keep it' }).click();
@@ -47,13 +47,13 @@ test('the form of each measure creates a task', async ({ page, empty }) => {
   })) {
     await page.goto(empty.url('#/new'));
     await page.getByRole('radio', { name: measure }).check();
-    await page.getByText('When: all the time').click();
+    await page.getByText('Schedule (default: always)').click();
     await page.getByLabel('Name').fill(measure);
     for (const [label, value] of Object.entries(fields)) {
       const field = page.getByLabel(new RegExp(`^${label}( optional)?$`));
       await (['Distribution', 'Authenticated', 'Codec'].includes(label) ? field.selectOption(value) : field.fill(value));
     }
-    await page.getByRole('button', { name: 'Enter task' }).click();
+    await page.getByRole('button', { name: 'Create task' }).click();
     await expect(page.getByRole('heading', { level: 1 })).toHaveText(measure);
     await page.goto('about:blank');
   }
@@ -71,7 +71,7 @@ test('a viewer can read everything and change nothing', async ({ browser, day })
   await expect(page.locator('.plot canvas').first()).toBeVisible();
   await expect(page.getByRole('button', { name: 'End task' })).toHaveCount(0);
   await page.goto(`${origin}/#/new`);
-  await expect(page.getByText('operators enter tasks')).toBeVisible();
+  await expect(page.getByText('operators can create tasks')).toBeVisible();
   await context.close();
 });
 

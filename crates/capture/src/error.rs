@@ -64,7 +64,9 @@ pub enum Error {
         known: String,
     },
     /// This process may not use the requested core.
-    #[error("cannot use core {core}: this process may not; choose one of {allowed:?}")]
+    #[error(
+        "cannot use core {core}: it is not in the CPU affinity of this process; choose one of {allowed:?}"
+    )]
     NoSuchCore {
         /// The requested core.
         core: usize,

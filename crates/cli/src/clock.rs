@@ -48,7 +48,7 @@ pub(crate) struct Document {
     steps: u32,
     /// Why migrations are not reported by the hypervisor. Null if they are.
     vm_clock: Option<String>,
-    /// How stamps are converted: by the `kernel`'s own lines, or by lines between `anchors`.
+    /// How stamps are converted: by the `kernel`'s own conversion (vDSO), or by interpolation between `anchors`.
     #[schemars(extend("enum" = ["kernel", "anchors"]))]
     conversion: &'static str,
     /// The kernel's own conversion of the counter. Null if it is not readable, or differs from the kernel's clocks.
@@ -220,8 +220,10 @@ fn text(document: &Document) -> String {
             Some(reason) => format!("detected only if the clocks disagree afterwards: {reason}"),
         },
         match document.conversion {
-            "kernel" => "by the kernel's own lines",
-            _ => "by lines between anchors, joint reads of the counter and the system clock",
+            "kernel" => "by the kernel's own conversion (vDSO)",
+            _ => {
+                "by interpolation between anchors, joint reads of the counter and the system clock"
+            }
         },
         exact_text(document),
         utc_text(&document.clock_sources),

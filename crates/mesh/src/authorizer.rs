@@ -52,7 +52,7 @@ pub(crate) enum AuthorizationError {
     NoCertificate,
     #[error("the certificate of the {0} is not valid any more")]
     NotValid(Subject),
-    #[error("the {0} may not do this")]
+    #[error("permission denied: the role of the {0} does not allow this request")]
     Role(Subject),
     #[error("cannot check the certificate: {0}")]
     Authority(#[from] pki::Error),

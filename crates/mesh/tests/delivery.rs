@@ -81,7 +81,10 @@ fn unauthorized_delivery_is_rejected() {
     let issued = register.issue(&viewer, &request.pem().unwrap(), &[], now()).unwrap();
     let reader = let_in("ben", 0);
     let why = refused(Probe { credentials: Credentials::new(&request, &issued), ..reader });
-    assert!(why.ends_with("the viewer ben may not do this"), "{why}");
+    assert!(
+        why.ends_with("permission denied: the role of the viewer ben does not allow this request"),
+        "{why}"
+    );
     let unused = token(folder, "eve");
     let trust = Trust::Token(&unused);
     let anonymous = runtime.block_on(async { call(&address, Role::Controller, &trust) }).unwrap();

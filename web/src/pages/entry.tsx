@@ -33,7 +33,7 @@ export function Entry() {
     />
   );
   if (who && !mayChange(who)) {
-    return <p class="empty">Your role is {who.role}: only operators enter tasks.</p>;
+    return <p class="empty">Your role is {who.role}: only operators can create tasks.</p>;
   }
   return (
     <form
@@ -67,7 +67,7 @@ export function Entry() {
         {(FIELDS[measure] ?? []).map(input)}
       </div>
       <details>
-        <summary>When: all the time by default</summary>
+        <summary>Schedule (default: always)</summary>
         <div class="fields">{SCHEDULE.map(input)}</div>
       </details>
       <datalist id="points">
@@ -95,7 +95,7 @@ export function Entry() {
       )}
       <div class="actions">
         <button type="submit" class="main">
-          Enter task
+          Create task
         </button>
         <a class="button" href="#/">
           Back

@@ -69,10 +69,10 @@ function NoTasks({ may }: { may: boolean }) {
       No tasks yet.{' '}
       {may ? (
         <>
-          <a href="#/new">Enter one</a>, and choose the points to measure between.
+          <a href="#/new">Create one</a>, and choose the points to measure between.
         </>
       ) : (
-        'Operators can enter one.'
+        'Operators can create one.'
       )}
     </p>
   );

@@ -57,7 +57,7 @@ function Measured({ task, range }: FoundProps) {
     <Frame {...{ task, range, latest, error, show }} onSave={saved && ((kind) => save(task.name, saved, kind))}>
       {loaded && loaded.missing.length > 0 && (
         <p class="warning" role="note">
-          Results are missing: no answer of the collector {loaded.missing.join(', ')}
+          Results are missing: no answer from the collector {loaded.missing.join(', ')}
         </p>
       )}
       {loaded ? (
@@ -109,8 +109,8 @@ function Frame({ task, range, latest, error, show, onSave, children }: FrameProp
                 , <code>{task.filter}</code>
               </>
             )}
-            {task.share !== undefined && task.share < 1 && `, a share of ${task.share}`}
-            {task.codec && `, calls with ${task.codec}`}
+            {task.share !== undefined && task.share < 1 && `, sampled share ${task.share}`}
+            {task.codec && `, MOS for ${task.codec}`}
             {task.shards && `, ${task.shards} shards`}
             {task.archive === 'observations' && ', observations archived'}, since{' '}
             {clock(Date.parse(task.made), false)}

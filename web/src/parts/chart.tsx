@@ -100,7 +100,7 @@ export function Chart(props: Props) {
         <h2>{title}</h2>
         {hasPeaks && (
           <button type="button" class="small" aria-pressed={cuts} onClick={() => setCuts(!cuts)}>
-            {most === null ? 'cut peaks' : `cut above ${format(most)}`}
+            {most === null ? 'clip peaks' : `clipped above ${format(most)}`}
           </button>
         )}
       </div>

@@ -18,7 +18,7 @@ export function EndTask({ task, onClose }: { task: Task; onClose: () => void }) 
   };
   return (
     <Dialog title={`End ${task.name}?`} onClose={onClose}>
-      <p>Its probes stop measuring it. What it has measured stays.</p>
+      <p>Its probes stop measuring it. Its results are kept.</p>
       {error && <p role="alert">{error}</p>}
       <div class="actions">
         <button type="button" onClick={onClose} autofocus>

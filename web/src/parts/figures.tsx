@@ -24,7 +24,7 @@ export function Figures({ results }: { results: PathResult[] }) {
   return (
     <dl class="figures">
       <Figure
-        name={delays.length > 0 ? 'mean delay' : 'mean above the minimum'}
+        name={delays.length > 0 ? 'mean delay' : 'mean delay above the minimum'}
         value={mean === null ? '\u2013' : time(mean)}
         note={errors.length > 0 ? `\u00b1 ${time(worst)}` : 'no error bound'}
       />
@@ -34,7 +34,7 @@ export function Figures({ results }: { results: PathResult[] }) {
         value={loss === null ? '\u2013' : share(loss)}
         note={`${count(lost)} of ${count(matched + lost)}`}
       />
-      <Figure name="packets observed at both" value={count(matched)} note="" />
+      <Figure name="packets observed at both points" value={count(matched)} note="" />
     </dl>
   );
 }

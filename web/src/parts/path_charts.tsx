@@ -136,7 +136,7 @@ export function PathCharts({ task, results, stretch, step, onZoom }: Props) {
           hasPeaks
         />
         <Chart {...shared} title="Loss" lines={LOSS} columns={loss} format={share} isFromZero />
-        <Chart {...shared} title="Order" lines={ORDER} columns={order} format={share} isFromZero />
+        <Chart {...shared} title="Reordering" lines={ORDER} columns={order} format={share} isFromZero />
         <ReturnCharts {...shared} results={results} step={step} />
         <Chart {...shared} title="Packets" lines={RATE} columns={rate} format={packetRate} isFromZero />
         {results.some((it) => it.mos !== undefined) && (

@@ -62,7 +62,7 @@ function ProbeCard({ probe, tasks }: { probe: Probe; tasks: Task[] }) {
           {health.held_bytes > 0 && (
             <>
               <dt>spool</dt>
-              <dd>{bytes(health.held_bytes)} for the collector</dd>
+              <dd>{bytes(health.held_bytes)} not acknowledged by the collector</dd>
             </>
           )}
           <dt>resources</dt>
@@ -82,13 +82,14 @@ function ProbeCard({ probe, tasks }: { probe: Probe; tasks: Task[] }) {
       )}
       {probe.refused && (
         <p class="fine">
-          {probe.refused_at && `at ${clock(Date.parse(probe.refused_at), false)} `}refused another probe with this
-          certificate at {probe.refused}: enrol each probe with its own token
+          Another probe with this certificate was refused
+          {probe.refused_at && ` at ${clock(Date.parse(probe.refused_at), false)}`}, from {probe.refused}: enrol each
+          probe with its own token
         </p>
       )}
       <p class="fine">
         {probe.until
-          ? `was at ${probe.address}`
+          ? `last address: ${probe.address}`
           : `at ${probe.address} since ${clock(Date.parse(probe.since), false)}, last contact ${lasting((now() - Date.parse(probe.heard)) / 1000)} ago`}
         {health && `, version ${health.version}`}
       </p>
@@ -105,7 +106,7 @@ function ComparedFacts(it: ComparedClocks) {
         {it.contradicts ? (
           <b class="warning">{apart(it)}</b>
         ) : (
-          `${time(Math.abs(it.ahead_ns))} ${it.ahead_ns > 0 ? 'behind' : 'ahead'}, \u00b1 ${time(it.bound_ns)}`
+          `this clock is ${time(Math.abs(it.ahead_ns))} ${it.ahead_ns > 0 ? 'behind' : 'ahead'}, \u00b1 ${time(it.bound_ns)}`
         )}
       </dd>
     </>

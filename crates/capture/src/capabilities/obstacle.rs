@@ -10,9 +10,7 @@ pub enum Obstacle {
     #[error("its packets have no Ethernet header; use ring, recvmsg, recvmmsg or libpcap")]
     NotEthernet,
     /// This pair captures only frames with their link header.
-    #[error(
-        "its packets are captured without their link header, which only ring with kernel stamps can do"
-    )]
+    #[error("its packets are captured without their link header; use ring with kernel stamps")]
     WithoutLinkHeader,
     /// No packets arrive.
     #[error("it is down; `ip link set up` brings it up")]
@@ -21,7 +19,7 @@ pub enum Obstacle {
     #[error("this process lacks privileges: run it with sudo, or grant {0} with setcap")]
     Privileges(&'static str),
     /// The kernel is older than the first version that supports it.
-    #[error("Linux {}.{} is too old; {}.{} can do it", .has.0, .has.1, .needs.0, .needs.1)]
+    #[error("Linux {}.{} is too old; it needs {}.{} or newer", .has.0, .has.1, .needs.0, .needs.1)]
     Kernel {
         /// Version of the running kernel.
         has: (u32, u32),
@@ -29,13 +27,13 @@ pub enum Obstacle {
         needs: (u32, u32),
     },
     /// Id of an XDP program that occupies the interface.
-    #[error("XDP program {0} runs on it; `bpftool net` and `bpftool link` list its owner")]
+    #[error("XDP program {0} is attached to it; `bpftool net` and `bpftool link` list its owner")]
     XdpProgram(u32),
     /// The network card does not stamp received packets.
     #[error("its network card stamps no packets")]
     NoCardStamps,
     /// The network card stamps only some packets.
-    #[error("its network card stamps only packets that synchronise clocks")]
+    #[error("its network card stamps only packets that synchronise clocks (PTP)")]
     OnlySomeCardStamps,
     /// No clock relates the network card's stamps to system time.
     #[error("its network card has no clock that can be compared with system time")]

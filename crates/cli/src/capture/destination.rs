@@ -53,9 +53,9 @@ pub(super) struct Destination {
           allow_negative_numbers = true, value_parser = at_least_one::<u32>)]
     file_count: Option<u32>,
     /// Save the anchors of the stamp conversion in this CSV file, and raw values with the packets,
-    /// for `wirestamp restamp`. Where the kernel's own lines convert the stamps (`wirestamp clock`
-    /// shows it), they are saved too, and restamping reproduces the times; otherwise it improves all
-    /// but the last 250 ms, which have no later anchor
+    /// for `wirestamp restamp`. If stamps are converted by the kernel's own conversion (`wirestamp clock`
+    /// shows it), its parameters are saved too, and restamping reproduces the times; otherwise it
+    /// improves all times but those of the last 250 ms
     #[arg(long, value_name = "FILE", requires = "write")]
     anchors: Option<PathBuf>,
 }

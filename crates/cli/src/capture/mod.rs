@@ -122,16 +122,16 @@ pub(crate) struct Arguments {
     /// Poll for packets without pause: raw stamps without wake-up latency, at the cost of one core
     #[arg(long)]
     spin: bool,
-    /// Run the stamping thread with real-time priority
+    /// Run the acquisition thread with real-time priority
     #[arg(long, conflicts_with = "spin")]
     realtime: bool,
-    /// Distribute the packets over this many acquiring threads, each with a converting thread; the
+    /// Distribute the packets over this many acquisition threads, each with a conversion thread; the
     /// output is in stamp order if no thread is late by more than 50 ms
     #[arg(long, value_name = "THREADS", allow_negative_numbers = true,
           value_parser = clap::value_parser!(u16).range(1..=64))]
     threads: Option<u16>,
-    /// Cores of the acquiring, converting and consuming thread, such as 3,2,1; - does not pin that
-    /// thread; repeat for each further acquiring thread
+    /// Cores of the acquisition, conversion and consumer thread, such as 3,2,1; - does not pin that
+    /// thread; repeat for each further acquisition thread
     #[arg(long, value_name = "CORES", value_parser = cores)]
     cores: Vec<Cores>,
     /// Show the machine settings that affect the stamps, or change them for the capture

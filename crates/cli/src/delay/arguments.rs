@@ -52,8 +52,8 @@ pub(crate) struct Arguments {
     pub(super) sample: Option<Sampling>,
     /// How packets of both points are recognised as the same: packet (addresses and content), beginning (fewer bytes, for
     /// a short snap length), reassembled (fragments are joined), inner (inside of tunnels), payload (without addresses
-    /// and ports, for NAT), rtp (by its numbers, for NAT and relays); auto is packet, and for two files that do not
-    /// match by it, the others
+    /// and ports, for NAT), rtp (by its numbers, for NAT and relays); auto: packet, and for two files with almost no packets
+    /// in common also the other rules
     #[arg(long = "match", value_name = "RULE", default_value = "auto")]
     pub(super) matching: Matching,
     /// Rate every flow as a phone call with this codec, instead of only RTP by its payload type: g711, g711-plc, g723.1-5.3,
@@ -82,7 +82,8 @@ pub(crate) struct Arguments {
     /// Add the packets and delays of each second to the document of --json
     #[arg(long)]
     pub(super) per_second: bool,
-    /// Subtract this many seconds from the stamps of the second point, whose clock is ahead by that
+    /// Clock offset of the second point relative to the first, in seconds, positive if it is ahead; it is subtracted from the
+    /// stamps of the second point
     #[arg(long, value_name = "SECONDS", value_parser = clocks::offset, allow_hyphen_values = true,
           conflicts_with = "align", help_heading = "For two clocks")]
     pub(super) offset: Option<Span>,

@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     /// Duration of sending, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds)]
     duration: f64,
-    /// Where the report and the captures go
+    /// Folder of the report and the captures
     #[arg(short, long, value_name = "FOLDER", default_value = "wirestamp-demo")]
     output: PathBuf,
     /// Send IPv6 rather than IPv4

@@ -19,8 +19,8 @@ use crate::output::Output;
 #[derive(Args)]
 #[command(after_help = "\
 Every controller contains a collector, which is sufficient in most cases. This command runs a separate \
-one. Tasks that start while it is connected send their observations here. It stores their results in \
---folder, and the controller reads them from it. After it listens, it drops all capabilities.
+one. The controller assigns each new task to the connected collector with the fewest tasks. The probes \
+of the task send their observations there. The collector stores the results in --folder, and the controller reads them from it. After it listens, it drops all capabilities.
 
 Examples:
   wirestamp pki token store --role collector            # on the controller's machine

@@ -15,7 +15,7 @@ use crate::output::Output;
 
 #[derive(Args)]
 #[command(after_help = "\
-Observations wait on disk until the collector has received them. If the disk space is used up, \
+Observations stay on disk until the collector has stored their results. If the disk space is used up, \
 further ones are discarded and counted. Points of a task are named PROBE/INTERFACE or \
 PROBE/INTERFACE@NAMESPACE. The probe drops all capabilities except CAP_NET_RAW, for capturing.
 
@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
     /// Folder of all data of this node
     #[arg(long, value_name = "FOLDER", default_value = "/var/lib/wirestamp/probe")]
     folder: PathBuf,
-    /// Max disk space for observations that the collector has not received, in megabytes
+    /// Max disk space for observations that the collector has not acknowledged, in megabytes
     #[arg(long, value_name = "MB", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     hold: u64,
     /// Allow tasks to capture in network namespaces. The probe then keeps CAP_SYS_ADMIN, which is almost as powerful

@@ -31,13 +31,13 @@ pub(crate) struct Arguments {
     /// The reflector: a name or an address, with or without a port [default port: 862]
     #[arg(value_name = "HOST")]
     host: String,
-    /// Use IPv4 for a name with both
+    /// Use IPv4 if the name has IPv4 and IPv6 addresses
     #[arg(short = '4', conflicts_with = "ipv6")]
     ipv4: bool,
-    /// Use IPv6 for a name with both
+    /// Use IPv6 if the name has IPv4 and IPv6 addresses
     #[arg(short = '6')]
     ipv6: bool,
-    /// End after this many packets; further ones, which are not counted, may ask for the outcome of the last
+    /// End after this many packets. More may follow to request the telemetry of the last ones; they are not counted
     #[arg(short, long, value_name = "PACKETS", conflicts_with = "duration",
           allow_negative_numbers = true, value_parser = at_least_one::<u64>)]
     count: Option<u64>,

@@ -52,7 +52,7 @@ pub(crate) enum HpetError {
          and stamps on both sides of a wrap cannot be distinguished"
     )]
     Narrow { frequency_mhz: f64, wrap_s: f64 },
-    #[error("this CPU reads 64-bit registers in halves, between which the counter can carry")]
+    #[error("this CPU cannot read a 64-bit register in one step")]
     NarrowCpu,
     #[error("its register gives a period of {0} fs, outside of 0.1 ns to 100 ns")]
     Period(u32),

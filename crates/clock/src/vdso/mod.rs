@@ -47,16 +47,16 @@ pub enum NoExactConversion {
     #[error("it was not requested")]
     NotRequested,
     /// The counter in use is not the one of the kernel's page.
-    #[error("raw stamps are made by {0}, not by the counter that the kernel reads")]
+    #[error("raw stamps are read from {0}, which is not the kernel's clocksource")]
     OtherCounter(&'static str),
     /// There is no page.
     #[error("the kernel maps no vDSO data: {0}")]
     NoPage(String),
     /// The kernel keeps time by a counter that programs cannot read.
-    #[error("the kernel keeps time by a counter that programs cannot read")]
+    #[error("the kernel's clocksource is a counter that programs cannot read")]
     NoCounter,
     /// The kernel keeps time by the clock of a hypervisor.
-    #[error("the kernel keeps time by a clock of the hypervisor (vDSO clock mode {0})")]
+    #[error("the kernel's clocksource is a clock of the hypervisor (vDSO clock mode {0})")]
     Hypervisor(u32),
     /// The process is in a time namespace.
     #[error("this process is in a time namespace")]

@@ -15,7 +15,7 @@ pub enum NotStamp {
     #[error("{0} bytes are too few for a STAMP packet of {1}")]
     TooShort(usize, usize),
     /// The code does not match the key: another key, or a forged packet.
-    #[error("the packet's HMAC is not that of the key")]
+    #[error("the packet's HMAC does not match the key")]
     Forged,
     /// The answer of a reflector. If it were answered, the answers of two reflectors would never end.
     #[error("the packet is the answer of a reflector")]

@@ -193,7 +193,7 @@ fn each_method_requires_its_own_privileges() {
 fn old_kernel_or_other_program_blocks_only_xdp() {
     let old = Capabilities { kernel: (5, 4), ..card() };
     let too_old = Obstacle::Kernel { has: (5, 4), needs: XDP_LINKS };
-    assert_eq!(too_old.to_string(), "Linux 5.4 is too old; 5.9 can do it");
+    assert_eq!(too_old.to_string(), "Linux 5.4 is too old; it needs 5.9 or newer");
     assert_eq!(verdict(xdp_pass(), &old), Err(too_old));
     let taken = Capabilities { xdp_program: Some(12), ..card() };
     assert_eq!(verdict(xdp_pass(), &taken), Err(Obstacle::XdpProgram(12)));

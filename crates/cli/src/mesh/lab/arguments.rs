@@ -47,12 +47,12 @@ pub(crate) struct Arguments {
     /// moved to another one
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "collectors")]
     pub(super) kill_collector: Option<Duration>,
-    /// The batches of the probes pass through Apache Kafka: a broker in the lab, from the jars in FOLDER/libs [default:
+    /// Send the batches of the probes through Apache Kafka; the lab starts a broker from the jars in FOLDER/libs [default:
     /// $WIRESTAMP_KAFKA_FOLDER, or target/tools/kafka]
     #[cfg(feature = "kafka")]
     #[arg(long, value_name = "FOLDER", num_args = 0..=1)]
     kafka: Option<Option<PathBuf>>,
-    /// Instead of bursts, send this many packets of 128 bytes a second. They have one task for each collector
+    /// Instead of bursts, send this many packets of 128 bytes a second. One task for each collector measures them
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     packet_rate: Option<u32>,
     /// Save logs, results and all other data of the nodes in this folder

@@ -274,7 +274,7 @@ fn only_operators_change_tasks_over_http() {
     let message = tool("timeout", &shell);
     let lines: Vec<_> = message.lines().collect();
     let expected = [
-        ("the viewer viewer may not do this", "403"),
+        ("permission denied: the role of the viewer viewer does not allow this request", "403"),
         (r#""number":1,"name":"v","measure":"flows""#, "201"),
         (r#""number":1"#, "200"),
         ("`at` \\\"roof\\\" is not an observation point", "400"),
