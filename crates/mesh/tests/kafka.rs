@@ -1,4 +1,5 @@
-//! Probes deliver to a collector through Apache Kafka, which is killed, loses its data, and gets more partitions.
+//! Probes deliver to a collector through Apache Kafka, which is killed, loses its data, gets more partitions, and has
+//! records of other writers.
 
 #[expect(dead_code, reason = "not all of it is needed here")]
 mod brokers;
@@ -6,21 +7,24 @@ mod brokers;
 mod common;
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::Ipv4Addr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
-use brokers::{Broker, deliver};
+use brokers::{Broker, deliver, raw};
 use common::{BATCHES, PACKETS, Probe, Running, authority, batches, check, now, sum};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair,
 };
+use serde_json::Value;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
-use wirestamp_mesh::kafka::{Login, Mechanism, OBSERVATIONS, Settings};
+use wirestamp_mesh::collector::Measured;
+use wirestamp_mesh::export::KafkaExporter;
+use wirestamp_mesh::kafka::{ANSWERS, Login, Mechanism, OBSERVATIONS, RESULTS, Settings};
 use wirestamp_mesh::pki::Authority;
 use wirestamp_mesh::probe::{Carrier, Kafka};
 
@@ -75,32 +79,6 @@ fn each_packet_counts_once_while_kafka_loses_everything() {
     println!("{counts:?}");
 }
 
-/// Raises the number of partitions of a topic: a request `CreatePartitions` of Kafka, version 0.
-fn raise_partitions(broker: SocketAddr, topic: &str, count: i32) {
-    let text = |it: &str| [&i16::try_from(it.len()).unwrap().to_be_bytes(), it.as_bytes()].concat();
-    let request = [
-        // Its number and version, the number of this request, and the client.
-        &[37_i16.to_be_bytes(), 0_i16.to_be_bytes()].concat()[..],
-        &1_i32.to_be_bytes(),
-        &text("admin"),
-        // One topic, no assignment to brokers, a timeout of 10 s, and not only a check.
-        &1_i32.to_be_bytes(),
-        &text(topic),
-        &count.to_be_bytes(),
-        &(-1_i32).to_be_bytes(),
-        &10_000_i32.to_be_bytes(),
-        &[0],
-    ]
-    .concat();
-    let mut connection = TcpStream::connect(broker).unwrap();
-    let length = i32::try_from(request.len()).unwrap().to_be_bytes();
-    connection.write_all(&[&length[..], &request].concat()).unwrap();
-    // Length, number of the request, throttling, number of topics, topic, error.
-    let mut answer = vec![0; 16 + text(topic).len() + 2];
-    connection.read_exact(&mut answer).unwrap();
-    assert_eq!(answer.last_chunk(), Some(&[0, 0]), "{answer:?}");
-}
-
 /// Task 1 is in another partition afterwards. Probes look for the number once a minute.
 #[test]
 fn raised_number_of_partitions_of_kafka_loses_nothing() {
@@ -126,16 +104,83 @@ fn raised_number_of_partitions_of_kafka_loses_nothing() {
     }
     hold(0..BATCHES / 2);
     mesh.wait_for(300);
-    raise_partitions(broker.address, OBSERVATIONS, 2);
+    raw::raise_partitions(broker.address, OBSERVATIONS, 2);
     hold(BATCHES / 2..BATCHES);
+    wait_for_all(&mesh, &runtime);
+    check(&mesh.measured());
+}
+
+/// Waits for the results of all packets; for new ones at most two minutes.
+fn wait_for_all(mesh: &Running, runtime: &Runtime) {
     let mut stored = mesh.collector.subscribe();
-    let all = PACKETS.unsigned_abs();
-    while sum(&mesh.measured(), |it| it.counts.sent) < all {
+    while sum(&mesh.measured(), |it| it.counts.sent) < PACKETS.unsigned_abs() {
         let changed =
             async { tokio::time::timeout(Duration::from_secs(120), stored.changed()).await };
         runtime.block_on(changed).expect("results within two minutes").unwrap();
     }
+}
+
+/// Records of another writer, one of which no client can decode. Then one of the topics is deleted.
+#[test]
+fn foreign_records_and_a_deleted_topic_lose_nothing() {
+    let Some(broker) = Broker::new() else { return };
+    let (folder, settings) = (tempfile::tempdir().unwrap(), broker.settings());
+    Authority::create(&authority(folder.path()), now()).unwrap();
+    let (address, runtime) = ((Ipv4Addr::LOCALHOST, 0).into(), Runtime::new().unwrap());
+    let mesh = Running::start_changed(folder.path(), address, Some(TASK), |controller| {
+        let exporter = KafkaExporter::new(settings.clone());
+        runtime.spawn(exporter.run(controller.sources(), controller.plan().subscribe()));
+        controller.with_kafka(settings.clone()).unwrap()
+    });
+    let probes = [("roof", 0), ("cellar", 1)]
+        .map(|(name, point)| Probe::let_in(&runtime, folder.path(), mesh.address, name, point))
+        .map(Arc::new);
+    let hold = |numbers: Range<i64>| {
+        for (point, probe) in (0..).zip(&probes) {
+            probe.hold(batches(point, numbers.clone()));
+        }
+    };
+    for probe in &probes {
+        runtime.spawn(deliver(Arc::clone(probe), settings.clone()));
+    }
+    hold(0..BATCHES / 3);
+    mesh.wait_for(300);
+    let of_task = [&1_u64.to_be_bytes()[..], &0_u32.to_be_bytes()].concat();
+    let now = now().as_millisecond();
+    let records: [(&[u8], &[u8], i64); 4] =
+        [(b"x", b"y", now), (&of_task, b"z", now), (b"", b"", i64::MAX / 2), (&of_task, b"", now)];
+    for (topic, partitions) in [(OBSERVATIONS, 3), (ANSWERS, 1)] {
+        for partition in 0..partitions {
+            records.iter().for_each(|it| raw::append(broker.address, (topic, partition), *it));
+        }
+    }
+    hold(BATCHES / 3..2 * BATCHES / 3);
+    mesh.wait_for(1000);
+    raw::delete_topic(broker.address, ANSWERS);
+    hold(2 * BATCHES / 3..BATCHES);
+    wait_for_all(&mesh, &runtime);
     check(&mesh.measured());
+    let counts = mesh.collector.kafka_stats().counts();
+    let of = |what: &str| counts.iter().find(|(it, _)| *it == what).unwrap().1;
+    // A restarted reader may read them again.
+    assert!(of("forged") >= 2 && of("unreadable") >= 2, "{counts:?}");
+    // Other programs can read the results from a topic.
+    let all = mesh.measured();
+    let exported = (0..600).find_map(|_| {
+        thread::sleep(Duration::from_millis(100));
+        let exported = exported(&raw::fetch(broker.address, RESULTS, 1));
+        (exported.len() >= all.len()).then_some(exported)
+    });
+    assert_eq!(exported.expect("all results within a minute"), all);
+}
+
+/// The results in records that are not compressed.
+fn exported(records: &[u8]) -> Vec<Measured> {
+    let begin = br#"{"task":"p","number":1,"#;
+    let begins = (0..records.len()).filter(|it| records[*it..].starts_with(begin));
+    let read = begins.map(|it| serde_json::Deserializer::from_slice(&records[it..]).into_iter());
+    let rows = read.map(|mut it| it.next().unwrap().unwrap());
+    rows.map(|row: Value| serde_json::from_value(row["result"].clone()).unwrap()).collect()
 }
 
 /// Settings of a broker with TLS and SASL, and its CA certificate in a file.

@@ -51,10 +51,17 @@ impl Node {
     fn maintain(&self) {
         self.archive.maintain(&self.tasks);
     }
+
+    /// Number of observations in files that it has written.
+    fn written(&self) -> u64 {
+        self.collector.archived().borrow().observations
+    }
 }
 
-/// Delivers all batches, in a random order of the points. The collector is killed and files are written meanwhile.
-fn run(folder: &Path, points: &Deliveries, rng: &mut Rng) {
+/// Delivers all batches, in a random order of the points. The collector is killed and files are written meanwhile. Returns
+/// the number of written observations.
+fn run(folder: &Path, points: &Deliveries, rng: &mut Rng) -> u64 {
+    let mut written = 0;
     let mut node = Node::open(folder, false);
     let mut channels = [None, None];
     let mut sent = [0; 2];
@@ -64,6 +71,7 @@ fn run(folder: &Path, points: &Deliveries, rng: &mut Rng) {
         match rng.u32(0..25) {
             0 => {
                 channels = [None, None];
+                written += node.written();
                 // Nothing else has the collector.
                 drop(node);
                 node = Node::open(folder, false);
@@ -86,8 +94,11 @@ fn run(folder: &Path, points: &Deliveries, rng: &mut Rng) {
         }
     }
     drop(channels);
+    written += node.written();
     drop(node);
-    Node::open(folder, true).maintain();
+    let node = Node::open(folder, true);
+    node.maintain();
+    written + node.written()
 }
 
 /// All files below a folder.
@@ -133,7 +144,7 @@ fn each_observation_is_archived_once_if_the_collector_is_killed() {
     for seed in 0..12 {
         let (folder, mut rng) = (folder(), Rng::with_seed(seed));
         let points = paths::deliveries(seed, 2, BEGIN, SECONDS);
-        run(folder.path(), &points, &mut rng);
+        let written = run(folder.path(), &points, &mut rng);
         let number = |row: &BTreeMap<String, String>, name: &str| row[name].parse::<i64>().unwrap();
         let found = rows(folder.path(), "observations");
         let mut all = BTreeSet::new();
@@ -150,6 +161,7 @@ fn each_observation_is_archived_once_if_the_collector_is_killed() {
             );
         }
         assert!(all == expected(&points), "seed {seed}: {} archived", all.len());
+        assert_eq!(written, all.len() as u64, "seed {seed}");
         // Each batch has a row.
         let batches = rows(folder.path(), "batches");
         let is_batch = |row: &&BTreeMap<String, String>| row["kind"] != "\"missed\"";

@@ -13,6 +13,8 @@ use rustix::thread::CapabilitySet;
 use wirestamp_mesh::collector::Listener;
 use wirestamp_mesh::controller::{Controller, Loopback, Settings};
 use wirestamp_mesh::export::Exporter;
+#[cfg(feature = "kafka")]
+use wirestamp_mesh::export::KafkaExporter;
 use wirestamp_mesh::pki::{Authority, Host};
 use wirestamp_mesh::task::read_file;
 
@@ -25,9 +27,9 @@ use crate::output::Output;
 #[command(after_help = "\
 Probes join with a token from `wirestamp pki token`, run on this machine. Users and programs need a \
 certificate of the mesh from `wirestamp pki issue`. With --page, users of this machine need none: \
-everyone with an account here can then read all results and change tasks. All data is in --folder \
-and survives a restart. Results are there too, except of tasks that started while a separate \
-collector (`wirestamp collector`) was connected. After it listens, the controller drops all \
+everyone with an account here can then read all results and change tasks. All data except the \
+CA is in --folder and survives a restart. If a separate collector (`wirestamp collector`) is enrolled, \
+it stores the results of new tasks. After it listens, the controller drops all \
 capabilities.
 
 Examples:
@@ -75,12 +77,16 @@ pub(crate) struct Arguments {
     /// File of the certificate authority (CA); created if missing
     #[arg(long, value_name = "FILE", default_value = "/var/lib/wirestamp/authority.sqlite")]
     authority: PathBuf,
-    /// Create a new certificate authority, although the folder is of an existing mesh; every node has to join again
+    /// Create a new certificate authority, even if the folder belongs to an existing mesh; every node has to join again
     #[arg(long)]
     new_authority: bool,
     #[cfg(feature = "kafka")]
     #[command(flatten)]
     kafka: super::kafka::KafkaTopics,
+    /// Also write final results of delay tasks and flows to the topic wirestamp.results.v1, as JSON
+    #[cfg(feature = "kafka")]
+    #[arg(long, requires = "kafka")]
+    kafka_results: bool,
     #[command(flatten)]
     user: RunAs,
 }
@@ -117,6 +123,8 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         new_authority,
         #[cfg(feature = "kafka")]
         kafka,
+        #[cfg(feature = "kafka")]
+        kafka_results,
         user,
     } = arguments;
     #[cfg(feature = "kafka")]
@@ -154,6 +162,11 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let controller = runtime.block_on(async { Controller::open(settings) })?;
     #[cfg(feature = "kafka")]
     let controller = match kafka {
+        Some(settings) if *kafka_results => {
+            let exporter = KafkaExporter::new(settings.clone());
+            runtime.spawn(exporter.run(controller.sources(), controller.plan().subscribe()));
+            controller.with_kafka(settings)?
+        }
         Some(settings) => controller.with_kafka(settings)?,
         None => controller,
     };

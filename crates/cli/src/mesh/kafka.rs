@@ -33,7 +33,7 @@ pub(super) struct KafkaBrokers {
 pub(super) struct KafkaTopics {
     #[command(flatten)]
     brokers: KafkaBrokers,
-    /// Partitions of the topic of the batches, if it does not exist yet
+    /// Partitions of the topics of the batches and of the results, if they do not exist yet
     #[arg(
         long,
         value_name = "NUMBER",

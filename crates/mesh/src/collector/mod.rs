@@ -33,7 +33,7 @@ mod window;
 use wirestamp_clock::Span;
 use wirestamp_metrics::Point;
 
-pub use archive::{Archive, ArchiveError, Keep};
+pub use archive::{Archive, ArchiveCounts, ArchiveError, Keep};
 pub use channel::Channel;
 pub use epochs::Opened;
 pub use flow::{Flow, NoFlow};

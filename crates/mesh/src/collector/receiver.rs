@@ -11,7 +11,7 @@ use wirestamp_clock::{Time, Utc};
 use super::group_store::GroupStore;
 use super::ongoing::Ongoing;
 use super::placements::Epochs;
-use super::{ExporterStats, KafkaStats, Measured, ResultRange, Results};
+use super::{ArchiveCounts, ExporterStats, KafkaStats, Measured, ResultRange, Results};
 use crate::DatabaseError;
 use crate::task::{Measure, Removed, Tasks};
 
@@ -33,6 +33,8 @@ pub struct Collector {
     exporter_stats: ExporterStats,
     pub(super) epochs: Epochs,
     kafka_stats: KafkaStats,
+    /// What the archive has written.
+    pub(super) archived: watch::Sender<ArchiveCounts>,
 }
 
 impl Collector {
@@ -51,6 +53,7 @@ impl Collector {
             exporter_stats: ExporterStats::default(),
             epochs,
             kafka_stats: KafkaStats::default(),
+            archived: watch::Sender::default(),
         }
     }
 
@@ -64,6 +67,12 @@ impl Collector {
     #[must_use]
     pub fn kafka_stats(&self) -> &KafkaStats {
         &self.kafka_stats
+    }
+
+    /// What the archive has written, and its changes.
+    #[must_use]
+    pub fn archived(&self) -> watch::Receiver<ArchiveCounts> {
+        self.archived.subscribe()
     }
 
     /// Notified of new results.

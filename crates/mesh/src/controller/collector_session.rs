@@ -11,6 +11,7 @@ use tonic::{Status, Streaming};
 use tracing::info;
 
 use super::control::Control;
+use super::placement::Reported;
 use super::shared_ca::ValidCertificates;
 use crate::authorizer::Caller;
 use crate::collector::{Begun, Handover, TaskEpoch, TaskEpochs};
@@ -55,15 +56,15 @@ impl CollectorSession {
     ) -> Result<(), Status> {
         let Control { authority, plan, placement, sources, .. } = &self.control;
         let (subject, mut members) = (self.caller.subject(), authority.members());
-        let Some(Presence { address, trouble, begun, .. }) = presences.message().await? else {
+        let Some(presence) = presences.message().await? else {
             return Ok(());
         };
-        let address = reached(&address, from)?;
+        let address = reached(&presence.address, from)?;
         info!("the {subject} connected; its address is {address}");
         block_in_place(|| placement.connected(&subject.name, address, came))
             .map_err(|error| Status::unavailable(error.to_string()))?;
-        placement.set_trouble(&subject.name, came, trouble);
-        self.store_begun(&begun)?;
+        placement.reported(&subject.name, came, Reported::of(&presence));
+        self.store_begun(&presence.begun)?;
         let (mut tasks, mut placed, mut last) = (plan.subscribe(), placement.subscribe(), None);
         // A removal also changes the tasks.
         let removed = plan.removed();
@@ -87,7 +88,7 @@ impl CollectorSession {
                 changed = members.changed() => if changed.is_err() { return Ok(()) },
                 presence = presences.message() => match presence? {
                     Some(presence) => {
-                        placement.set_trouble(&subject.name, came, presence.trouble);
+                        placement.reported(&subject.name, came, Reported::of(&presence));
                         self.store_begun(&presence.begun)?;
                         sources.notify();
                     }

@@ -8,10 +8,10 @@ use std::time::{Duration, SystemTime};
 
 use rskafka::BackoffConfig;
 use rskafka::chrono::{DateTime, Utc};
-use rskafka::client::error::{Error as ClientError, ProtocolError};
+use rskafka::client::error::{Error as ClientError, ProtocolError, RequestError};
 use rskafka::client::partition::{Compression, OffsetAt, PartitionClient, UnknownTopicHandling};
 use rskafka::client::{Client, ClientBuilder};
-use rskafka::record::Record;
+use rskafka::record::{Record, RecordAndOffset};
 use tokio::time;
 
 use super::error::cause;
@@ -22,13 +22,16 @@ const RETRIES: Duration = Duration::from_secs(5);
 const MIN_DELAY: Duration = Duration::from_millis(100);
 const MAX_DELAY: Duration = Duration::from_secs(1);
 
-/// Timeout of each request with its retries: the library has none for brokers that do not answer.
-const TIMEOUT: Duration = Duration::from_secs(30);
+/// Timeout of each request with its retries: the library has none for brokers that do not answer. A write waits until a
+/// broker that failed is no longer among the in-sync replicas: 9 s by default (`broker.session.timeout.ms`).
+const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How long a broker waits for new records, in milliseconds, and max bytes of them in an answer. A larger first batch of
-/// records comes whole.
+/// How long a broker waits for new records, in milliseconds.
 const MAX_WAIT_MS: i32 = 500;
-const MAX_BYTES: i32 = 4 << 20;
+
+/// Max bytes of records in a response: normally, and after a response that could not be decoded. The first batch of records
+/// comes whole.
+const FETCH_BYTES: [i32; 3] = [4 << 20, 64 << 10, 1];
 
 /// Replicas of new topics: as many of these as the cluster has brokers for.
 const REPLICAS: [i16; 3] = [3, 2, 1];
@@ -53,6 +56,16 @@ pub(crate) struct Row {
     pub(crate) offset: i64,
     pub(crate) key: Vec<u8>,
     pub(crate) value: Vec<u8>,
+}
+
+/// What a read returned.
+pub(crate) enum Fetched {
+    /// Records, and the offset after them. Without records if there are none yet.
+    Rows(Vec<Row>, i64),
+    /// There are no records at this offset: they were deleted, or the partition was lost and began again.
+    Discontinued,
+    /// The record at this offset cannot be decoded, with the reason.
+    Unreadable(String),
 }
 
 /// Where to begin to read.
@@ -145,23 +158,56 @@ impl Partition {
         Ok(())
     }
 
-    /// Records from an offset on, and the offset after them. Waits a moment if there is none yet. Returns none if there
-    /// are no records at this offset: they were deleted, or the partition was lost and began again.
-    pub(crate) async fn read(&self, offset: i64) -> Result<Option<(Vec<Row>, i64)>, Error> {
-        let fetched = self.client.fetch_records(offset, 1..MAX_BYTES, MAX_WAIT_MS);
-        let records =
-            match time::timeout(TIMEOUT, fetched).await.unwrap_or(Err(ClientError::Timeout)) {
-                Ok((records, _)) => records,
-                Err(error) if is(&error, ProtocolError::OffsetOutOfRange) => return Ok(None),
-                Err(error) => return Err(self.failed("read from", cause(&error))),
-            };
-        let next = records.last().map_or(offset, |it| it.offset.saturating_add(1));
-        let row = |it: rskafka::record::RecordAndOffset| Row {
+    /// Records from an offset on. Waits a moment if there is none yet.
+    pub(crate) async fn read(&self, offset: i64) -> Result<Fetched, Error> {
+        let mut why = String::new();
+        // One batch that cannot be decoded makes all others of a response unreadable: fewer are read then.
+        for bytes in FETCH_BYTES {
+            match self.fetch(offset, bytes).await {
+                Err(error) if is_undecodable(&error) => why = cause(&error),
+                fetched => return self.fetched(offset, fetched).await,
+            }
+        }
+        Ok(Fetched::Unreadable(why))
+    }
+
+    /// Requests records of about this many bytes; the first batch of records comes whole. Also returns the offset after
+    /// the last record of the partition.
+    async fn fetch(
+        &self,
+        offset: i64,
+        bytes: i32,
+    ) -> Result<(Vec<RecordAndOffset>, i64), ClientError> {
+        let request = self.client.fetch_records(offset, 1..bytes + 1, MAX_WAIT_MS);
+        time::timeout(TIMEOUT, request).await.unwrap_or(Err(ClientError::Timeout))
+    }
+
+    async fn fetched(
+        &self,
+        offset: i64,
+        fetched: Result<(Vec<RecordAndOffset>, i64), ClientError>,
+    ) -> Result<Fetched, Error> {
+        let (records, end) = match fetched {
+            Ok(fetched) => fetched,
+            Err(error) if is(&error, ProtocolError::OffsetOutOfRange) => {
+                return Ok(Fetched::Discontinued);
+            }
+            Err(error) => return Err(self.failed("read from", cause(&error))),
+        };
+        let next = match records.last() {
+            Some(last) => last.offset.saturating_add(1),
+            // At this offset there is no record but the end of a transaction, or a batch of records without content.
+            None if end > offset && self.offset(Start::Latest).await? > offset => {
+                offset.saturating_add(1)
+            }
+            None => offset,
+        };
+        let row = |it: RecordAndOffset| Row {
             offset: it.offset,
             key: it.record.key.unwrap_or_default(),
             value: it.record.value.unwrap_or_default(),
         };
-        Ok(Some((records.into_iter().map(row).collect(), next)))
+        Ok(Fetched::Rows(records.into_iter().map(row).collect(), next))
     }
 
     /// Offset of the first or the next record.
@@ -188,6 +234,19 @@ impl fmt::Debug for Partition {
 
 fn is(error: &ClientError, expected: ProtocolError) -> bool {
     matches!(error, ClientError::ServerError { protocol_error, .. } if *protocol_error == expected)
+}
+
+/// Whether records of a response cannot be decoded.
+fn is_undecodable(error: &ClientError) -> bool {
+    use RequestError::{ReadError, ReadVersionedError, TooMuchData};
+    match error {
+        // Others of this kind are about the metadata of a topic.
+        ClientError::InvalidResponse(why) => why.to_lowercase().contains("timestamp"),
+        ClientError::Request(error) => {
+            matches!(error, ReadError(_) | ReadVersionedError(_) | TooMuchData { .. })
+        }
+        _ => false,
+    }
 }
 
 fn request(action: &str, cluster: &str, cause: String) -> Error {

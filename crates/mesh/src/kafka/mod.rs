@@ -20,7 +20,7 @@ mod signature;
 pub use error::Error;
 pub use settings::{Login, Mechanism, Settings};
 
-pub(crate) use cluster::{Cluster, Partition, Row, Start};
+pub(crate) use cluster::{Cluster, Fetched, Partition, Row, Start};
 pub(crate) use signature::{Signer, Verifier};
 
 /// Generated messages.
@@ -34,6 +34,9 @@ pub const OBSERVATIONS: &str = "wirestamp.observations.v1";
 
 /// Topic of the acknowledgements; it has one partition.
 pub const ANSWERS: &str = "wirestamp.settled.v1";
+
+/// Topic of the results, for other programs.
+pub const RESULTS: &str = "wirestamp.results.v1";
 
 /// Key of a record: task and point, so that a collector skips the records of other tasks without decoding them.
 pub(crate) fn key(task: u64, point: u32) -> Vec<u8> {

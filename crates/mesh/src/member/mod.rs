@@ -18,7 +18,7 @@ use tracing::info;
 
 pub use membership::{enrol, renew};
 
-pub(crate) use pause::Pause;
+pub(crate) use pause::{Logged, Pause};
 
 use crate::Name;
 use crate::pki::{self, Credentials, Request, Role, Token};
@@ -62,7 +62,7 @@ pub enum Error {
     #[error("the certificate is not for a {0}")]
     WrongRole(Role),
     /// The token is for another node.
-    #[error("the token is not for {0}; this folder is of that node")]
+    #[error("the token is for another node; this folder belongs to {0}")]
     AnotherName(Name),
 }
 

@@ -175,7 +175,8 @@ impl Probe {
     ) {
         let mut ended = self.runner.ended();
         let is_admitted = self.state.is_admitted.subscribe();
-        let mut deliveries = Deliveries::new(carrier, Arc::clone(&self.spool), is_admitted);
+        let logged = self.state.carrier_troubles.logged().clone();
+        let mut deliveries = Deliveries::new(carrier, Arc::clone(&self.spool), is_admitted, logged);
         loop {
             let assignment = assignments.borrow_and_update().clone();
             if let Some(assignment) = assignment {

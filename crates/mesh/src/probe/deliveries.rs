@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::{Carrier, ChannelName, SharedSpool};
-use crate::member::Pause;
+use crate::member::{Logged, Pause};
 
 /// How long a delivery continues after the end of its work: the last batches may not be in the spool yet.
 const GRACE: Duration = Duration::from_secs(60);
@@ -18,6 +18,7 @@ pub(super) struct Deliveries<C> {
     carrier: Arc<C>,
     spool: Arc<SharedSpool>,
     is_admitted: watch::Receiver<bool>,
+    logged: Logged,
     running: BTreeMap<ChannelName, Delivery>,
     tasks: JoinSet<()>,
 }
@@ -28,23 +29,26 @@ struct Delivery {
 }
 
 impl<C: Carrier> Deliveries<C> {
-    /// Nothing is delivered yet. Deliveries pause while this probe is not admitted.
+    /// Nothing is delivered yet. Deliveries pause while this probe is not admitted. An error that several have is logged once.
     pub(super) fn new(
         carrier: C,
         spool: Arc<SharedSpool>,
         is_admitted: watch::Receiver<bool>,
+        logged: Logged,
     ) -> Self {
         let (carrier, running, tasks) = (Arc::new(carrier), BTreeMap::new(), JoinSet::new());
-        Self { carrier, spool, is_admitted, running, tasks }
+        Self { carrier, spool, is_admitted, logged, running, tasks }
     }
 
     /// Starts the deliveries of these channels that do not run yet.
     pub(super) fn need(&mut self, names: impl IntoIterator<Item = ChannelName>, now: Instant) {
-        let Self { carrier, spool, is_admitted, running, tasks } = self;
+        let Self { carrier, spool, is_admitted, logged, running, tasks } = self;
         for name in names {
             let start = || {
                 let (carrier, spool) = (Arc::clone(carrier), Arc::clone(spool));
-                let task = tasks.spawn(keep_delivering(carrier, spool, name, is_admitted.clone()));
+                let pause = Pause::sharing(logged);
+                let is_admitted = is_admitted.clone();
+                let task = tasks.spawn(keep_delivering(carrier, spool, name, is_admitted, pause));
                 Delivery { task, needed_at: now }
             };
             running.entry(name).or_insert_with(start).needed_at = now;
@@ -72,8 +76,8 @@ async fn keep_delivering(
     spool: Arc<SharedSpool>,
     name: ChannelName,
     mut is_admitted: watch::Receiver<bool>,
+    mut pause: Pause,
 ) {
-    let mut pause = Pause::new();
     loop {
         // The sender lives as long as the probe.
         drop(is_admitted.wait_for(|it| *it).await);
@@ -85,7 +89,7 @@ async fn keep_delivering(
         // After a move, another collector is called at once.
         tokio::select! {
             () = pause.after(ended) => {}
-            () = moved => pause = Pause::new(),
+            () = moved => pause.reset(),
         }
     }
 }
@@ -131,7 +135,8 @@ mod tests {
         let carrier = Endless::default();
         let (_admitted, is_admitted) = watch::channel(true);
         let spool = Arc::new(SharedSpool::new(spool));
-        let mut deliveries = Deliveries::new(carrier.clone(), spool, is_admitted);
+        let mut deliveries =
+            Deliveries::new(carrier.clone(), spool, is_admitted, Logged::default());
         let begin = Instant::now();
         deliveries.need([ONE, OTHER, ONE], begin);
         yield_now().await;

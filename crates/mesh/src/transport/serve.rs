@@ -1,9 +1,11 @@
 //! Answers on incoming connections: HTTP/2 between nodes, HTTP/1 for browsers and programs.
 
+use std::time::Duration;
+
 use axum::extract::ConnectInfo;
 use axum::serve::Listener as _;
 use axum::{Extension, Router};
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
 use tower::Layer;
@@ -26,6 +28,11 @@ const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 
 const _: () = assert!(MAX_STREAMS as u64 * STREAM_WINDOW as u64 <= CONNECTION_WINDOW as u64);
 
+/// A collector that does not answer a ping in this time is disconnected, also if its machine still acknowledges packets: its
+/// tasks move to other collectors.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
+const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(20);
+
 /// Answers all connections, forever. Users and collectors have the limits of the library.
 pub(crate) async fn serve(mut listener: Listener, routes: Router) {
     loop {
@@ -44,6 +51,13 @@ pub(crate) async fn serve(mut listener: Listener, routes: Router) {
                         .max_concurrent_streams(MAX_STREAMS)
                         .initial_stream_window_size(STREAM_WINDOW)
                         .initial_connection_window_size(CONNECTION_WINDOW);
+                }
+                PeerIdentity::Certificate(it, _) if it.role == Role::Collector => {
+                    builder
+                        .http2()
+                        .timer(TokioTimer::new())
+                        .keep_alive_interval(KEEP_ALIVE_INTERVAL)
+                        .keep_alive_timeout(KEEP_ALIVE_TIMEOUT);
                 }
                 PeerIdentity::Certificate(..) | PeerIdentity::Local => {}
             }

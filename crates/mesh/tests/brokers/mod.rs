@@ -1,5 +1,7 @@
 //! Brokers of Apache Kafka on the loopback interface.
 
+pub(crate) mod raw;
+
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};

@@ -319,6 +319,31 @@ fn restarted_task_moves_to_another_collector() {
     assert_eq!(Leftovers::now(), before);
 }
 
+/// It does not run, but its machine acknowledges packets.
+#[test]
+fn stopped_collector_is_disconnected() {
+    if !is_root() {
+        return;
+    }
+    let before = Leftovers::now();
+    let script = r#"
+        let_in_collector store store.log
+        until_up() { # 0 or 1
+            until ask ../../metrics | grep -qFx "wirestamp_collector_up{collector=\"store\"} $1"; do sleep 0.1; done
+        }
+        until_up 1
+        kill -STOP $store
+        until_up 0
+        kill -CONT $store
+        until_up 1
+        end
+        kill -INT $store
+        wait $store
+    "#;
+    in_lab(&[ENTER, script].concat());
+    assert_eq!(Leftovers::now(), before);
+}
+
 /// The gRPC status of calls to the collector with different certificates: 7 is "permission denied", 16
 /// "unauthenticated". Nodes are identified by their role, which curl does not check.
 const ASKED: &str = r#"

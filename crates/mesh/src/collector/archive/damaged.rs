@@ -22,12 +22,12 @@ impl Archive {
             Ok(all)
         });
         let all = all.unwrap_or_else(|error| {
-            warn!("cannot check the archive: {error}");
+            self.failed(format_args!("cannot check the archive: {error}"));
             Vec::new()
         });
         for file in all {
             if let Err(error) = self.replace_if_damaged(&file, tasks) {
-                warn!("cannot check a file of the archive: {error}");
+                self.failed(format_args!("cannot check a file of the archive: {error}"));
             }
         }
     }

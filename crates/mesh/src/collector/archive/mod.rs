@@ -8,12 +8,14 @@
 //! statistics. Tasks may archive their observations, too ([`observations`]).
 
 mod columns;
+mod counts;
 mod damaged;
 mod observation_columns;
 mod observations;
 mod removal;
 mod task_end;
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -32,6 +34,7 @@ use super::{Collector, Hour, ResultRange, Step, flow_reports};
 use crate::task::{Measure, Task, TaskRecord, Tasks};
 use crate::{DatabaseError, Name};
 use columns::{COUNTED, MEASURED};
+pub use counts::ArchiveCounts;
 
 /// Interval of maintenance.
 const INTERVAL: Duration = Duration::from_secs(60);
@@ -88,12 +91,21 @@ impl Archive {
     pub fn maintain(&self, tasks: &Tasks) {
         for (number, entered) in tasks {
             if let Err(error) = self.tend_task(*number, entered) {
-                warn!("task {}: cannot archive results: {error}", entered.task.name);
+                self.failed(format_args!(
+                    "task {}: cannot archive results: {error}",
+                    entered.task.name
+                ));
             }
         }
         if let Err(error) = self.remove_old() {
-            warn!("cannot remove old results: {error}");
+            self.failed(format_args!("cannot remove old results: {error}"));
         }
+    }
+
+    /// Logs and counts a failure.
+    fn failed(&self, why: fmt::Arguments<'_>) {
+        warn!("{why}");
+        self.collector.archived.send_modify(|it| it.failures += 1);
     }
 
     fn tend_task(&self, number: u64, entered: &TaskRecord) -> Result<(), ArchiveError> {
@@ -136,6 +148,7 @@ impl Archive {
         let table = self.table(number, task, hour.begin)?;
         let path = self.path(&task.name, hour.begin, number);
         write_table(&table, &path)?;
+        self.collector.archived.send_modify(|it| it.results += table.rows() as u64);
         info!("archived {} results in {}", table.rows(), path.display());
         Ok(())
     }

@@ -84,6 +84,7 @@ impl Archive {
         }
         let count = observations.finish()?;
         batches.finish()?;
+        self.collector.archived.send_modify(|it| it.observations += count as u64);
         info!("archived {count} observations of point {} of task {name}", letter(point));
         Ok(())
     }
@@ -273,7 +274,7 @@ mod tests {
     use tokio::sync::watch;
 
     use super::*;
-    use crate::collector::{Collector, Keep, Results, Settled};
+    use crate::collector::{ArchiveCounts, Collector, Keep, Results, Settled};
 
     const HOUR: i64 = 3_600_000_000_000;
 
@@ -317,6 +318,8 @@ mod tests {
         write().unwrap();
         write().unwrap();
         assert_eq!(names(&path), [first, &first.replace("7-2-1", "7-2-3")]);
+        // Dropped batches have no observations.
+        assert_eq!(*collector.archived().borrow(), ArchiveCounts::default());
         fs::write(path.join(first).with_extension("new"), "x").unwrap();
         fs::write(path.join(first).with_file_name("70-2-1.parquet"), "x").unwrap();
         archive.remove_observations(7).unwrap();

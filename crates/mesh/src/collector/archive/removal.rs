@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use tracing::{info, warn};
+use tracing::info;
 
 use super::{Archive, ArchiveError, DAMAGED, about, entries};
 
@@ -17,7 +17,9 @@ impl Archive {
             match self.remove_task(*task) {
                 Ok(true) => info!("deleted the results of task {task}, which was removed"),
                 Ok(false) => {}
-                Err(error) => warn!("cannot delete the results of task {task}: {error}"),
+                Err(error) => {
+                    self.failed(format_args!("cannot delete the results of task {task}: {error}"));
+                }
             }
         }
     }

@@ -70,6 +70,8 @@ fn complete_hours_are_archived_and_deleted() {
     assert_eq!(names(&path), ["2027-01-15T08", "2027-01-15T09"]);
     let file = path.join("task=v").join("hour=2027-01-15T09").join("7.parquet");
     assert!(fs::read(&file).unwrap().starts_with(b"PAR1"));
+    let written = ArchiveCounts { results: 8, ..ArchiveCounts::default() };
+    assert_eq!(*collector.archived().borrow(), written);
     // Nothing is left to do.
     fs::remove_file(&file).unwrap();
     archive.tend_task(7, &task()).unwrap();
@@ -254,4 +256,19 @@ fn removed_task_leaves_neither_files_nor_results() {
 fn archive_without_files_is_empty() {
     let folder = tempfile::tempdir().unwrap();
     assert!(files(&folder.path().join("none")).unwrap().is_empty());
+}
+
+#[test]
+fn failure_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let begin = Time::from_nanos(1_800_000_000 * SECOND);
+    let collector = collector(folder.path(), begin, 9);
+    let path = folder.path().join("archive");
+    fs::create_dir(&path).unwrap();
+    fs::write(path.join("task=v"), "not a folder").unwrap();
+    let keep = Keep { age: 1000 * 365 * DAY, bytes: None };
+    let archive = Archive::new(path, Arc::clone(&collector), keep);
+    archive.maintain(&BTreeMap::from([(7, task())]));
+    let failed = ArchiveCounts { failures: 1, ..ArchiveCounts::default() };
+    assert_eq!(*collector.archived().borrow(), failed);
 }

@@ -28,10 +28,10 @@ use crate::DatabaseError;
 use crate::authorizer::Authorizer;
 use crate::kafka::v1::{Answers, Record};
 use crate::kafka::{
-    self, ANSWERS, Cluster, Error, OBSERVATIONS, Partition, Row, Settings, Signer, Start, Verifier,
-    task_and_point,
+    self, ANSWERS, Cluster, Error, Fetched, OBSERVATIONS, Partition, Row, Settings, Signer, Start,
+    Verifier, task_and_point,
 };
-use crate::member::Pause;
+use crate::member::{Logged, Pause};
 use crate::pki::{Credentials, Role};
 
 /// Max bytes of batches of a partition that wait for the other points of their tasks.
@@ -47,6 +47,7 @@ pub(crate) struct Source {
     authorizer: Arc<Authorizer>,
     credentials: watch::Receiver<Credentials>,
     positions: Mutex<Positions>,
+    logged: Logged,
 }
 
 /// The reader of a partition.
@@ -80,16 +81,24 @@ impl Source {
     ) -> Result<Self, DatabaseError> {
         let positions = Mutex::new(Positions::open(&folder.join("kafka.sqlite"))?);
         collector.kafka_stats().count(|it| it.is_reading = true);
-        Ok(Self { settings, collector, authorizer, credentials, positions })
+        let logged = Logged::default();
+        Ok(Self { settings, collector, authorizer, credentials, positions, logged })
     }
 
     /// Reads, forever.
     pub(crate) async fn run(self) {
         let source = Arc::new(self);
-        let mut pause = Pause::new();
+        let mut pause = Pause::sharing(&source.logged);
         loop {
             let ended = Arc::clone(&source).read_all().await;
+            source.count_failure(&ended);
             pause.after(ended).await;
+        }
+    }
+
+    fn count_failure(&self, ended: &Result<(), Error>) {
+        if ended.is_err() {
+            self.collector.kafka_stats().count(|it| it.failures += 1);
         }
     }
 
@@ -100,6 +109,11 @@ impl Source {
         let partitions = cluster.create(OBSERVATIONS, self.settings.partitions).await?;
         cluster.create(ANSWERS, 1).await?;
         info!("reading from {}: {partitions} partitions", self.settings.name());
+        if partitions != self.settings.partitions {
+            info!(
+                "{OBSERVATIONS} exists with {partitions} partitions; --kafka-partitions has no effect"
+            );
+        }
         let (mut tasks, mut removed) = (self.collector.tasks().clone(), self.collector.removed());
         let mut readers = JoinSet::new();
         let mut running: BTreeMap<u32, AbortHandle> = BTreeMap::new();
@@ -133,7 +147,11 @@ impl Source {
                 _ = metadata.tick() => {
                     let now = cluster.partitions(OBSERVATIONS).await;
                     match now {
-                        Ok(Some(now)) if now == partitions => {}
+                        Ok(Some(now)) if now == partitions => {
+                            if let Ok(None) = cluster.partitions(ANSWERS).await {
+                                return Err(Error::NoTopic(ANSWERS));
+                            }
+                        }
                         Ok(Some(now)) => {
                             warn!("{OBSERVATIONS} has {now} partitions now, {partitions} before");
                             return Ok(());
@@ -157,9 +175,10 @@ impl Reader {
 
     /// Reads the partition, forever.
     async fn run(mut self) {
-        let mut pause = Pause::new();
+        let mut pause = Pause::sharing(&self.source.logged);
         loop {
             let ended = self.read().await;
+            self.source.count_failure(&ended);
             pause.after(ended).await;
         }
     }
@@ -175,14 +194,21 @@ impl Reader {
         let mut verifier = Verifier::new(source.credentials.clone())?;
         loop {
             let from = self.begin(&partition).await?;
-            let Some((rows, next)) = partition.read(from).await? else {
-                let earliest = partition.offset(Start::Earliest).await?;
-                warn!(
-                    "partition {number} of {OBSERVATIONS} does not continue at offset {from}: records were deleted or \
-                     lost; reading from {earliest}, and probes send again what is missing"
-                );
-                self.next = Some(earliest);
-                continue;
+            let (rows, next) = match partition.read(from).await? {
+                Fetched::Rows(rows, next) => (rows, next),
+                Fetched::Unreadable(why) => {
+                    self.unreadable(from, &why);
+                    (Vec::new(), from.saturating_add(1))
+                }
+                Fetched::Discontinued => {
+                    let earliest = partition.offset(Start::Earliest).await?;
+                    warn!(
+                        "partition {number} of {OBSERVATIONS} does not continue at offset {from}: records were \
+                         deleted or lost; reading from {earliest}, and probes send again what is missing"
+                    );
+                    self.next = Some(earliest);
+                    continue;
+                }
             };
             block_in_place(|| {
                 let mut positions = source.positions.lock();
@@ -229,12 +255,8 @@ impl Reader {
     ) -> Result<(), DatabaseError> {
         let Row { offset, key, value } = row;
         let stats = self.source.collector.kafka_stats();
-        let unreadable = |why: &str| {
-            stats.count(|it| it.unreadable += 1);
-            warn!("ignored record {offset} of partition {} of {OBSERVATIONS}: {why}", self.number);
-        };
         let Some(point) = task_and_point(&key) else {
-            unreadable("its key is not a task and a point");
+            self.unreadable(offset, "its key is not a task and a point");
             return Ok(());
         };
         if !self.intake.is_own(point.0) {
@@ -259,10 +281,15 @@ impl Reader {
                 self.intake.take(positions, offset, &probe.name, record)
             }
             _ => {
-                unreadable("it cannot be decoded");
+                self.unreadable(offset, "it cannot be decoded");
                 Ok(())
             }
         }
+    }
+
+    fn unreadable(&self, offset: i64, why: &str) {
+        self.source.collector.kafka_stats().count(|it| it.unreadable += 1);
+        warn!("ignored record {offset} of partition {} of {OBSERVATIONS}: {why}", self.number);
     }
 
     /// Stores the first offset that is still needed.

@@ -15,13 +15,14 @@ use axum::Router;
 use rustls::ServerConfig;
 use thiserror::Error;
 use tokio::sync::watch;
-use tokio_stream::wrappers::WatchStream;
+use tokio::time::{self, MissedTickBehavior};
+use tokio_stream::wrappers::{IntervalStream, WatchStream};
 use tokio_stream::{Stream, StreamExt};
 use tonic::service::Routes;
 use tracing::{info, warn};
 
 use super::answers::AnswersService;
-use super::{Archive, Begun, Collector, Keep, Results, Service, maintain};
+use super::{Archive, ArchiveCounts, Begun, Collector, Keep, Results, Service, maintain};
 use crate::authorizer::Authorizer;
 use crate::member::{self, Member, Pause};
 use crate::pki::{Role, Token};
@@ -29,12 +30,15 @@ use crate::transport::{Listener, Unusable, listening, serve};
 use crate::v1::answers_server::AnswersServer;
 use crate::v1::collection_server::CollectionServer;
 use crate::v1::control_client::ControlClient;
-use crate::v1::{self, Presence};
+use crate::v1::{self, Archived, Counter, Presence};
 use crate::{DatabaseError, Name};
 use mesh_state::MeshState;
 
 /// Min interval between notifications of new results: there are results every second.
 const NOTIFICATION_INTERVAL: Duration = Duration::from_millis(250);
+
+/// How often counts are sent.
+const COUNT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Max bytes of a message from the controller: a thousand tasks and ten thousand certificates take 1 MB.
 const MAX_CHARGE_BYTES: usize = 64 << 20;
@@ -129,8 +133,7 @@ impl Node {
         let presence = Presence {
             address: reach.unwrap_or_else(|| reached(listener.address())),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            trouble: String::new(),
-            begun: Vec::new(),
+            ..Presence::default()
         };
         let archive = Arc::new(archive);
         Ok(Self {
@@ -200,7 +203,7 @@ impl Node {
 async fn keep_attending(
     member: &Member,
     mesh_state: &MeshState,
-    collector: &Collector,
+    collector: &Arc<Collector>,
     presence: &Presence,
 ) {
     let mut pause = Pause::new();
@@ -241,26 +244,41 @@ async fn attend(
     Ok(())
 }
 
-/// Messages to the controller: one at once, one for each batch of new results, and one when results cannot be stored or
-/// can be stored again.
+/// Messages to the controller: one at once, one for each batch of new results, one when results cannot be stored or can be
+/// stored again, and one every ten seconds with the counts.
 fn presences(
     presence: &Presence,
-    collector: &Collector,
+    collector: &Arc<Collector>,
 ) -> impl Stream<Item = Presence> + Send + 'static {
     let (presence, trouble) = (presence.clone(), collector.trouble());
     let troubles = WatchStream::new(collector.trouble()).map(drop);
     let stored = WatchStream::from_changes(collector.subscribe());
     let (begun, mut sent) = (collector.begun(), None);
     let changed = WatchStream::from_changes(collector.begun()).map(drop);
-    let all = troubles.merge(stored.throttle(NOTIFICATION_INTERVAL)).merge(changed);
+    let mut due = time::interval(COUNT_INTERVAL);
+    due.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    due.reset();
+    let due = IntervalStream::new(due).map(drop);
+    let all = troubles.merge(stored.throttle(NOTIFICATION_INTERVAL)).merge(changed).merge(due);
+    let collector = Arc::clone(collector);
     all.map(move |()| {
         let trouble = trouble.borrow().clone().unwrap_or_default();
         let now = Arc::clone(&begun.borrow());
         let is_new = sent.as_ref() != Some(&now);
         let begun = if is_new { now.values().map(of_begun).collect() } else { Vec::new() };
         sent = Some(now);
-        Presence { trouble, begun, ..presence.clone() }
+        let archived = Some(of_archive(*collector.archived().borrow()));
+        let kafka_records = collector.kafka_stats().counts().into_iter();
+        let kafka_records = kafka_records.map(|(what, count)| Counter { what: what.into(), count });
+        let kafka_records = kafka_records.collect();
+        let kafka_failures = collector.kafka_stats().failures();
+        Presence { trouble, begun, archived, kafka_records, kafka_failures, ..presence.clone() }
     })
+}
+
+fn of_archive(counts: ArchiveCounts) -> Archived {
+    let ArchiveCounts { results, observations, failures } = counts;
+    Archived { results, observations, failures }
 }
 
 fn of_begun(begun: &Begun) -> v1::Begun {

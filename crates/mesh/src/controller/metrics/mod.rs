@@ -6,6 +6,7 @@
 //! Ended tasks are not shown. Counters of delay tasks start with the controller. If a collector is away at that time, its
 //! counters start when it first answers.
 
+mod collectors;
 mod counted;
 mod delays;
 mod probes;
@@ -47,9 +48,7 @@ pub(super) async fn scrape(
     last?;
     api.totals.show(&tasks, &mut families).await;
     counted::show(counted, &tasks, &mut families)?;
-    add_exporter_stats(&api.sources.exporter_stats().counts(), &mut families);
-    add_kafka_stats(&api.sources.kafka_stats().counts(), &mut families);
-    add_collectors(&api, &tasks, &mut families);
+    collectors::show(&api, &tasks, &mut families);
     for (number, entered) in tasks.iter().filter(|(_, it)| it.ended.is_none()) {
         let epoch = (api.placement.history(*number).len() as u64).saturating_sub(1);
         let mut labels = vec![("task", entered.task.name.to_string())];
@@ -79,41 +78,6 @@ pub(super) async fn scrape(
 fn probes_of(tasks: &Tasks) -> BTreeSet<&Name> {
     let running = tasks.values().filter(|it| it.ended.is_none());
     running.flat_map(|it| it.task.measure.probes()).collect()
-}
-
-/// Whether the collectors are connected and can store results, and their tasks. The controller's own has the name
-/// `controller`.
-fn add_collectors(api: &Api, tasks: &Tasks, families: &mut Families) {
-    let label =
-        |name: Option<Name>| name.map_or_else(|| "controller".to_owned(), |it| it.to_string());
-    for (name, running) in api.placement.running(tasks) {
-        families.add("wirestamp_collector_tasks", &[("collector", label(name))], running);
-    }
-    let collectors = api.placement.collectors();
-    for (name, attends, _) in &collectors {
-        families.add("wirestamp_collector_up", &[("collector", name.to_string())], *attends);
-    }
-    families.add("wirestamp_task_moves_total", &[], api.placement.moves());
-    let troubles = api.sources.troubles();
-    let names = collectors.into_iter().map(|(name, ..)| Some(name));
-    for name in std::iter::once(None).chain(names) {
-        let count = troubles.iter().filter(|(of, _)| *of == name).count() as u64;
-        families.add("wirestamp_collector_troubles", &[("collector", label(name))], count);
-    }
-}
-
-/// Records from foreign exporters, if the collector listens for them.
-fn add_exporter_stats(exporter_stats: &[(&str, u64)], families: &mut Families) {
-    for (what, count) in exporter_stats {
-        families.add("wirestamp_digests_total", &[("what", (*what).to_owned())], *count);
-    }
-}
-
-/// Records from Kafka, if the controller's own collector reads from it.
-fn add_kafka_stats(kafka_stats: &[(&str, u64)], families: &mut Families) {
-    for (what, count) in kafka_stats {
-        families.add("wirestamp_kafka_records_total", &[("what", (*what).to_owned())], *count);
-    }
 }
 
 #[cfg(test)]

@@ -6,17 +6,15 @@
 //! controller's own collector.
 
 mod database;
+mod known_collectors;
 mod moves;
 #[cfg(all(test, feature = "kafka"))]
 mod simulated;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::time::Instant;
 
-use jiff::Timestamp;
 use parking_lot::Mutex;
-use rusqlite::params;
 use tokio::sync::watch;
 use tracing::warn;
 
@@ -27,6 +25,8 @@ use crate::task::{Removed, TaskRecord, Tasks};
 use crate::v1::Destination;
 use crate::{DatabaseError, Name};
 use database::{SCHEMA, collectors, insert, placement};
+use known_collectors::KnownCollector;
+pub(super) use known_collectors::Reported;
 pub(super) use moves::MoveError;
 #[cfg(all(test, feature = "kafka"))]
 pub(crate) use simulated::SimulatedPlacement;
@@ -66,21 +66,6 @@ pub(super) struct PartStart {
     pub(super) behind: u64,
 }
 
-/// A collector that is or was connected.
-struct KnownCollector {
-    /// Its address.
-    address: String,
-    /// When it connected; none if it is not connected.
-    since: Option<Timestamp>,
-    /// When it disconnected, or the controller started.
-    away_since: Instant,
-    /// Why it cannot store results; empty if it can.
-    trouble: String,
-}
-
-/// Max length of the reason of a collector, in characters.
-const MAX_TROUBLE: usize = 500;
-
 impl TaskPlacement {
     /// Opens the file. If it is new, all running tasks are placed at the controller's own collector.
     pub(super) fn open(path: &Path, tasks: &Tasks) -> Result<Self, DatabaseError> {
@@ -100,55 +85,6 @@ impl TaskPlacement {
     /// Notified of each change.
     pub(super) fn subscribe(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
-    }
-
-    /// Registers a collector that connected.
-    pub(super) fn connected(
-        &self,
-        name: &Name,
-        address: String,
-        now: Timestamp,
-    ) -> Result<(), DatabaseError> {
-        let mut state = self.state.lock();
-        if state.collectors.get(name).is_none_or(|known| known.address != address) {
-            let query = "INSERT INTO collector VALUES (?1, ?2)
-                         ON CONFLICT (name) DO UPDATE SET address = ?2";
-            let values = params![name.as_ref(), address];
-            state.database.change(|change| change.execute(query, values))?;
-        }
-        let known = KnownCollector { since: Some(now), ..KnownCollector::away(address) };
-        state.collectors.insert(name.clone(), known);
-        drop(state);
-        self.changed.send_replace(());
-        Ok(())
-    }
-
-    /// Marks a collector that connected at `came` as disconnected, unless it has connected again.
-    pub(super) fn disconnected(&self, name: &Name, came: Timestamp) {
-        if let Some(known) = self.state.lock().collectors.get_mut(name)
-            && known.since == Some(came)
-        {
-            *known = KnownCollector::away(std::mem::take(&mut known.address));
-        }
-    }
-
-    /// Stores why a collector that connected at `came` cannot store results; empty if it can.
-    pub(super) fn set_trouble(&self, name: &Name, came: Timestamp, trouble: String) {
-        if let Some(known) = self.state.lock().collectors.get_mut(name)
-            && known.since == Some(came)
-        {
-            known.trouble = trouble.chars().take(MAX_TROUBLE).collect();
-        }
-    }
-
-    /// The collectors, whether each is connected, and why it cannot store results if so.
-    pub(super) fn collectors(&self) -> Vec<(Name, bool, Option<String>)> {
-        let state = self.state.lock();
-        let shown = |(name, it): (&Name, &KnownCollector)| {
-            let trouble = (!it.trouble.is_empty()).then(|| it.trouble.clone());
-            (name.clone(), it.since.is_some(), trouble)
-        };
-        state.collectors.iter().map(shown).collect()
     }
 
     /// Number of running tasks at each collector; without a name: at the controller's own.
@@ -302,12 +238,6 @@ fn handover(history: &[Placed], epoch: u64) -> Option<Handover> {
     let later = history.iter().skip(usize::try_from(epoch).ok()?.saturating_add(1));
     let PartStart { at: start, spool, behind } = later.filter_map(|it| it.start).next()?;
     Some(Handover { epoch, start, spool, behind })
-}
-
-impl KnownCollector {
-    fn away(address: String) -> Self {
-        Self { address, since: None, away_since: Instant::now(), trouble: String::new() }
-    }
 }
 
 impl State {

@@ -19,7 +19,9 @@ pub(in crate::controller) enum MoveError {
     #[error("it has no collector yet; start its probes")]
     NotPlaced,
     /// Only the controller's own collector receives foreign exporters.
-    #[error("the controller receives its foreign exporters")]
+    #[error(
+        "it has points of other exporters (IPFIX, PSAMP); only the controller can receive their records"
+    )]
     Foreign,
     /// There is no such collector.
     #[error("there is no collector {0} with a valid certificate")]

@@ -1,9 +1,9 @@
 //! Placement of tasks, and their moves.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 use super::*;
 use crate::collector::Begun;

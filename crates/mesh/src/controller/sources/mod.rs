@@ -16,10 +16,10 @@ use tokio::task::{JoinSet, block_in_place};
 use tokio::time::timeout;
 use wirestamp_clock::{Time, Utc};
 
-use super::placement::TaskPlacement;
+use super::placement::{Reported, TaskPlacement};
 use super::shared_ca::ValidCertificates;
 use crate::collector::{
-    Collector, Counted, ExporterStats, Histograms, KafkaStats, Measured, Recent, ResultRange, Sum,
+    Collector, Counted, ExporterStats, Histograms, Measured, Recent, ResultRange, Sum,
 };
 use crate::pki::Credentials;
 use crate::task::Tasks;
@@ -33,6 +33,10 @@ use windows::WindowRow;
 
 /// Timeout of a query that runs together with others: Prometheus waits ten seconds for all of them.
 const CONCURRENT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Timeout of a query to a collector that is not connected to the controller. Shorter, so that its failure is known before
+/// those that run together end, and it is not called again for a while.
+const DISCONNECTED_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Results of all collectors of a mesh.
 pub struct Sources {
@@ -299,10 +303,9 @@ impl Sources {
         self.own.exporter_stats()
     }
 
-    /// Statistics of records from Kafka, of the controller's own collector.
-    #[must_use]
-    pub fn kafka_stats(&self) -> &KafkaStats {
-        self.own.kafka_stats()
+    /// Counts of the controller's own collector.
+    pub(super) fn own_report(&self) -> Reported {
+        Reported::own(&self.own)
     }
 
     /// Collectors that cannot store results, and why; `None` is the controller's own.
@@ -402,6 +405,8 @@ impl Sources {
             return Err(QueryError::Away { collector, why });
         }
         let credentials = self.credentials.borrow().clone();
-        self.connections.query(collector, address, credentials)
+        let is_connected = self.placement.is_connected(&collector);
+        let query = self.connections.query(collector, address, credentials)?;
+        Ok(if is_connected { query } else { query.within(DISCONNECTED_TIMEOUT) })
     }
 }

@@ -133,9 +133,9 @@ pub(super) struct RemoteCollector {
 }
 
 impl RemoteCollector {
-    /// The query with another timeout.
+    /// The query with this timeout, unless it has a shorter one.
     pub(super) fn within(self, timeout_after: Duration) -> Self {
-        Self { timeout_after, ..self }
+        Self { timeout_after: timeout_after.min(self.timeout_after), ..self }
     }
 
     pub(super) async fn read<T: DeserializeOwned>(

@@ -1,28 +1,36 @@
 //! Reads the answers of collectors.
 
+use std::sync::Arc;
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use prost::Message;
 use tokio::sync::watch;
 use tracing::warn;
 
 use crate::kafka::v1::{Answer, Answers};
-use crate::kafka::{ANSWERS, Cluster, Error, Settings, Start, Verifier};
-use crate::member::Pause;
+use crate::kafka::{ANSWERS, Cluster, Error, Fetched, Settings, Start, Verifier};
+use crate::member::{Logged, Pause};
 use crate::pki::{Credentials, Role};
 
 /// Who may acknowledge batches.
 const COLLECTORS: [Role; 2] = [Role::Collector, Role::Controller];
 
+/// Why answers cannot be read; none if they can.
+pub(super) type ReadingTrouble = Arc<Mutex<Option<String>>>;
+
 /// Reads all answers, forever.
 pub(super) async fn follow(
     settings: Settings,
     credentials: watch::Receiver<Credentials>,
+    trouble: ReadingTrouble,
+    logged: Logged,
     receive: impl Fn(Answer),
 ) {
-    let (mut pause, mut offset) = (Pause::new(), None);
+    let (mut pause, mut offset) = (Pause::sharing(&logged), None);
     loop {
-        let read = read(&settings, credentials.clone(), &mut offset, &receive).await;
+        let read = read(&settings, credentials.clone(), &mut offset, (&trouble, &receive)).await;
+        *trouble.lock() = read.as_ref().err().map(ToString::to_string);
         pause.after(read).await;
     }
 }
@@ -31,7 +39,7 @@ async fn read(
     settings: &Settings,
     credentials: watch::Receiver<Credentials>,
     offset: &mut Option<i64>,
-    receive: &impl Fn(Answer),
+    (trouble, receive): (&ReadingTrouble, &impl Fn(Answer)),
 ) -> Result<(), Error> {
     let cluster = Cluster::connect(settings).await?;
     let mut verifier = Verifier::new(credentials)?;
@@ -44,12 +52,21 @@ async fn read(
             None => partition.offset(Start::Latest).await?,
         };
         *offset = Some(from);
-        let Some((rows, next)) = partition.read(from).await? else {
-            warn!(
-                "the topic {ANSWERS} does not continue at offset {from}; reading it from its begin"
-            );
-            *offset = Some(partition.offset(Start::Earliest).await?);
-            continue;
+        let fetched = partition.read(from).await?;
+        *trouble.lock() = None;
+        let (rows, next) = match fetched {
+            Fetched::Rows(rows, next) => (rows, next),
+            Fetched::Unreadable(why) => {
+                warn!("ignored record {from} of {ANSWERS}: {why}");
+                (Vec::new(), from.saturating_add(1))
+            }
+            Fetched::Discontinued => {
+                warn!(
+                    "the topic {ANSWERS} does not continue at offset {from}; reading it from its beginning"
+                );
+                *offset = Some(partition.offset(Start::Earliest).await?);
+                continue;
+            }
         };
         for row in rows {
             let verified = verifier.verify(ANSWERS, &row.value, &COLLECTORS, Instant::now());

@@ -17,6 +17,7 @@ use tracing::info;
 
 pub(crate) use outbox::{Outbox, Reaction};
 
+use self::answers::ReadingTrouble;
 use super::carrier::Destinations;
 use super::{Carrier, CarrierTroubles, ChannelName, Error, SharedSpool};
 use crate::kafka::v1::{Answer, Record};
@@ -25,6 +26,9 @@ use crate::pki::Credentials;
 
 /// Time without an answer of the collector after which it is a trouble.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long the brokers are not connected to again after a failure.
+const RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// How often records that are due by time are looked for, and how often the number of partitions is read.
 const TICK: Duration = Duration::from_secs(1);
@@ -37,19 +41,28 @@ const WRITE_BYTES: usize = 640 << 10;
 pub struct Kafka {
     settings: Settings,
     signer: Mutex<Signer>,
-    connection: AsyncMutex<Option<Connection>>,
+    connection: AsyncMutex<Shared>,
     /// Receivers of answers.
     channels: Arc<Mutex<HashMap<ChannelName, UnboundedSender<Answer>>>>,
     /// The newest session known of each channel.
     sessions: Mutex<HashMap<ChannelName, u64>>,
     troubles: Arc<CarrierTroubles>,
+    reading_trouble: ReadingTrouble,
     /// Placements of the tasks, if the controller sends them.
     destinations: Option<watch::Receiver<Arc<Destinations>>>,
     /// Reads the answers. Ends when this is dropped.
     _reader: JoinSet<()>,
 }
 
-/// A connection, which the deliveries of all tasks share.
+/// What the deliveries of all tasks share.
+#[derive(Default)]
+struct Shared {
+    connection: Option<Connection>,
+    /// The last failure to connect: other deliveries have it, too, without an attempt of their own.
+    failure: Option<(Instant, String)>,
+}
+
+/// A connection to the brokers.
 struct Connection {
     cluster: Cluster,
     partitions: u32,
@@ -71,6 +84,7 @@ impl Kafka {
         troubles: Arc<CarrierTroubles>,
     ) -> Result<Self, kafka::Error> {
         let channels = Arc::<Mutex<HashMap<_, UnboundedSender<_>>>>::default();
+        let reading_trouble = ReadingTrouble::default();
         let mut reader = JoinSet::new();
         let signer = Mutex::new(Signer::new(credentials.clone())?);
         let registered = Arc::clone(&channels);
@@ -81,7 +95,8 @@ impl Kafka {
                 let _ = channel.send(answer);
             }
         };
-        reader.spawn(answers::follow(settings.clone(), credentials, receive));
+        let (trouble, logged) = (Arc::clone(&reading_trouble), troubles.logged().clone());
+        reader.spawn(answers::follow(settings.clone(), credentials, trouble, logged, receive));
         Ok(Self {
             settings,
             signer,
@@ -89,6 +104,7 @@ impl Kafka {
             channels,
             sessions: Mutex::default(),
             troubles,
+            reading_trouble,
             destinations: None,
             _reader: reader,
         })
@@ -110,17 +126,12 @@ impl Kafka {
 
     /// The partition of a task, and the number of partitions.
     async fn partition(&self, task: u64) -> Result<(Arc<Partition>, u32), kafka::Error> {
-        let mut connection = self.connection.lock().await;
+        let mut shared = self.connection.lock().await;
         let now = Instant::now();
         let is_old = |it: &Connection| now.duration_since(it.read_at) >= METADATA_INTERVAL;
-        let mut current = match connection.take() {
+        let mut current = match shared.connection.take() {
             Some(current) => current,
-            None => {
-                let cluster = Cluster::connect(&self.settings).await?;
-                let partitions = count(&cluster).await?;
-                info!("connected to {}: {partitions} partitions", self.settings.name());
-                Connection { cluster, partitions, read_at: now, open: HashMap::new() }
-            }
+            None => self.connect(&mut shared.failure).await?,
         };
         if is_old(&current) {
             let partitions = count(&current.cluster).await?;
@@ -137,8 +148,30 @@ impl Kafka {
             }
         };
         let partitions = current.partitions;
-        *connection = Some(current);
+        shared.connection = Some(current);
         Ok((partition, partitions))
+    }
+
+    /// Connects, unless this failed just before.
+    async fn connect(
+        &self,
+        failure: &mut Option<(Instant, String)>,
+    ) -> Result<Connection, kafka::Error> {
+        if let Some((at, why)) = failure
+            && at.elapsed() < RETRY_DELAY
+        {
+            return Err(kafka::Error::JustFailed(why.clone()));
+        }
+        let connected = async {
+            let cluster = Cluster::connect(&self.settings).await?;
+            let partitions = count(&cluster).await?;
+            Ok((cluster, partitions))
+        };
+        let connected: Result<_, kafka::Error> = connected.await;
+        *failure = connected.as_ref().err().map(|error| (Instant::now(), error.to_string()));
+        let (cluster, partitions) = connected?;
+        info!("connected to {}: {partitions} partitions", self.settings.name());
+        Ok(Connection { cluster, partitions, read_at: Instant::now(), open: HashMap::new() })
     }
 
     /// Signs records and appends them.
@@ -205,10 +238,11 @@ impl Kafka {
                 }
             }
             let now = Instant::now();
-            if outbox.is_answered() {
-                self.troubles.clear(name);
-            } else if now.duration_since(begun) >= ANSWER_TIMEOUT {
+            let silence = outbox.unanswered_since().map(|at| now.duration_since(at));
+            if silence.is_some_and(|it| it >= ANSWER_TIMEOUT) {
                 self.troubles.set(name, self.no_answer());
+            } else if outbox.is_answered() {
+                self.troubles.clear(name);
             }
             if now.duration_since(checked_at) >= METADATA_INTERVAL {
                 let (current, count) = self.partition(name.task).await?;
@@ -240,6 +274,9 @@ impl Kafka {
     }
 
     fn no_answer(&self) -> String {
+        if let Some(why) = &*self.reading_trouble.lock() {
+            return format!("nothing is delivered: {why}");
+        }
         format!(
             "nothing is delivered: no collector answers through {}; start the collector of the task with --kafka and \
              the same brokers",
@@ -254,8 +291,10 @@ impl Carrier for Kafka {
         self.channels.lock().insert(name, sender);
         let ended = self.session(spool, name, &mut answers).await;
         if let Err(Error::Kafka(error)) = &ended {
-            // The next call connects again.
-            *self.connection.lock().await = None;
+            if !matches!(error, kafka::Error::JustFailed(_)) {
+                // The next call connects again.
+                self.connection.lock().await.connection = None;
+            }
             self.troubles.set(name, error.to_string());
         }
         ended

@@ -15,7 +15,7 @@ use crate::spool::Held;
 /// How often an inquiry that begins a session is repeated.
 const GREETING_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Time without records and progress after which the collector is asked whether all batches arrived.
+/// Time without an answer after which the collector is asked whether all batches arrived.
 const SILENCE: Duration = Duration::from_secs(30);
 
 /// Max bytes of a part. Brokers accept 1 MB by default. Tests have small ones.
@@ -45,8 +45,8 @@ pub(crate) struct Outbox {
     unsettled: VecDeque<(u64, usize)>,
     unsettled_bytes: usize,
     inquired_at: Option<Instant>,
-    /// Time of the last progress: of sending, or of an acknowledgement.
-    active_at: Instant,
+    /// Time of the last answer, or since when one is expected; none while none is expected.
+    unanswered_since: Option<Instant>,
 }
 
 /// What follows from an answer.
@@ -92,13 +92,18 @@ impl Outbox {
             unsettled: VecDeque::new(),
             unsettled_bytes: 0,
             inquired_at: None,
-            active_at: now,
+            unanswered_since: Some(now),
         })
     }
 
     /// Whether batches can be sent: the collector has answered to this session.
     pub(crate) fn is_answered(&self) -> bool {
         self.is_answered
+    }
+
+    /// Since when an answer is expected and has not arrived; none while none is expected.
+    pub(crate) fn unanswered_since(&self) -> Option<Instant> {
+        self.unanswered_since
     }
 
     /// Records to be sent now; none if there are none.
@@ -116,16 +121,18 @@ impl Outbox {
         let has_room = self.unsettled_bytes < WINDOW_BYTES && room > 0;
         let held =
             if has_room { spool.read(self.name, self.sent, READ_BYTES)? } else { Vec::new() };
-        if held.is_empty() {
-            let last = self.inquired_at.map_or(self.active_at, |at| at.max(self.active_at));
-            let is_due = self.sent > self.up_to && since(last) >= SILENCE;
-            return Ok(if is_due { self.inquiry(now) } else { Vec::new() });
-        }
         let mut records = Vec::new();
         for held in held.into_iter().take(room) {
             self.push(held, &mut records);
         }
-        self.active_at = now;
+        if self.sent > self.up_to {
+            self.unanswered_since.get_or_insert(now);
+        }
+        let is_silent = |at: Option<Instant>| at.is_some_and(|at| since(at) >= SILENCE);
+        let has_inquired = self.inquired_at.is_some_and(|at| since(at) < SILENCE);
+        if is_silent(self.unanswered_since) && !has_inquired {
+            records.extend(self.inquiry(now));
+        }
         Ok(records)
     }
 
@@ -185,7 +192,6 @@ impl Outbox {
                 return Ok(Reaction::Restart(answer.session));
             }
             self.up_to = answer.up_to;
-            self.active_at = now;
             while let Some((_, bytes)) = self.unsettled.pop_front_if(|(it, _)| *it <= answer.up_to)
             {
                 self.unsettled_bytes = self.unsettled_bytes.saturating_sub(bytes);
@@ -194,7 +200,6 @@ impl Outbox {
         if !self.is_answered {
             self.is_answered = true;
             self.sent = answer.next.saturating_sub(1);
-            self.active_at = now;
         } else if answer.resend_from.is_some_and(|from| from <= self.up_to) {
             // The collector has lost its results: the spool does not have these batches any more.
             return Ok(Reaction::Restart(answer.session));
@@ -203,9 +208,9 @@ impl Outbox {
             while let Some((_, bytes)) = self.unsettled.pop_back_if(|(it, _)| *it >= from) {
                 self.unsettled_bytes = self.unsettled_bytes.saturating_sub(bytes);
             }
-            self.active_at = now;
         }
         self.sent = self.sent.max(self.up_to);
+        self.unanswered_since = (self.sent > self.up_to).then_some(now);
         Ok(Reaction::Continue)
     }
 }
