@@ -336,9 +336,8 @@ fn stopped_collector_is_disconnected() {
         until_up 0
         kill -CONT $store
         until_up 1
-        end
-        kill -INT $store
-        wait $store
+        kill -INT $store $controller
+        wait $store $controller
     "#;
     in_lab(&[ENTER, script].concat());
     assert_eq!(Leftovers::now(), before);
