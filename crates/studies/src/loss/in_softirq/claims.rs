@@ -82,8 +82,13 @@ impl Losses {
             self.pairs(other).map(|[ours, other]| each(ours, other, lead)).collect();
         let most = self.pairs(other).filter_map(|[ours, other]| Some(mean(ours)? - mean(other)?));
         let most = most.reduce(f64::max);
-        let numbers =
-            most.map(|most| format!("at most {most:.2} points more in {} cells", leads.len()));
+        let numbers = most.map(|most| {
+            let cells = leads.len();
+            if most < 0.0 {
+                return format!("in each of {cells} cells at least {:.2} points less", -most);
+            }
+            format!("in one of {cells} cells {most:.2} points more, in the others less than that")
+        });
         let claim = format!(
             "at the same load, ring/kernel and trace-pass/raw lose no more than {name} (here: by {NO_MORE} point or \
              more)"
