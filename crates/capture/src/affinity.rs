@@ -264,7 +264,7 @@ mod tests {
         let error = cores.check().unwrap_err();
         assert!(error.is_usage());
         let expected = format!(
-            "core {}: this process may not; choose one of {:?}",
+            "core {}: it is not in the CPU affinity of this process; choose one of {:?}",
             CpuSet::MAX_CPU,
             allowed()
         );
