@@ -249,7 +249,7 @@ fn second_capture_is_refused_and_first_cleans_up() {
         let clock = ClockService::start(Counter::select()).unwrap();
         let open = || Capture::open(config(StampSource::Xdp), &clock).err().unwrap();
         let error = link.0.run(open).unwrap().to_string();
-        let expected = "runs on it";
+        let expected = "is attached to it";
         assert!(error.contains(expected) && error.contains("ring (kernel, raw)"), "{error}");
     });
     // A child process of another test has this process's descriptors until it calls exec.

@@ -94,7 +94,7 @@ fn all_interfaces_give_the_packets_of_tcpdump() {
         assert!(!log.contains("the filter runs in this process"), "{filter}: {log}");
     }
     let refused = std::fs::read_to_string(path.join("refused")).unwrap();
-    assert!(refused.contains("only ring with kernel stamps"), "{refused}");
+    assert!(refused.contains("use ring with kernel stamps"), "{refused}");
     assert!(refused.contains("need one interface"), "{refused}");
     assert_eq!(Leftovers::now(), before);
 }
@@ -147,6 +147,6 @@ fn ppp_interface_is_captured_with_a_cooked_header() {
     assert_eq!(found.values().sum::<usize>(), 20, "{found:?}");
     assert!(found.keys().all(|it| it.contains("192.0.2.2\t5004")), "{found:?}");
     let refused = std::fs::read_to_string(path.join("refused")).unwrap();
-    assert!(refused.contains("only ring with kernel stamps"), "{refused}");
+    assert!(refused.contains("use ring with kernel stamps"), "{refused}");
     assert_eq!(Leftovers::now(), before);
 }
