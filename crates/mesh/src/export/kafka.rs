@@ -20,8 +20,8 @@ use crate::task::Tasks;
 /// Max bytes of records that are written together. Brokers accept 1 MB by default.
 const WRITE_BYTES: usize = 640 << 10;
 
-/// Writes results to the topic when they are final. While no broker accepts them, they are read later from the collectors;
-/// what is not written when the controller ends is not written.
+/// Writes results to the topic when they are final. While no broker accepts them, they are read later from the collectors.
+/// After a restart of the controller, results from before are not exported.
 pub struct KafkaExporter {
     settings: Settings,
     topic: Option<Topic>,
