@@ -50,7 +50,8 @@ impl Claim {
     }
 
     /// A claim of a paper that one value is larger than another, of which a difference below `relevant`, `in_words`, counts as
-    /// none. It is also contradicted if under every condition the lead is below that, with 95 % confidence for each.
+    /// none. It is also contradicted if under every condition the lead is below that, with 95 % confidence for each, even if
+    /// it is above 0.
     #[must_use]
     pub fn difference(
         claim: impl Into<String>,
@@ -63,11 +64,11 @@ impl Claim {
             lead.is_some_and(|it| it.around(it.mean - relevant).sign() == Sign::Below)
         };
         let is_none = !found.lead.is_empty() && found.lead.iter().all(is_below);
-        if found.verdict != Verdict::Open || !is_none {
+        if found.verdict == Verdict::Contradicted || !is_none {
             return found;
         }
-        let (open, contradicted) = (Verdict::Open.words(), Verdict::Contradicted.words());
-        let sentence = found.sentence.replacen(open, contradicted, 1);
+        let (before, contradicted) = (found.verdict.words(), Verdict::Contradicted.words());
+        let sentence = found.sentence.replacen(before, contradicted, 1);
         let sentence = format!(
             "{}; a difference below {in_words} counts as none.",
             sentence.trim_end_matches('.')
@@ -251,7 +252,7 @@ mod tests {
         );
         // Small and certain, large and certain, and too noisy for either.
         let verdicts = [(5.0, 2.0), (50.0, 2.0), (1.0, 20.0)].map(|(it, ci)| claim(it, ci).verdict);
-        assert_eq!(verdicts, [Verdict::Confirmed, Verdict::Confirmed, Verdict::Open]);
+        assert_eq!(verdicts, [Verdict::Contradicted, Verdict::Confirmed, Verdict::Open]);
     }
 
     #[test]
