@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
-use hashbrown::HashTable;
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::FlowKey;
 
 use super::encapsulations::Encapsulations;
+use super::index::Index;
 use super::media::Media;
 use super::sip_stream::SipStream;
 use super::tcp::Direction;
@@ -36,7 +36,7 @@ pub(super) struct Flow {
 #[derive(Clone, Debug)]
 pub(super) enum Content {
     Tcp { direction: Box<Direction>, peer: Option<usize>, sip: Option<Box<SipStream>> },
-    Udp(Box<Media>),
+    Udp(Media),
     Other,
 }
 
@@ -44,7 +44,7 @@ impl Flow {
     fn new(key: FlowKey) -> Self {
         let content = match key.protocol {
             TCP => Content::Tcp { direction: Box::default(), peer: None, sip: None },
-            UDP => Content::Udp(Box::default()),
+            UDP => Content::Udp(Media::default()),
             _ => Content::Other,
         };
         Self { key, last_packet: 0, rest: Volume::default(), content, encapsulations: None }
@@ -94,7 +94,7 @@ pub(super) struct Table {
     hasher: RandomState,
     /// Indices of the flows by the hash of their key. The keys are in the flows, which every packet reads anyway: with
     /// many flows, a second copy would be out of the processor's cache.
-    places: HashTable<u32>,
+    places: Index,
     pub(super) flows: Vec<Flow>,
     /// Flows that were idle for longest when this list was filled, with the number of their last packet then.
     idle: VecDeque<(u64, usize)>,
@@ -104,14 +104,14 @@ impl Table {
     /// A table for at most `limit` flows: from 1 to 2^32 - 1.
     pub(super) fn new(limit: usize) -> Self {
         let limit = limit.clamp(1, u32::MAX as usize);
-        let (hasher, places) = (RandomState::default(), HashTable::new());
+        let (hasher, places) = (RandomState::default(), Index::default());
         Self { limit, hasher, places, flows: Vec::new(), idle: VecDeque::new() }
     }
 
     #[inline]
     pub(super) fn place(&self, key: &FlowKey) -> Option<usize> {
-        let is_it = |place: &u32| self.flows[*place as usize].key == *key;
-        self.places.find(self.hasher.hash_one(key), is_it).map(|place| *place as usize)
+        let is_it = |place: u32| self.flows[place as usize].key == *key;
+        self.places.find(self.hasher.hash_one(key), is_it).map(|place| place as usize)
     }
 
     pub(super) fn flow(&mut self, place: usize) -> &mut Flow {
@@ -121,7 +121,7 @@ impl Table {
     /// UDP content of all flows.
     pub(super) fn media(&mut self) -> impl Iterator<Item = &mut Media> {
         self.flows.iter_mut().filter_map(|flow| match &mut flow.content {
-            Content::Udp(media) => Some(&mut **media),
+            Content::Udp(media) => Some(media),
             _ => None,
         })
     }
@@ -159,20 +159,15 @@ impl Table {
             let place = self.pop_idle();
             (place, Some(std::mem::replace(&mut self.flows[place], new)))
         };
+        #[expect(clippy::cast_possible_truncation, reason = "the limit fits")]
+        let number = place as u32;
         if let Some(evicted) = &evicted {
-            let is_it = |other: &u32| *other as usize == place;
-            if let Ok(entry) = self.places.find_entry(self.hasher.hash_one(evicted.key), is_it) {
-                entry.remove();
-            }
+            self.places.remove(self.hasher.hash_one(evicted.key), number);
             if let Content::Tcp { peer: Some(peer), .. } = evicted.content {
                 self.flows[peer].set_peer(None);
             }
         }
-        #[expect(clippy::cast_possible_truncation, reason = "the limit fits")]
-        let new = place as u32;
-        let Self { hasher, places, flows, .. } = self;
-        let hash = |place: &u32| hasher.hash_one(flows[*place as usize].key);
-        places.insert_unique(hasher.hash_one(key), new, hash);
+        self.places.insert(self.hasher.hash_one(key), number);
         self.link_peer(place);
         (place, evicted)
     }

@@ -92,7 +92,7 @@ impl Format {
 #[derive(Clone, Debug)]
 pub(super) enum TestState {
     /// Undecided.
-    Open(Candidate),
+    Open(Box<Candidate>),
     Test(Box<Test>),
     /// Not a test.
     Other,
@@ -132,12 +132,12 @@ pub(super) struct Test {
 
 impl Default for TestState {
     fn default() -> Self {
-        Self::Open(Candidate {
+        Self::Open(Box::new(Candidate {
             recogniser: Recogniser::default(),
             left: MAX_EXAMINED,
             opened: false,
             kept: Vec::new(),
-        })
+        }))
     }
 }
 
