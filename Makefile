@@ -38,10 +38,13 @@ test-vm: setup-tests ## Test the kernel module, the HPET and netem in a virtual 
 test-aarch64: ## Test the clock crate on an emulated CPU of that kind (downloads a compiler, 150 MB)
 	tools/test-aarch64
 
-test-kafka: setup-tests ## Test the delivery of a mesh through Apache Kafka (root; downloads 46 MB; five minutes after the build)
+test-kafka: setup-tests ## Test the delivery of a mesh through Apache Kafka (root; downloads 46 MB; ten minutes after the build)
 	tools/setup-kafka
 	WIRESTAMP_NO_SKIP=1 $(CARGO) test --locked --workspace --features wirestamp/mesh,wirestamp/studies,wirestamp/kafka \
-		--lib --test kafka --test kafka_cluster --test command kafka -- --show-output --test-threads 1
+		--lib --test command kafka -- --show-output --test-threads 1
+	WIRESTAMP_NO_SKIP=1 WIRESTAMP_KAFKA_SCHEDULES=10 \
+		$(CARGO) test --locked --workspace --features wirestamp/mesh,wirestamp/studies,wirestamp/kafka \
+		--test kafka --test kafka_access --test kafka_cluster -- --show-output --test-threads 1
 
 test-spark: setup-tests ## Compare results that Spark and DuckDB compute from an archive with the collector's (downloads 500 MB)
 	tools/setup-peers

@@ -6,65 +6,24 @@ mod brokers;
 mod common;
 
 use std::env;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use brokers::{Broker, deliver};
-use common::{BATCHES, PACKETS, Probe, Running, authority, batches, check, mesh, now};
+use brokers::{Broker, Probes, start};
+use common::{BATCHES, PACKETS, authority, check, mesh, now};
 use fastrand::Rng;
-use tokio::runtime::Runtime;
-use tokio::task::JoinHandle;
 use wirestamp_mesh::collector::Measured;
 use wirestamp_mesh::kafka::Settings;
 use wirestamp_mesh::pki::Authority;
 
-const TASK: &str =
-    r#"{"name":"p","measure":"passive-delay","from":"roof/eth0","to":"cellar/eth0"}"#;
-
 /// Parts in which the batches are observed; a fault may follow each.
 const PARTS: i64 = 10;
-
-const POINTS: [(&str, u32); 2] = [("roof", 0), ("cellar", 1)];
-
-/// The probes of a mesh and their deliveries.
-struct Probes {
-    runtime: Runtime,
-    probes: [Arc<Probe>; 2],
-    deliveries: [Option<JoinHandle<()>>; 2],
-}
-
-impl Probes {
-    fn let_in(folder: &Path, controller: SocketAddr) -> Self {
-        let runtime = Runtime::new().unwrap();
-        let let_in = |(name, point)| Probe::let_in(&runtime, folder, controller, name, point);
-        let probes = POINTS.map(let_in).map(Arc::new);
-        Self { runtime, probes, deliveries: [None, None] }
-    }
-
-    /// Stops the delivery of a probe, and starts it again: what was not acknowledged is delivered again.
-    fn restart(&mut self, point: usize, settings: &Settings) {
-        if let Some(before) = self.deliveries[point].take() {
-            before.abort();
-            let ended = self.runtime.block_on(before);
-            assert!(ended.is_err_and(|it| it.is_cancelled()));
-        }
-        let probe = Arc::clone(&self.probes[point]);
-        self.deliveries[point] = Some(self.runtime.spawn(deliver(probe, settings.clone())));
-    }
-
-    fn hold(&self, part: i64) {
-        for (point, probe) in (0..).zip(&self.probes) {
-            probe.hold(batches(point, part * BATCHES / PARTS..(part + 1) * BATCHES / PARTS));
-        }
-    }
-}
 
 /// Results without Kafka and without faults.
 fn direct() -> Vec<Measured> {
     let (folder, mesh) = mesh();
     let probes = Probes::let_in(folder.path(), mesh.address);
-    (0..PARTS).for_each(|part| probes.hold(part));
+    probes.hold(0..BATCHES);
     for probe in &probes.probes {
         drop(probes.runtime.spawn(Arc::clone(probe).deliver(mesh.address)));
     }
@@ -78,18 +37,12 @@ fn through_kafka(brokers: &mut [Broker], rng: &mut Rng) -> Vec<Measured> {
     let settings = Settings { brokers: addresses, ..brokers[0].settings() };
     let folder = tempfile::tempdir().unwrap();
     Authority::create(&authority(folder.path()), now()).unwrap();
-    let start = |address| {
-        Running::start_changed(folder.path(), address, Some(TASK), |controller| {
-            controller.with_kafka(settings.clone()).unwrap()
-        })
-    };
-    let mut mesh = start((Ipv4Addr::LOCALHOST, 0).into());
-    let mut probes = Probes::let_in(folder.path(), mesh.address);
-    [0, 1].into_iter().for_each(|point| probes.restart(point, &settings));
+    let mut mesh = start(folder.path(), (Ipv4Addr::LOCALHOST, 0).into(), &settings);
+    let mut probes = Probes::delivering(folder.path(), mesh.address, &settings);
     let (killed, victim) = (rng.i64(0..PARTS / 2), rng.usize(0..brokers.len()));
     let started = rng.i64(PARTS / 2..PARTS);
     for part in 0..PARTS {
-        probes.hold(part);
+        probes.hold(part * BATCHES / PARTS..(part + 1) * BATCHES / PARTS);
         if rng.bool() {
             // All packets of the parts before can be stored now.
             let packets = part * (BATCHES / PARTS) * 10 - 100;
@@ -104,7 +57,7 @@ fn through_kafka(brokers: &mut [Broker], rng: &mut Rng) -> Vec<Measured> {
         match rng.u8(0..6) {
             0 => {
                 let address = mesh.kill();
-                mesh = start(address);
+                mesh = start(folder.path(), address, &settings);
             }
             1 => probes.restart(rng.usize(0..2), &settings),
             2 => [0, 1].into_iter().for_each(|point| probes.restart(point, &settings)),

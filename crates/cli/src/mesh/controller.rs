@@ -65,9 +65,9 @@ pub(crate) struct Arguments {
     /// addresses can be forged: allow only exporters to reach this port
     #[arg(long, value_name = "ADDRESS:PORT")]
     digests: Option<SocketAddr>,
-    /// Move the tasks of a separate collector to others when it is away for this long, such as 30s or 5m; `never` or 0:
+    /// Move the tasks of a separate collector to others when it is away for this long, such as 5s or 2m; `never` or 0:
     /// keep them
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = move_after)]
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = move_after)]
     move_after: MoveAfter,
     /// Folder of all data of this node
     #[arg(long, value_name = "FOLDER", default_value = "/var/lib/wirestamp/controller")]

@@ -7,7 +7,6 @@ use parking_lot::Mutex;
 
 use super::ChannelName;
 use crate::member::Logged;
-use crate::v1::Trouble;
 
 /// How long a trouble is reported after it was seen last: a delivery that has ended does not see its end.
 const LIFETIME: Duration = Duration::from_secs(120);
@@ -37,14 +36,10 @@ impl CarrierTroubles {
         self.current.lock().remove(&name);
     }
 
-    /// The current troubles.
-    pub(super) fn current(&self) -> Vec<Trouble> {
+    /// The current troubles: why the batches of which task are not delivered.
+    pub fn current(&self) -> Vec<(u64, String)> {
         let mut troubles = self.current.lock();
         troubles.retain(|_, (_, at)| at.elapsed() < LIFETIME);
-        let trouble = |(name, (why, _)): (&ChannelName, &(String, Instant))| Trouble {
-            task: name.task,
-            why: why.clone(),
-        };
-        troubles.iter().map(trouble).collect()
+        troubles.iter().map(|(name, (why, _))| (name.task, why.clone())).collect()
     }
 }

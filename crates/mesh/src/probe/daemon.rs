@@ -267,7 +267,9 @@ impl State {
             let why = format!("observations are kept in memory, they cannot be written: {error}");
             Trouble { task, why }
         });
-        let all = restored.into_iter().chain(failure).chain(self.carrier_troubles.current());
+        let undelivered = self.carrier_troubles.current().into_iter();
+        let undelivered = undelivered.map(|(task, why)| Trouble { task, why });
+        let all = restored.into_iter().chain(failure).chain(undelivered);
         let all = all.chain(self.troubles.lock().clone());
         troubles::shortened(all.collect())
     }

@@ -1,5 +1,6 @@
 //! Brokers of Apache Kafka on the loopback interface.
 
+mod probes;
 pub(crate) mod raw;
 
 use std::fs;
@@ -7,15 +8,16 @@ use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
-use tokio::sync::watch;
+pub(crate) use probes::Probes;
 use wirestamp_mesh::kafka::Settings;
-use wirestamp_mesh::probe::{Carrier, Kafka};
 
-use crate::common::Probe;
+use crate::common::Running;
+
+/// A task of the two probes.
+const TASK: &str =
+    r#"{"name":"p","measure":"passive-delay","from":"roof/eth0","to":"cellar/eth0"}"#;
 
 /// A broker, which is also a controller of its cluster (KRaft).
 pub(crate) struct Broker {
@@ -137,6 +139,25 @@ offsets.topic.replication.factor={count}
         }
     }
 
+    /// Stops it as a broker that hangs: connections stay open, and nothing is answered. `CONT` continues it.
+    pub(crate) fn signal(&self, signal: &str) {
+        let id = self.running.as_ref().unwrap().id().to_string();
+        assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
+    }
+
+    /// Permits operations on a topic to a user. `login` has the properties of a client that may do so.
+    pub(crate) fn permit(&self, login: &Path, user: &str, topic: &str, operations: &[&str]) {
+        let mut permit = self.java("kafka.admin.AclCommand");
+        permit.args(["--bootstrap-server", &self.address.to_string(), "--command-config"]);
+        permit.arg(login).args(["--add", "--topic", topic, "--allow-principal"]);
+        permit.arg(format!("User:{user}"));
+        for operation in operations {
+            permit.args(["--operation", operation]);
+        }
+        let output = permit.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
     pub(crate) fn settings(&self) -> Settings {
         Settings { brokers: vec![self.address.to_string()], ca: None, login: None, partitions: 3 }
     }
@@ -148,14 +169,9 @@ impl Drop for Broker {
     }
 }
 
-/// Delivers through Kafka, forever.
-pub(crate) async fn deliver(probe: Arc<Probe>, settings: Settings) {
-    let credentials = watch::Sender::new(probe.credentials.clone());
-    let carrier = Kafka::new(settings, credentials.subscribe(), Arc::default()).unwrap();
-    loop {
-        if let Err(error) = carrier.carry(&probe.stock, probe.channel).await {
-            println!("{error}");
-        }
-        tokio::time::sleep(Duration::from_secs(1)).await;
-    }
+/// Starts a controller with a task, which is also a collector of these brokers.
+pub(crate) fn start(folder: &Path, address: SocketAddr, settings: &Settings) -> Running {
+    Running::start_changed(folder, address, Some(TASK), |controller| {
+        controller.with_kafka(settings.clone()).unwrap()
+    })
 }

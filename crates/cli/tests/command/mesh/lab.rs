@@ -108,7 +108,7 @@ fn killed_collector_changes_no_count() {
     assert_nothing_left(&before);
 }
 
-/// A steady load is divided into a task for each collector.
+/// A steady load is divided into a task for each collector. One of them is killed.
 #[cfg(feature = "kafka")]
 #[test]
 fn batches_of_a_lab_pass_through_kafka() {
@@ -116,9 +116,11 @@ fn batches_of_a_lab_pass_through_kafka() {
 
     let Some(libraries) = libraries().filter(|_| is_root()) else { return };
     let before = Leftovers::now();
-    let mesh = ["lab", "mesh", "--for", "5s", "--rate", "100", "--packet-rate", "2000", "--json"];
+    let mesh = ["lab", "mesh", "--for", "9s", "--rate", "100", "--packet-rate", "2000", "--json"];
+    let kill = ["--collectors", "2", "--kill-collector", "3s"];
     let folder = libraries.parent().unwrap().to_str().unwrap();
-    let found = json(&[&mesh[..], &["--collectors", "2", "--kafka", folder]].concat());
+    let found = json(&[&mesh[..], &kill, &["--kafka", folder]].concat());
+    assert_eq!(found["killed_collector"], "collector-01", "{found:#}");
     for check in found["checks"].as_array().unwrap() {
         assert_eq!(check["holds"], true, "{found:#}");
     }

@@ -267,13 +267,13 @@ impl Reader {
             Ok(verified) => verified,
             Err(why) => {
                 stats.count(|it| it.forged += 1);
-                warn!("ignored record {offset} of task {} in Kafka: {why}", point.0);
+                self.log_ignored(offset, &format!("for task {}, {why}", point.0));
                 return Ok(());
             }
         };
         if let Err(why) = self.source.authorizer.check(&probe, serial) {
             stats.count(|it| it.forged += 1);
-            warn!("ignored record {offset} of task {} in Kafka: {why}", point.0);
+            self.log_ignored(offset, &format!("for task {}, {why}", point.0));
             return Ok(());
         }
         match Record::decode(body.as_slice()) {
@@ -289,7 +289,17 @@ impl Reader {
 
     fn unreadable(&self, offset: i64, why: &str) {
         self.source.collector.kafka_stats().count(|it| it.unreadable += 1);
-        warn!("ignored record {offset} of partition {} of {OBSERVATIONS}: {why}", self.number);
+        self.log_ignored(offset, why);
+    }
+
+    /// Logs the first of the records that are ignored for the same reason: a topic can be full of them.
+    fn log_ignored(&self, offset: i64, why: &str) {
+        let number = self.number;
+        if self.source.logged.is_new(&format!("{number}: {why}"), Instant::now()) {
+            warn!(
+                "ignored record {offset} of partition {number} of {OBSERVATIONS}: {why}; the next ones are only counted"
+            );
+        }
     }
 
     /// Stores the first offset that is still needed.

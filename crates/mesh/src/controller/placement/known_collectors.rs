@@ -1,7 +1,7 @@
 //! The collectors that are or were connected.
 
 use std::mem;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use rusqlite::params;
@@ -14,13 +14,17 @@ use crate::{DatabaseError, Name};
 /// Max length of the reason of a collector, in characters.
 const MAX_TROUBLE: usize = 500;
 
+/// Time in which collectors connect again after a restart of the controller: their longest pause between two attempts, and
+/// the connection.
+const RECONNECTION: Duration = Duration::from_secs(35);
+
 /// A collector that is or was connected.
 pub(super) struct KnownCollector {
     /// Its address.
     pub(super) address: String,
     /// When it connected; none if it is not connected.
     pub(super) since: Option<Timestamp>,
-    /// When it disconnected, or the controller started.
+    /// When it disconnected. For those of before the controller started: [`RECONNECTION`] after the start.
     pub(super) away_since: Instant,
     /// Its last report; none before the first one.
     reported: Option<Reported>,
@@ -65,6 +69,11 @@ impl KnownCollector {
     /// A collector that is not connected.
     pub(super) fn away(address: String) -> Self {
         Self { address, since: None, away_since: Instant::now(), reported: None }
+    }
+
+    /// A collector of an earlier run of the controller.
+    pub(super) fn expected(address: String) -> Self {
+        Self { away_since: Instant::now() + RECONNECTION, ..Self::away(address) }
     }
 }
 

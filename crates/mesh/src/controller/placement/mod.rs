@@ -77,7 +77,7 @@ impl TaskPlacement {
         let (addresses, placement) = database.read(|it| Ok((collectors(it)?, placement(it)?)))?;
         let collectors = addresses.into_iter();
         let collectors =
-            collectors.map(|(name, address)| (name, KnownCollector::away(address))).collect();
+            collectors.map(|(name, address)| (name, KnownCollector::expected(address))).collect();
         let state = Mutex::new(State { database, collectors, placement, moves: 0 });
         Ok(Self { state, changed: watch::Sender::default() })
     }

@@ -188,6 +188,10 @@ fn tasks_of_an_absent_collector_move_evenly() {
     assert_eq!(homes(&placement), ["-", "two", "two", "two", "two", "two", "-"]);
     drop(placement);
     let placement = TaskPlacement::open(&path, &all).unwrap();
+    // After a restart of the controller, collectors have time to connect again.
+    placement.connected(&name("one"), "one.example:4749".to_owned(), at(6)).unwrap();
+    let soon = Duration::from_nanos(1);
+    assert_eq!(placement.move_from_absent(soon, &all, &members()).unwrap(), 0);
     assert_eq!(homes(&placement), ["-", "two", "two", "two", "two", "two", "-"]);
     let collectors = placement.history(2).into_iter().map(|it| it.collector);
     let expected = ["one", "three", "two"].map(|text| Some(name(text)));

@@ -29,7 +29,8 @@ pub(super) async fn follow(
 ) {
     let (mut pause, mut offset) = (Pause::sharing(&logged), None);
     loop {
-        let read = read(&settings, credentials.clone(), &mut offset, (&trouble, &receive)).await;
+        let to = (&trouble, &logged, &receive);
+        let read = read(&settings, credentials.clone(), &mut offset, to).await;
         *trouble.lock() = read.as_ref().err().map(ToString::to_string);
         pause.after(read).await;
     }
@@ -39,8 +40,14 @@ async fn read(
     settings: &Settings,
     credentials: watch::Receiver<Credentials>,
     offset: &mut Option<i64>,
-    (trouble, receive): (&ReadingTrouble, &impl Fn(Answer)),
+    (trouble, logged, receive): (&ReadingTrouble, &Logged, &impl Fn(Answer)),
 ) -> Result<(), Error> {
+    // A topic can be full of them.
+    let log_ignored = |offset: i64, why: &str| {
+        if logged.is_new(why, Instant::now()) {
+            warn!("ignored record {offset} of {ANSWERS}: {why}; the next ones are not logged");
+        }
+    };
     let cluster = Cluster::connect(settings).await?;
     let mut verifier = Verifier::new(credentials)?;
     cluster.partitions(ANSWERS).await?.ok_or(Error::NoTopic(ANSWERS))?;
@@ -57,7 +64,7 @@ async fn read(
         let (rows, next) = match fetched {
             Fetched::Rows(rows, next) => (rows, next),
             Fetched::Unreadable(why) => {
-                warn!("ignored record {from} of {ANSWERS}: {why}");
+                log_ignored(from, &why);
                 (Vec::new(), from.saturating_add(1))
             }
             Fetched::Discontinued => {
@@ -75,7 +82,7 @@ async fn read(
             });
             match decoded {
                 Ok(answers) => answers.answers.into_iter().for_each(receive),
-                Err(why) => warn!("ignored record {} of {ANSWERS}: {why}", row.offset),
+                Err(why) => log_ignored(row.offset, &why),
             }
         }
         *offset = Some(next);

@@ -238,9 +238,8 @@ impl Kafka {
                 }
             }
             let now = Instant::now();
-            let silence = outbox.unanswered_since().map(|at| now.duration_since(at));
-            if silence.is_some_and(|it| it >= ANSWER_TIMEOUT) {
-                self.troubles.set(name, self.no_answer());
+            if let Some(trouble) = self.trouble(&outbox, now) {
+                self.troubles.set(name, trouble);
             } else if outbox.is_answered() {
                 self.troubles.clear(name);
             }
@@ -273,15 +272,19 @@ impl Kafka {
         }
     }
 
-    fn no_answer(&self) -> String {
+    /// Why batches are not acknowledged: at once if acknowledgements cannot be read, otherwise after a minute.
+    fn trouble(&self, outbox: &Outbox, now: Instant) -> Option<String> {
         if let Some(why) = &*self.reading_trouble.lock() {
-            return format!("nothing is delivered: {why}");
+            return Some(format!("nothing is delivered: {why}"));
         }
-        format!(
-            "nothing is delivered: no collector answers through {}; start the collector of the task with --kafka and \
-             the same brokers",
-            self.settings.name()
-        )
+        let silence = outbox.unanswered_since().map(|at| now.duration_since(at));
+        silence.filter(|it| *it >= ANSWER_TIMEOUT).map(|_| {
+            format!(
+                "nothing is delivered: no collector answers through {}; start the collector of the task with --kafka \
+                 and the same brokers",
+                self.settings.name()
+            )
+        })
     }
 }
 
