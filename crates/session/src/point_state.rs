@@ -93,6 +93,7 @@ impl PointState {
         let mut recognise = |packet: &Packet<'_>, length| match rule.recognise(
             packet,
             length,
+            stamp.utc,
             reassembly,
             IdentityKey::default(),
         ) {

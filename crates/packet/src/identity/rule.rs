@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use etherparse::{IpNumber, ip_number};
 use serde::Serialize;
+use wirestamp_clock::{Time, Utc};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::recognised::Recognised;
@@ -63,18 +64,19 @@ impl MatchRule {
         if self == Self::Inner { packet.innermost() } else { *packet }
     }
 
-    /// Recognises a packet of [`Self::view`] whose frame has `length` bytes on the wire. `reassembly` holds the fragments so far of this
-    /// point; it is used by [`Self::Reassembled`] only.
+    /// Recognises a packet of [`Self::view`] that was captured at `time`, and whose frame has `length` bytes on the wire.
+    /// `reassembly` holds the fragments so far of this point; it is used, with the time, by [`Self::Reassembled`] only.
     #[must_use]
     pub fn recognise(
         self,
         packet: &Packet<'_>,
         length: u32,
+        time: Time<Utc>,
         reassembly: &mut Reassembly,
         key: IdentityKey,
     ) -> Recognised {
         if self == Self::Reassembled && packet.is_fragment() {
-            return reassembly.add(packet, length, key);
+            return reassembly.add(packet, length, time, key);
         }
         let id = match self {
             Self::Packet | Self::Reassembled | Self::Inner => packet.identity(key),
@@ -162,8 +164,8 @@ mod tests {
 
     fn id(rule: MatchRule, packet: &[u8]) -> Option<PacketId> {
         let packet = Packet::parse(LinkType::Ip, packet).expect("an IP packet");
-        let recognised = rule.recognise(&packet, 0, &mut Reassembly::default(), IdentityKey(1));
-        match recognised {
+        let (time, mut reassembly) = (Time::from_nanos(0), Reassembly::default());
+        match rule.recognise(&packet, 0, time, &mut reassembly, IdentityKey(1)) {
             Recognised::As { id, .. } => Some(id),
             Recognised::Incomplete | Recognised::Unidentified => None,
         }
