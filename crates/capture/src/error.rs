@@ -262,6 +262,14 @@ pub enum Error {
         /// Name and number of the link type.
         link: String,
     },
+    /// The file has packets without stamps.
+    #[error(
+        "{path} has packets without time stamps (Simple Packet Blocks), which wirestamp cannot use"
+    )]
+    WithoutTimes {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file is truncated or corrupt.
     #[error("{path} is damaged after packet {packets}: {reason}")]
     Damaged {

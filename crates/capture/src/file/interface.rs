@@ -11,11 +11,16 @@ use pcap_file::pcapng::blocks::interface_statistics::{
     InterfaceStatisticsBlock, InterfaceStatisticsOption,
 };
 use pcap_file::pcapng::blocks::opt_common::CommonOption;
+use pcap_file::pcapng::blocks::packet::{PacketBlock, PacketOption};
 use wirestamp_clock::{Span, Time, Utc};
 
 use super::times::from_epoch;
 use super::{Provenance, comment, raw};
 use crate::{CaptureLoss, Ledger};
+
+/// Drop count of an obsolete Packet Block if it was not available to the writer (draft-ietf-opsawg-pcapng, appendix on
+/// this block).
+const UNKNOWN_DROP_COUNT: u16 = u16::MAX;
 
 /// An interface of a capture file, as far as the file has been read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,10 +75,13 @@ impl Interface {
         Self { name, provenance, default_error, ..Self::default() }
     }
 
-    /// Counts a packet, and returns the max error of its time, if known.
-    pub(super) fn count(&mut self, packet: &EnhancedPacketBlock<'_>) -> Option<Span> {
+    /// Counts a packet with these comments, and returns the max error of its time, if known.
+    pub(super) fn count<'a>(
+        &mut self,
+        mut comments: impl Iterator<Item = &'a str>,
+    ) -> Option<Span> {
         self.packets += 1;
-        let packet_error = packet_comments(packet).find_map(raw::error_of);
+        let packet_error = comments.find_map(raw::error_of);
         if let (Some(packet_error), Some(provenance)) = (packet_error, &mut self.provenance) {
             provenance.error_ns = provenance.error_ns.max(packet_error);
         }
@@ -103,6 +111,15 @@ impl Interface {
             }
         }
         missed
+    }
+
+    /// Reads the packets dropped between the previous packet and one of `time`, which obsolete Packet Blocks have.
+    pub(super) fn read_drop_count(&mut self, count: u16, time: Time<Utc>) -> Option<CaptureLoss> {
+        if count == UNKNOWN_DROP_COUNT {
+            return None;
+        }
+        let dropped = self.dropped.unwrap_or(0).saturating_add(count.into());
+        self.read_dropped(dropped, Some(time))
     }
 
     fn read_dropped(&mut self, dropped: u64, by: Option<Time<Utc>>) -> Option<CaptureLoss> {
@@ -143,6 +160,15 @@ pub(super) fn packet_comments<'a>(
 ) -> impl Iterator<Item = &'a str> {
     packet.options.iter().filter_map(|option| match option {
         EnhancedPacketOption::Common(CommonOption::Comment(text)) => Some(&**text),
+        _ => None,
+    })
+}
+
+pub(super) fn obsolete_packet_comments<'a>(
+    packet: &'a PacketBlock<'_>,
+) -> impl Iterator<Item = &'a str> {
+    packet.options.iter().filter_map(|option| match option {
+        PacketOption::Common(CommonOption::Comment(text)) => Some(&**text),
         _ => None,
     })
 }

@@ -12,7 +12,7 @@ use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::LinkType;
 
 use super::folder;
-use super::interface::Interface;
+use super::interface::{Interface, obsolete_packet_comments, packet_comments};
 use super::pipe::Pipe;
 use super::selection::{Selection, split_interface};
 use super::source::{self, Bytes, Chunks, Kind};
@@ -145,6 +145,7 @@ impl Reader {
         let failed = |failure| match failure {
             Failure::Damaged(reason) => Error::Damaged { path: path.clone(), packets, reason },
             Failure::LinkType(link) => Error::LinkType { path: path.clone(), link: name(link) },
+            Failure::WithoutTime => Error::WithoutTimes { path: path.clone() },
         };
         let next = match &mut self.format {
             Format::Next(reader) => next_of_pcapng(reader, &mut self.interfaces, &mut self.bytes),
@@ -193,6 +194,7 @@ impl Reader {
 enum Failure {
     Damaged(String),
     LinkType(DataLink),
+    WithoutTime,
 }
 
 impl From<String> for Failure {
@@ -255,13 +257,44 @@ fn next_of_pcapng<'a>(
                 return Ok(Some(Packet {
                     interface: index,
                     time: from_epoch(packet.timestamp)?,
-                    error: interfaces.all[index].count(&packet),
+                    error: interfaces.all[index].count(packet_comments(&packet)),
                     link: link(description.linktype)?,
                     bytes: Cow::Borrowed(bytes),
                     length: packet.original_len,
                     missed: mem::take(&mut interfaces.missed),
                 }));
             }
+            Block::Packet(packet) => {
+                let id = u32::from(packet.interface_id);
+                let index = interfaces.index(id)?;
+                if !interfaces.selection.has(index) {
+                    continue;
+                }
+                let description = &state.interfaces()[id as usize];
+                let time = from_epoch(packet.timestamp)?;
+                let interface = &mut interfaces.all[index];
+                let missed = interface.read_drop_count(packet.drop_count, time);
+                interfaces.missed.extend(missed);
+                bytes.clear();
+                bytes.extend_from_slice(&packet.data);
+                return Ok(Some(Packet {
+                    interface: index,
+                    time,
+                    error: interface.count(obsolete_packet_comments(&packet)),
+                    link: link(description.linktype)?,
+                    bytes: Cow::Borrowed(bytes),
+                    length: packet.original_len,
+                    missed: mem::take(&mut interfaces.missed),
+                }));
+            }
+            // They belong to the first interface of the section.
+            Block::SimplePacket(_) => {
+                let index = interfaces.index(0)?;
+                if interfaces.selection.has(index) {
+                    return Err(Failure::WithoutTime);
+                }
+            }
+            // Blocks without packets, such as names of hosts.
             _ => {}
         }
     }
@@ -312,5 +345,76 @@ fn io_reason(error: &io::Error) -> String {
         "it ends in the middle of a block".into()
     } else {
         error.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A block of pcapng: its type, its length, its content, and its length again.
+    fn block(kind: u32, content: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(content.len() + 12).unwrap().to_le_bytes();
+        [&kind.to_le_bytes()[..], &length, content, &length].concat()
+    }
+
+    /// A section with two interfaces of Ethernet, and these blocks.
+    fn section(blocks: &[Vec<u8>]) -> Vec<u8> {
+        let start = [0x1a2b_3c4d_u32, 1, u32::MAX, u32::MAX].map(u32::to_le_bytes);
+        let interface = block(1, [1_u32, 0].map(u32::to_le_bytes).as_flattened());
+        [block(0x0a0d_0d0a, start.as_flattened()), interface.clone(), interface, blocks.concat()]
+            .concat()
+    }
+
+    /// An obsolete Packet Block at this time in microseconds. It has 4 of 60 bytes.
+    fn packet_block(interface: u32, drop_count: u32, micros: u32) -> Vec<u8> {
+        let head = [interface | drop_count << 16, 0, micros, 4, 60].map(u32::to_le_bytes);
+        block(2, &[head.as_flattened(), b"abcd"].concat())
+    }
+
+    fn simple_packet_block() -> Vec<u8> {
+        block(3, &[4_u32.to_le_bytes(), *b"abcd"].concat())
+    }
+
+    fn reader(blocks: &[Vec<u8>], interface: &str) -> (tempfile::TempDir, Reader) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("packets.pcapng");
+        fs::write(&path, section(blocks)).unwrap();
+        let reader = Reader::open(&folder.path().join(format!("packets.pcapng{interface}")));
+        (folder, reader.unwrap())
+    }
+
+    #[test]
+    fn obsolete_packet_blocks_are_packets() {
+        let blocks = [packet_block(0, 0, 7), packet_block(1, 0xffff, 8), packet_block(0, 3, 9)];
+        let (_folder, mut reader) = reader(&blocks, "");
+        let mut packets = Vec::new();
+        while let Some(packet) = reader.next_packet().unwrap() {
+            let Packet { interface, time, link, ref bytes, length, .. } = packet;
+            assert_eq!((link, &bytes[..], length), (LinkType::Ethernet, &b"abcd"[..], 60));
+            packets.push((interface, time.as_nanos(), packet.missed));
+        }
+        let [from, until] = [7000, 9000].map(Time::from_nanos);
+        let missed = vec![CaptureLoss { from, until, packets: 3 }];
+        assert_eq!(packets, [(0, 7000, vec![]), (1, 8000, vec![]), (0, 9000, missed)]);
+        let counts = reader.interfaces().iter().map(|it| (it.packets, it.capture_lost()));
+        assert!(counts.eq([(2, Some(3)), (1, None)]));
+    }
+
+    #[test]
+    fn packets_without_time_stamps_are_refused() {
+        let blocks = [packet_block(1, 0, 7), simple_packet_block(), packet_block(1, 0, 8)];
+        let (_folder, mut all) = reader(&blocks, "");
+        assert!(all.next_packet().unwrap().is_some());
+        let error = all.next_packet().unwrap_err();
+        assert!(matches!(error, Error::WithoutTimes { .. }), "{error}");
+        assert!(error.to_string().contains("Simple Packet Blocks"), "{error}");
+
+        // They belong to the first interface.
+        let (_folder, mut second) = reader(&blocks, "#1");
+        assert!((0..2).all(|_| second.next_packet().unwrap().is_some()));
+        assert!(second.next_packet().unwrap().is_none());
     }
 }
