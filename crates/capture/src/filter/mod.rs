@@ -10,6 +10,7 @@ mod ebpf;
 mod edit;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fake;
+mod offline;
 mod reach;
 mod tagged;
 #[cfg(test)]
@@ -78,10 +79,11 @@ impl Filter {
         Ok(filter)
     }
 
-    /// Whether a frame passes.
+    /// Whether a frame passes, of which `captured` is the start, and which has `length` bytes on the wire: that is what
+    /// `greater`, `less` and `len` compare. A filter that reads beyond the captured bytes rejects the frame.
     #[must_use]
-    pub fn passes(&self, frame: &[u8]) -> bool {
-        self.program.filter(frame)
+    pub fn passes(&self, captured: &[u8], length: u32) -> bool {
+        offline::passes(&self.program, captured, length)
     }
 
     /// The program for `SO_ATTACH_FILTER`, which keeps `snaplen` bytes of a frame that passes.

@@ -118,7 +118,7 @@ impl<'a> Consumer<'a> {
         let ledger = &mut self.done.ledger;
         ledger.out_of_order += u64::from(self.latest.is_some_and(|latest| stamp.utc < latest));
         self.latest = self.latest.max(Some(stamp.utc));
-        if self.filter.is_some_and(|filter| !filter.passes(bytes)) {
+        if self.filter.is_some_and(|filter| !filter.passes(bytes, frame.length)) {
             ledger.filtered += 1;
         } else if self.context.limit.packets == Some(ledger.delivered) {
             ledger.surplus += 1;

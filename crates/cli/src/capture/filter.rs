@@ -73,11 +73,16 @@ impl FileFilter {
         Self { expression, compiled: Vec::new() }
     }
 
-    /// Whether a frame passes.
+    /// Whether a frame of `length` bytes on the wire passes, of which `captured` is the start.
     ///
     /// # Errors
     /// The filter does not compile for this link type.
-    pub(super) fn passes(&mut self, link: LinkType, frame: &[u8]) -> Result<bool, Error> {
+    pub(super) fn passes(
+        &mut self,
+        link: LinkType,
+        captured: &[u8],
+        length: u32,
+    ) -> Result<bool, Error> {
         let Some(expression) = &self.expression else { return Ok(true) };
         // Filters are compiled for these link types. A frame of another one gets an Ethernet header.
         let is_native = matches!(link, LinkType::Ethernet | LinkType::Ip | LinkType::LinuxCooked2);
@@ -89,9 +94,9 @@ impl FileFilter {
         let found = self.compiled.iter().find(|(link, _)| *link == compiled_for);
         Ok(found.is_some_and(|(_, filter)| {
             if is_native {
-                filter.passes(frame)
+                filter.passes(captured, length)
             } else {
-                link.as_ethernet(frame).is_some_and(|frame| filter.passes(&frame))
+                link.as_ethernet(captured).is_some_and(|frame| filter.passes(&frame, length))
             }
         }))
     }
@@ -133,11 +138,16 @@ mod tests {
             (LinkType::Ppp, &ppp),
             (LinkType::LinuxCooked2, &cooked),
         ] {
-            assert!(filter.passes(link, frame).unwrap(), "{link:?}");
-            assert!(!filter.passes(link, &frame[..2]).unwrap(), "{link:?}");
+            let mut passes = |frame: &[u8]| filter.passes(link, frame, 60).unwrap();
+            assert!(passes(frame) && !passes(&frame[..2]), "{link:?}");
+            // Of all link types, the length on the wire counts.
+            for (expression, expected) in [("greater 61", false), ("less 60", true)] {
+                let mut filter = FileFilter::new(Some(expression.into()));
+                assert_eq!(filter.passes(link, frame, 60).unwrap(), expected, "{link:?}");
+            }
         }
         let mut wrong = FileFilter::new(Some("udp prot".into()));
-        assert!(wrong.passes(LinkType::Ip, &packet).is_err());
-        assert!(FileFilter::new(None).passes(LinkType::Ip, &[]).unwrap());
+        assert!(wrong.passes(LinkType::Ip, &packet, 60).is_err());
+        assert!(FileFilter::new(None).passes(LinkType::Ip, &[], 0).unwrap());
     }
 }

@@ -53,7 +53,7 @@ fn print_packets(
         };
         counts.read += 1;
         packet.missed.iter().try_for_each(|missed| printer.missed(missed, None))?;
-        if !filter.passes(packet.link, &packet.bytes)? {
+        if !filter.passes(packet.link, &packet.bytes, packet.length)? {
             continue;
         }
         let printed = PrintedPacket {

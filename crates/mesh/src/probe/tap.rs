@@ -119,7 +119,7 @@ impl Tap {
         for ActiveObserver { filter, shard, observer } in self.observers.values_mut() {
             let is_of_it = |it: Shard| packet.shard_hash().is_some_and(|hash| it.has(hash));
             if shard.is_none_or(is_of_it)
-                && filter.as_ref().is_none_or(|filter| filter.passes(packet.frame))
+                && filter.as_ref().is_none_or(|filter| filter.passes(packet.frame, packet.length))
             {
                 observer.packet(packet);
             }

@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use wirestamp_capture::file::{Provenance, Reader};
+use wirestamp_capture::file::{Packet, Provenance, Reader};
 use wirestamp_capture::{CaptureLoss, Error, Filter};
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time, Utc};
 use wirestamp_metrics::Observation;
-use wirestamp_packet::LinkType;
 
 use crate::point_state::PointState;
 
@@ -92,7 +91,7 @@ impl<'a> File<'a> {
                 Err(error) => return Err(error),
             };
             self.missed.append(&mut packet.missed);
-            if self.filter.is_some_and(|filter| !passes(filter, packet.link, &packet.bytes)) {
+            if self.filter.is_some_and(|filter| !passes(filter, &packet)) {
                 continue;
             }
             let stamp = stamp(packet.time);
@@ -152,7 +151,44 @@ pub(super) fn stamp(time: Time<Utc>) -> Stamp {
     Stamp { raw, utc: time, error: Span::ZERO }
 }
 
-/// Filters are compiled for Ethernet frames: a frame of another link type gets an Ethernet header.
-pub(crate) fn passes(filter: &Filter, link: LinkType, bytes: &[u8]) -> bool {
-    link.as_ethernet(bytes).is_some_and(|frame| filter.passes(&frame))
+/// Filters are compiled for Ethernet frames: a frame of another link type gets an Ethernet header. Its length is that of
+/// its own link type, as with tcpdump.
+pub(crate) fn passes(filter: &Filter, packet: &Packet<'_>) -> bool {
+    let frame = packet.link.as_ethernet(&packet.bytes);
+    frame.is_some_and(|frame| filter.passes(&frame, packet.length))
+}
+
+#[cfg(test)]
+mod tests {
+    use wirestamp_packet::LinkType;
+
+    use super::*;
+
+    #[test]
+    fn filters_compare_the_length_on_the_wire_of_every_link_type() {
+        let ip = [&[0x45, 0, 3, 0xda][..], &[0; 92]].concat();
+        let ethernet = [&[0; 12][..], &[8, 0], &ip].concat();
+        let cooked = [&[8, 0][..], &[0; 18], &ip].concat();
+        for (link, bytes) in [
+            (LinkType::Ethernet, &ethernet),
+            (LinkType::Ip, &ip),
+            (LinkType::LinuxCooked2, &cooked),
+        ] {
+            let packet = Packet {
+                interface: 0,
+                time: Time::from_nanos(0),
+                error: None,
+                link,
+                bytes: bytes.as_slice().into(),
+                length: 1000,
+                missed: Vec::new(),
+            };
+            for (expression, expected) in
+                [("greater 500", true), ("len = 1000", true), ("greater 1001", false)]
+            {
+                let filter = Filter::compile(expression).unwrap();
+                assert_eq!(passes(&filter, &packet), expected, "{link:?} {expression}");
+            }
+        }
+    }
 }

@@ -75,7 +75,7 @@ impl FileReport {
             };
             packet.missed.iter().for_each(|missed| self.flows.missed(missed));
             let filter = options.filter.as_ref();
-            if filter.is_none_or(|filter| passes(filter, packet.link, &packet.bytes)) {
+            if filter.is_none_or(|filter| passes(filter, &packet)) {
                 self.flows.observe(packet.link, &packet.bytes, packet.length, packet.time);
                 self.error = self.error.zip(packet.error).map(|(one, other)| one.max(other));
                 left -= 1;

@@ -55,7 +55,7 @@ impl Forms {
 
     /// Compares every form with libpcap's result.
     fn check(&self, frame: &[u8]) -> bool {
-        let passes = self.filter.passes(frame);
+        let passes = passes(&self.filter, frame);
         if let Some(socket) = &self.socket {
             let remaining = SocketFrame::of(frame).run(socket);
             assert_eq!(
@@ -75,6 +75,11 @@ impl Forms {
         }
         passes
     }
+}
+
+/// Whether a frame passes that was captured as a whole.
+fn passes(filter: &Filter, frame: &[u8]) -> bool {
+    filter.passes(frame, u32::try_from(frame.len()).unwrap())
 }
 
 fn is_root() -> bool {
@@ -107,6 +112,22 @@ fn long_frame_is_read_to_its_end() {
 }
 
 #[test]
+fn length_is_that_on_the_wire() {
+    let captured = [0; 96];
+    let filter = |expression| Filter::compile(expression).unwrap();
+    for (expression, expected) in [
+        ("greater 500", true),
+        ("less 500", false),
+        ("len = 1000", true),
+        ("ether[500] = 0", false),
+    ] {
+        assert_eq!(filter(expression).passes(&captured, 1000), expected, "{expression}");
+    }
+    let ip = Filter::compile_for("greater 1001", LinkType::Ip).unwrap();
+    assert!(!ip.passes(&captured, 1000) && ip.passes(&captured, 1001));
+}
+
+#[test]
 fn shifts_match_libpcap() {
     let filter = Filter::compile("ip[6] << ip[8] = 0 and ip[6] >> ip[8] = 0").unwrap();
     if !is_root() {
@@ -117,9 +138,9 @@ fn shifts_match_libpcap() {
     for shift in 0..=255 {
         let mut frame = vec![0; 60];
         (frame[12], frame[20], frame[22]) = (8, 0x81, shift);
-        assert_eq!(xdp.passes(&frame), filter.passes(&frame), "{shift}");
-        assert_eq!(tc.passes_packet(&SocketFrame::of(&frame)), filter.passes(&frame), "{shift}");
-        assert_eq!(filter.passes(&frame), shift > 31, "{shift}");
+        assert_eq!(xdp.passes(&frame), passes(&filter, &frame), "{shift}");
+        assert_eq!(tc.passes_packet(&SocketFrame::of(&frame)), passes(&filter, &frame), "{shift}");
+        assert_eq!(passes(&filter, &frame), shift > 31, "{shift}");
     }
 }
 
