@@ -26,6 +26,7 @@ mod output;
 mod parse;
 mod progress;
 mod quality;
+mod redirection;
 mod reflect;
 mod restamp;
 mod row_files;

@@ -31,7 +31,7 @@ pub(crate) use self::announce::show_calibration;
 use self::destination::Destination;
 use self::events::{Events, RecordedEvents};
 use self::filter::FilterArguments;
-use self::open::{open, warn_of_redirection};
+use self::open::open;
 use self::print::{PrintOptions, Printing};
 use self::privileges::Privileges;
 use crate::clock;
@@ -40,6 +40,7 @@ use crate::interrupt::{report_on_signal, stop_on_signal};
 use crate::metrics::{self, Endpoint};
 use crate::output::{Output, to_stderr};
 use crate::parse::{at_least_one, seconds};
+use crate::redirection::{self, Consent};
 use crate::target::Target;
 use crate::usage::usage;
 use tune::Tune;
@@ -142,9 +143,8 @@ pub(crate) struct Arguments {
     /// capture in any case
     #[arg(long)]
     wait_for_interface: bool,
-    /// Capture with --method xdp and without a filter, although the interface is then cut off from the network stack
-    #[arg(long)]
-    yes: bool,
+    #[command(flatten)]
+    consent: Consent,
     #[command(flatten)]
     filter: FilterArguments,
     #[command(flatten)]
@@ -202,7 +202,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let capture = open(arguments, target, &config, &clock, &stop, output)?;
     let facts = capture.facts().clone();
     let figures = metrics::capture::serve(&arguments.endpoint, &capture, &clock, output)?;
-    warn_of_redirection(&config, output);
+    redirection::warn(config.method, config.filter.as_deref(), output);
     let tuned = tune::apply(arguments.tune, target, &config, output)?;
     let recording = destination.recording(&facts, &clock, domain)?.show_in(figures);
     arguments
@@ -261,12 +261,8 @@ impl Arguments {
                 self.method
             )));
         }
-        let is_asked_for = self.yes || self.list || self.tune.is_some_and(|it| it != Tune::Apply);
-        if self.method == Method::Xdp && filter.is_none() && !is_asked_for {
-            return Err(usage(
-                "--method xdp takes all packets away from the network stack, those of your own connections too: add \
-                 --yes, or a filter, or use xdp-pass",
-            ));
+        if !self.list && self.tune.is_none_or(|it| it == Tune::Apply) {
+            self.consent.check(self.method, filter)?;
         }
         let is_any = self.interface.first().is_some_and(|target| target.interface == "any");
         if is_any && (self.tune.is_some() || self.events.are_requested()) {
@@ -314,12 +310,14 @@ impl Arguments {
         needs.into_iter().find_map(|(is_needed, what)| is_needed.then_some(what))
     }
 
-    /// Settings of a capture of one interface, with the filter.
+    /// Settings of a capture of one interface for Wireshark, with the filter.
     pub(crate) fn config_of_one(&self, interface: &str) -> anyhow::Result<Config> {
         if self.interface.len() > 1 {
             return Err(usage("-i is given more than once; one interface is captured here"));
         }
-        Ok(self.config(interface, self.filter.expression()?))
+        let filter = self.filter.expression()?;
+        self.consent.check_for_wireshark(self.method, filter.as_deref())?;
+        Ok(self.config(interface, filter))
     }
 
     /// Settings of the capture.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use wirestamp_capture::{Capture, Config, Error, Method, Stop};
+use wirestamp_capture::{Capture, Config, Error, Stop};
 use wirestamp_clock::ClockService;
 
 use super::Arguments;
@@ -26,18 +26,6 @@ pub(super) fn open(
     } else {
         target.query(|| Capture::open(config.clone(), clock))
     }
-}
-
-/// Warns that the packets of method xdp do not reach the network stack.
-pub(super) fn warn_of_redirection(config: &Config, output: Output) {
-    if config.method != Method::Xdp {
-        return;
-    }
-    let packets =
-        if config.filter.is_some() { "packets that match the filter" } else { "all packets" };
-    output.remark(format_args!(
-        "method xdp redirects {packets}: the network stack does not receive them while the capture runs"
-    ));
 }
 
 /// Opens the capture as soon as its interface exists and is up, or fails when the stop is requested before.

@@ -16,12 +16,13 @@ use wirestamp_packet::LinkType;
 use wirestamp_session::Recording;
 
 use super::announce::{announce_one_of, show_calibration};
-use super::open::{open, warn_of_redirection};
+use super::open::open;
 use super::print::{PrintedPacket, Printer};
 use super::{Arguments, present};
 use crate::clock;
 use crate::interrupt::{report_on_signal, stop_on_signal};
 use crate::output::{Output, to_stderr};
+use crate::redirection;
 use crate::target::Target;
 use crate::usage::usage;
 
@@ -116,7 +117,7 @@ pub(super) fn run(
         .map(|(target, config)| open(arguments, target, config, &clock, &stop, output))
         .collect::<anyhow::Result<_>>()?;
     let facts: Vec<_> = targets.iter().zip(&captures).map(named_facts).collect();
-    warn_of_redirection(config, output);
+    redirection::warn(config.method, config.filter.as_deref(), output);
     let interfaces =
         facts.iter().map(|facts| (facts.clone(), Provenance::now(facts, &clock, domain)));
     let writer = destination.writer(interfaces.collect())?;

@@ -16,6 +16,7 @@ use super::match_option::Matching;
 use crate::capture::Direction;
 use crate::metrics::Endpoint;
 use crate::parse::seconds;
+use crate::redirection::Consent;
 use crate::usage::usage;
 
 /// Flows reported one by one; further flows are aggregated.
@@ -125,6 +126,8 @@ pub(super) struct LiveArguments {
     #[arg(long)]
     pub(super) layers: bool,
     #[command(flatten)]
+    pub(super) consent: Consent,
+    #[command(flatten)]
     pub(super) endpoint: Endpoint,
 }
 
@@ -137,6 +140,7 @@ impl LiveArguments {
             ("--stamp", self.stamp.is_some()),
             ("--direction", self.direction.is_some()),
             ("--layers", self.layers),
+            ("--yes", self.consent.is_given()),
             ("--metrics", self.endpoint.is_open()),
         ];
         match given.into_iter().find(|&(_, given)| given) {

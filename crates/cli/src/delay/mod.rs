@@ -32,6 +32,7 @@ use self::point::Point;
 use self::unknown_loss::UnknownLoss;
 use crate::files::check_outputs;
 use crate::output::Output;
+use crate::redirection;
 use crate::usage::usage;
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
@@ -51,6 +52,12 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         ("--parquet", arguments.parquet.as_deref()),
     ];
     check_outputs(&outputs, &captures)?;
+    if [&a, &b].contains(&&Point::Interface) {
+        let (method, _) = arguments.live.pair()?;
+        let filter = arguments.filter.as_deref();
+        arguments.live.consent.check(method, filter)?;
+        redirection::warn(method, filter, output);
+    }
     let mut result = match (&a, &b) {
         (Point::Interface, Point::Interface) => live::interfaces(arguments, output)?,
         (Point::Pipe(pipe), Point::Interface) => {

@@ -158,6 +158,15 @@ mod tests {
     }
 
     #[test]
+    fn redirection_of_all_packets_is_refused() {
+        let error = config_of("--method xdp", Some("")).unwrap_err();
+        assert!(crate::usage::is_usage(&error), "{error}");
+        assert!(error.to_string().contains("set a capture filter"), "{error}");
+        config_of("--method xdp", Some("udp")).unwrap();
+        config_of("--method xdp --yes", None).unwrap();
+    }
+
+    #[test]
     fn invalid_option_fails_with_one_line() {
         for line in ["--nonsense", "--snaplen 262145", "--spin --realtime", "--method rong"] {
             let error = config_of(line, None).unwrap_err();

@@ -15,6 +15,7 @@ use crate::capture::Direction;
 use crate::metrics::Endpoint;
 use crate::output::Output;
 use crate::parse::seconds;
+use crate::redirection::Consent;
 use crate::target::Target;
 use crate::usage::usage;
 
@@ -123,6 +124,8 @@ pub(super) struct LiveArguments {
     #[arg(long, conflicts_with_all = ["screen", "json"])]
     pub(super) no_screen: bool,
     #[command(flatten)]
+    pub(super) consent: Consent,
+    #[command(flatten)]
     pub(super) endpoint: Endpoint,
 }
 
@@ -148,13 +151,15 @@ impl Arguments {
     /// # Errors
     /// If options of the other kind of source are given.
     pub(super) fn source(&self) -> anyhow::Result<Source<'_>> {
-        let LiveArguments { duration, method, stamp, direction, no_screen, endpoint } = &self.live;
+        let LiveArguments { duration, method, stamp, direction, no_screen, consent, endpoint } =
+            &self.live;
         let given = [
             ("--duration", duration.is_some()),
             ("--method", method.is_some()),
             ("--stamp", stamp.is_some()),
             ("--direction", direction.is_some()),
             ("--no-screen", *no_screen),
+            ("--yes", consent.is_given()),
             ("--metrics", endpoint.is_open()),
         ];
         match (&self.interface, &self.file) {

@@ -19,6 +19,7 @@ use crate::clock;
 use crate::interrupt::stop_on_signal;
 use crate::metrics;
 use crate::output::Output;
+use crate::redirection;
 use crate::target::Target;
 
 pub(super) fn run(
@@ -28,6 +29,9 @@ pub(super) fn run(
 ) -> anyhow::Result<Document> {
     let (method, stamp) = arguments.live.pair()?;
     let pair = pair(method, stamp)?;
+    let filter = arguments.filter();
+    arguments.live.consent.check(method, filter.as_deref())?;
+    redirection::warn(method, filter.as_deref(), output);
     let clock =
         Arc::new(clock::start_service(target.enter(|| card_clock(pair, &target.interface))??)?);
     let stop = stop_on_signal()?;
