@@ -51,6 +51,7 @@ pub(super) fn of(
     text.push_str(&transport_streams::text(&document.flows, top));
     text.push_str(&calls::text(&document.calls, top, everything));
     if everything {
+        text.push_str(resolution(&document.flows));
         text.push_str(&encapsulations::text(&document.flows, top));
         text.push_str(&video::text(&document.flows, top));
         text.push_str(&rtcp::text(document, top));
@@ -116,6 +117,12 @@ fn payload(flow: &FlowReport) -> Option<String> {
 fn jitter(flow: &FlowReport) -> Option<f64> {
     let of_rtp = flow.rtp.as_ref().and_then(|rtp| rtp.mean_jitter_ms);
     of_rtp.or(flow.udp_test().map(|test| test.jitter_ms))
+}
+
+/// A note on the round trips in the table; empty without any.
+fn resolution(flows: &[FlowReport]) -> &'static str {
+    let has_round_trip = |flow: &FlowReport| flow.tcp.is_some_and(|tcp| tcp.rtt_ns.is_some());
+    if flows.iter().any(has_round_trip) { "round trip: median, within 3 %.\n" } else { "" }
 }
 
 fn lost_of(flow: &FlowReport, lost: u64) -> String {
@@ -214,7 +221,25 @@ fn capture_losses(dropped: Option<u64>, dated: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn round_trips_have_their_resolution() {
+        let flow = |rtt_ns| -> FlowReport {
+            let report = json!({
+                "src": "10.0.0.1", "dst": "10.0.0.2", "sport": 1, "dport": 2, "protocol": 6, "packets": 2, "bytes": 100,
+                "first_ns": 0, "last_ns": 1, "trains": 1, "segments": 2, "retransmitted": 0, "rtt_ns": rtt_ns,
+            });
+            serde_json::from_value(report).unwrap()
+        };
+        let known = json!({
+            "count": 1, "min": 5, "mean": 5.0, "stddev": 0.0, "p50": 5, "p90": 5, "p99": 5, "p999": 5, "max": 5,
+        });
+        assert_eq!(resolution(&[flow(known)]), "round trip: median, within 3 %.\n");
+        assert_eq!(resolution(&[flow(json!(null))]), "");
+    }
 
     #[test]
     fn only_undated_capture_losses_make_losses_uncertain() {

@@ -142,7 +142,8 @@ pub struct TcpReport {
     /// Retransmitted segments.
     pub retransmitted: u64,
     /// Round-trip time from the observation point to the receiver: from a segment to the acknowledgment that covers
-    /// it. The reports of both directions add up to the whole round trip. None if only one direction was captured.
+    /// it. The reports of both directions add up to the whole round trip. Percentiles are within 3 %. None if only one
+    /// direction was captured.
     pub rtt_ns: Option<Summary>,
     /// Round-trip time of the SYN, in nanoseconds.
     pub handshake_ns: Option<i64>,
