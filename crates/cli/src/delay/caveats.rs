@@ -91,13 +91,10 @@ impl DelayResult {
         }
         let sources: BTreeSet<_> = voices.iter().flat_map(RatedCodec::sources).collect();
         lines.extend(sources.iter().map(|source| format!("Codec: {source}.")));
-        let unrated: Vec<_> = self.media.unrated().into_iter().collect();
-        if !unrated.is_empty() {
-            lines.push(format!(
-                "RTP without R and MOS, because the codec is unknown or has no values in ITU-T G.113: {}.",
-                unrated.join(", ")
-            ));
-        }
+        lines.extend(self.media.unrated().into_iter().map(|(reason, encodings)| {
+            let encodings: Vec<_> = encodings.into_iter().collect();
+            format!("No R and MOS for RTP with {}: {reason}.", encodings.join(", "))
+        }));
         lines
     }
 

@@ -1,11 +1,11 @@
 //! RTP streams of the flows, and the codecs used to rate a flow.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use wirestamp_metrics::emodel::{Codec, Codecs};
-use wirestamp_metrics::flow::RtpReport;
+use wirestamp_metrics::flow::{RtpReport, UnknownMos};
 use wirestamp_packet::FlowKey;
 use wirestamp_packet::rtp::StaticPayloadType;
 use wirestamp_session::PointState;
@@ -26,6 +26,9 @@ pub(crate) struct Stream {
     encoding: Option<String>,
     #[serde(skip)]
     codecs: Option<Codecs>,
+    /// Why the codecs are not rated; none for video.
+    #[serde(skip)]
+    unrated: Option<UnknownMos>,
 }
 
 /// The codecs of a flow, and their source.
@@ -62,7 +65,7 @@ impl RtpStreams {
         self.0.get(flow).map_or(&[], Vec::as_slice)
     }
 
-    /// The codecs of a flow, if ITU-T G.113 has values for them. None if its streams have different codecs,
+    /// The codecs of a flow, if they have published values. None if its streams have different codecs,
     /// because delay and loss are those of the whole flow.
     pub(super) fn voice(&self, flow: &FlowKey) -> Option<RatedCodec> {
         let rated = self.streams(flow).iter().filter(|stream| stream.codecs.is_some());
@@ -76,17 +79,27 @@ impl RtpStreams {
         Some(RatedCodec { codecs, reason })
     }
 
-    /// The distinct encodings of streams without a rated codec.
-    pub(super) fn unrated(&self) -> BTreeSet<String> {
-        let streams = self.0.values().flatten().filter(|stream| stream.codecs.is_none());
-        streams.map(Stream::encoding).collect()
+    /// The distinct encodings of streams without a rated codec, by the reason.
+    pub(super) fn unrated(&self) -> BTreeMap<String, BTreeSet<String>> {
+        let mut unrated = BTreeMap::<_, BTreeSet<_>>::new();
+        for stream in self.0.values().flatten().filter(|stream| stream.codecs.is_none()) {
+            let reason = stream.unrated.map(|it| it.to_string());
+            let reason = reason.unwrap_or_else(|| "only voice is rated".to_owned());
+            unrated.entry(reason).or_default().insert(stream.encoding());
+        }
+        unrated
     }
 }
 
 impl Stream {
     fn of(rtp: &RtpReport) -> Self {
-        let RtpReport { ssrc, payload_type, codec: ref encoding, .. } = *rtp;
-        Self { ssrc, payload_type, encoding: encoding.clone(), codecs: rtp.rated_codecs.clone() }
+        Self {
+            ssrc: rtp.ssrc,
+            payload_type: rtp.payload_type,
+            encoding: rtp.codec.clone(),
+            codecs: rtp.rated_codecs.clone(),
+            unrated: rtp.mos_unknown,
+        }
     }
 
     fn encoding(&self) -> String {
@@ -134,7 +147,8 @@ mod tests {
 
     fn stream(ssrc: u32, payload_type: u8, encoding: &str, codec: Option<Codec>) -> Stream {
         let encoding = (!encoding.is_empty()).then(|| encoding.to_owned());
-        Stream { ssrc, payload_type, encoding, codecs: codec.map(Codecs::from) }
+        let codecs = codec.map(Codecs::from);
+        Stream { ssrc, payload_type, encoding, codecs, unrated: None }
     }
 
     fn flow() -> FlowKey {
@@ -171,13 +185,32 @@ mod tests {
     #[test]
     fn two_voice_codecs_in_one_flow_are_not_rated() {
         let voice = stream(1, 0, "PCMU", Some(Codec::G711Concealing));
-        let video = stream(2, 96, "", None);
+        let video = stream(2, 96, "H264", None);
         let other = stream(3, 18, "G729", Some(Codec::G729A));
         assert!(shown(&[video.clone(), voice.clone()]).is_some());
         assert_eq!(shown(&[voice, other]), None);
+    }
+
+    #[test]
+    fn unrated_encodings_have_their_reason() {
         let mut media = RtpStreams::default();
-        media.add(flow(), video);
-        let unrated: Vec<_> = media.unrated().into_iter().collect();
-        assert_eq!(unrated, ["payload type 96 (not announced)"]);
+        for (ssrc, encoding, unrated) in [
+            (1, "", Some(UnknownMos::UnknownPayloadType)),
+            (2, "EVS", Some(UnknownMos::UnratedCodec)),
+            (3, "opus", Some(UnknownMos::UnratedCodec)),
+            (4, "H264", None),
+        ] {
+            media.add(flow(), Stream { unrated, ..stream(ssrc, 96, encoding, None) });
+        }
+        let found = media.unrated();
+        let of = |reason: &str| {
+            let (_, encodings) = found.iter().find(|(it, _)| it.contains(reason)).unwrap();
+            encodings.iter().map(String::as_str).collect::<Vec<_>>()
+        };
+        assert_eq!(found.len(), 3);
+        assert_eq!(of("--rtp-map states it"), ["payload type 96 (not announced)"]);
+        // EVS has values in ITU-T G.113, Opus has others.
+        assert_eq!(of("state it with --codec"), ["EVS", "opus"]);
+        assert_eq!(of("only voice is rated"), ["H264"]);
     }
 }

@@ -27,7 +27,7 @@ pub(super) struct CodecParts {
 struct Part {
     payload_type: u8,
     is_announced: bool,
-    /// The rated codec; none if ITU-T G.113 has no values, or if the encoding is unknown.
+    /// The rated codec; none if it has no published values, or if the encoding is unknown.
     codec: Option<Codec>,
     packets: u64,
 }

@@ -59,7 +59,7 @@ pub struct RtpReport {
     /// Max skew by magnitude.
     pub max_skew_ms: Option<f64>,
     /// Conversational MOS, MOS-CQE (ITU-T G.107 Annex B), 1 to 4.5: from the losses, the packets too late for the
-    /// buffer, and the assumed delay. Null for codecs without values in ITU-T G.113: see [`Self::mos_unknown`]. MOS of
+    /// buffer, and the assumed delay. Null for codecs without published values: see [`Self::mos_unknown`]. MOS of
     /// different [`Self::r_scale`] are not comparable.
     pub mos: Option<f64>,
     /// Why the MOS of a voice stream is null.

@@ -181,7 +181,7 @@ fn text_and_report_show_the_codecs_source() {
         "codec  late     R   MOS",
         "Codec: g711-plc, assumed from payload type 0 (PCMU).",
         "Codec: g711-plc, from SDP or --rtp-map, payload type 97 (PCMA).",
-        "RTP without R and MOS, because the codec is unknown or has no values in ITU-T G.113: payload type 96",
+        "No R and MOS for RTP with payload type 96 (not announced): no captured SIP announces the payload type",
     ] {
         assert!(text.contains(part), "{part} in {text}{}", stderr(&output));
     }
