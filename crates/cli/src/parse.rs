@@ -1,8 +1,10 @@
 //! Parsers of argument values: counts, seconds and times with a unit.
 
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use wirestamp_clock::Span;
+use wirestamp_metrics::JitterBuffer;
 
 /// Parses a whole number above 0.
 pub(crate) fn at_least_one<T: FromStr + PartialOrd + From<u8>>(text: &str) -> Result<T, String> {
@@ -52,6 +54,35 @@ pub(crate) fn interval(text: &str) -> Result<Span, String> {
                 .into(),
         ),
     }
+}
+
+/// A parser of whole milliseconds in this range: a number such as `20`, or a time with a unit such as `20ms` or `1.5s`.
+pub(crate) fn milliseconds(
+    range: RangeInclusive<u32>,
+) -> impl Fn(&str) -> Result<u32, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let millis = text.parse().ok().or_else(|| with_unit(text)).filter(|it| range.contains(it));
+        millis.ok_or_else(|| {
+            format!(
+                "expected whole milliseconds from {} to {}, such as 20, 20ms or 1.5s",
+                range.start(),
+                range.end()
+            )
+        })
+    }
+}
+
+/// The whole milliseconds of a time with a unit.
+fn with_unit(text: &str) -> Option<u32> {
+    // Seconds without a unit would be taken for milliseconds.
+    let nanos = interval(text).ok().filter(|_| text.parse::<f64>().is_err())?.as_nanos();
+    u32::try_from(nanos / 1_000_000).ok().filter(|_| nanos % 1_000_000 == 0)
+}
+
+/// Parses a de-jitter buffer: `adaptive`, or its length as [`milliseconds`] does.
+pub(crate) fn jitter_buffer(text: &str) -> Result<JitterBuffer, String> {
+    // Other texts are rejected with the limits of buffers.
+    with_unit(text).map_or_else(|| text.parse(), |millis| millis.to_string().parse())
 }
 
 /// A time in seconds: a number, and a unit if it is not seconds.
@@ -151,5 +182,33 @@ mod tests {
             assert!(interval(wrong).is_err() && seconds(wrong).is_err(), "{wrong}");
         }
         assert!(interval("99999999999s").unwrap_err().contains("too long"));
+    }
+
+    #[test]
+    fn milliseconds_need_no_unit() {
+        let up_to_a_minute = milliseconds(1..=60_000);
+        for (text, millis) in
+            [("20", 20), ("20ms", 20), ("1s", 1000), ("1.5s", 1500), ("1m", 60_000), ("0.02s", 20)]
+        {
+            assert_eq!(up_to_a_minute(text), Ok(millis), "{text}");
+        }
+        for wrong in
+            ["0", "0ms", "60001", "61s", "0.02", "1e3", "500us", "20 ms", "-1", "-1ms", "", "ms"]
+        {
+            let error = up_to_a_minute(wrong).unwrap_err();
+            assert!(error.contains("from 1 to 60000"), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
+    fn jitter_buffers_have_a_unit_or_are_milliseconds() {
+        let fixed = |millis| Ok(JitterBuffer::Fixed(Span::from_millis(millis)));
+        assert_eq!(jitter_buffer("60"), fixed(60));
+        assert_eq!(jitter_buffer("60ms"), fixed(60));
+        assert_eq!(jitter_buffer("0.2s"), fixed(200));
+        assert_eq!(jitter_buffer("adaptive"), Ok(JitterBuffer::Adaptive));
+        for wrong in ["6s", "0.06", "60.5ms", "-60ms", "", "Adaptive"] {
+            assert!(jitter_buffer(wrong).unwrap_err().contains("0 to 5000"), "{wrong}");
+        }
     }
 }

@@ -15,7 +15,7 @@ use super::clocks;
 use super::match_option::Matching;
 use crate::capture::Direction;
 use crate::metrics::Endpoint;
-use crate::parse::seconds;
+use crate::parse::{jitter_buffer, milliseconds, seconds};
 use crate::redirection::Consent;
 use crate::usage::usage;
 
@@ -40,9 +40,8 @@ pub(crate) struct Arguments {
     /// delayed
     #[arg(value_name = "MORE")]
     pub(super) more: Vec<String>,
-    /// A packet that has not arrived after this many milliseconds counts as lost
-    #[arg(long, value_name = "MS", default_value_t = 1000,
-          value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
+    /// A packet that has not arrived after this time counts as lost: milliseconds, or with a unit such as 500ms or 2s
+    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = milliseconds(1..=3_600_000))]
     pub(super) timeout: u32,
     /// Measure only packets that match this filter in pcap-filter(7) syntax
     #[arg(long, value_name = "FILTER")]
@@ -63,9 +62,9 @@ pub(crate) struct Arguments {
     /// invalid name prints all codecs
     #[arg(long, value_name = "CODEC")]
     pub(super) codec: Option<Codec>,
-    /// De-jitter buffer assumed for rating voice, in milliseconds, or adaptive: adds to the delay; packets that are later
-    /// count as lost
-    #[arg(long, value_name = "MS", default_value = "60")]
+    /// De-jitter buffer assumed for rating voice, in milliseconds or with a unit such as 60ms, or adaptive: adds to the
+    /// delay; packets that are later count as lost
+    #[arg(long, value_name = "MS", default_value = "60", value_parser = jitter_buffer)]
     pub(super) jitter_buffer: JitterBuffer,
     /// Codec of an RTP payload type whose session description is not in the capture: payload type, encoding name and clock rate
     /// in Hz, such as 97=opus/48000; repeat for more
@@ -204,5 +203,31 @@ impl Arguments {
                 ..FlowConfig::default()
             },
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Command, FromArgMatches as _};
+
+    use super::*;
+
+    fn parsed(options: &[&str]) -> Result<Arguments, clap::Error> {
+        let line = ["delay", "a.pcap", "b.pcap"].iter().chain(options);
+        let matches = Arguments::augment_args(Command::new("delay")).try_get_matches_from(line)?;
+        Arguments::from_arg_matches(&matches)
+    }
+
+    #[test]
+    fn times_are_milliseconds_or_have_a_unit() {
+        let of =
+            |options: &[&str]| parsed(options).map(|it| (it.timeout, it.jitter_buffer)).unwrap();
+        let buffer = |millis| JitterBuffer::Fixed(Span::from_millis(millis));
+        assert_eq!(of(&[]), (1000, buffer(60)));
+        assert_eq!(of(&["--timeout", "300", "--jitter-buffer", "80"]), (300, buffer(80)));
+        assert_eq!(of(&["--timeout", "2s", "--jitter-buffer", "0.08s"]), (2000, buffer(80)));
+        for wrong in [["--timeout", "0"], ["--timeout", "2h"], ["--jitter-buffer", "6s"]] {
+            assert!(parsed(&wrong).is_err(), "{wrong:?}");
+        }
     }
 }

@@ -14,7 +14,7 @@ use super::parties::Parties;
 use crate::capture::Direction;
 use crate::metrics::Endpoint;
 use crate::output::Output;
-use crate::parse::seconds;
+use crate::parse::{jitter_buffer, milliseconds, seconds};
 use crate::redirection::Consent;
 use crate::target::Target;
 use crate::usage::usage;
@@ -61,13 +61,12 @@ pub(crate) struct Arguments {
     /// Browse the flows of a file interactively, as those of an interface
     #[arg(long, conflicts_with = "json")]
     pub(super) screen: bool,
-    /// One-way network delay assumed for rating voice, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 0,
-          value_parser = clap::value_parser!(u16).range(..=5000))]
-    delay: u16,
-    /// De-jitter buffer assumed for rating voice, in milliseconds, or adaptive: adds to the delay; packets that are later
-    /// count as lost
-    #[arg(long, value_name = "MS", default_value = "60")]
+    /// One-way network delay assumed for rating voice, in milliseconds or with a unit such as 80ms
+    #[arg(long, value_name = "MS", default_value_t = 0, value_parser = milliseconds(0..=5000))]
+    delay: u32,
+    /// De-jitter buffer assumed for rating voice, in milliseconds or with a unit such as 60ms, or adaptive: adds to the
+    /// delay; packets that are later count as lost
+    #[arg(long, value_name = "MS", default_value = "60", value_parser = jitter_buffer)]
     jitter_buffer: JitterBuffer,
     /// Codec of an RTP payload type whose session description is not in the capture: payload type, encoding name and clock rate
     /// in Hz, such as 97=opus/48000; repeat for more
@@ -83,9 +82,8 @@ pub(crate) struct Arguments {
     dtmf: bool,
     #[command(flatten)]
     pub(super) parties: Parties,
-    /// A gap longer than this many milliseconds ends a packet train
-    #[arg(long, value_name = "MS", default_value_t = 100,
-          value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
+    /// A gap longer than this ends a packet train: milliseconds, or with a unit such as 100ms or 1s
+    #[arg(long, value_name = "MS", default_value_t = 100, value_parser = milliseconds(1..=3_600_000))]
     train_gap: u32,
     /// Max number of flows, and of calls, in memory; new flows evict the longest idle, which is only aggregated
     #[arg(long, value_name = "FLOWS", default_value_t = 16_384,
@@ -242,4 +240,35 @@ fn is_interface_only(name: &str) -> bool {
 /// Whether standard input and output are a terminal.
 fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Command, FromArgMatches as _};
+
+    use super::*;
+
+    #[test]
+    fn times_are_milliseconds_or_have_a_unit() {
+        let config = |options: &[&str]| -> Result<FlowConfig, clap::Error> {
+            let line = ["flows", "a.pcap"].iter().chain(options);
+            // --screen refers to --json.
+            let parser = Output::augment_args(Arguments::augment_args(Command::new("flows")));
+            let matches = parser.try_get_matches_from(line)?;
+            Arguments::from_arg_matches(&matches).map(|it| it.config())
+        };
+        for (options, delay, gap) in [
+            (&[][..], 0, 100),
+            (&["--delay", "80", "--train-gap", "50"], 80, 50),
+            (&["--delay", "0.08s", "--train-gap", "1s", "--jitter-buffer", "60ms"], 80, 1000),
+        ] {
+            let found = config(options).unwrap();
+            let expected = [delay, gap].map(Span::from_millis);
+            assert_eq!([found.delay, found.train_gap], expected, "{options:?}");
+            assert_eq!(found.buffer, JitterBuffer::default(), "{options:?}");
+        }
+        for wrong in [["--delay", "6s"], ["--delay", "500us"], ["--train-gap", "0ms"]] {
+            assert!(config(&wrong).is_err(), "{wrong:?}");
+        }
+    }
 }
