@@ -5,16 +5,18 @@ use std::fmt::Write as _;
 use wirestamp_metrics::flow::{FlowReport, RoundTripReport, RtcpReport, VoipReport};
 
 use super::document::Document;
-use crate::output::{count, plural, time};
+use crate::output::{count, mean, plural, time};
 use crate::table::table;
 
 /// The columns of [`row`].
-const HEADER: [&str; 9] = [
+const HEADER: [&str; 11] = [
     "RTCP of stream",
     "reports",
+    "lost here",
     "lost there",
     "last interval",
     "lost beyond",
+    "jitter here",
     "jitter there",
     "to receiver",
     "to sender",
@@ -27,8 +29,9 @@ pub(super) fn text(document: &Document, top: usize) -> String {
     let rows: Vec<_> = document.flows.iter().filter_map(row).take(top).collect();
     if !rows.is_empty() {
         text = format!(
-            "\n{}there: as the receiver reports; lost beyond: between this point and the receiver, of the packets that \
-             both counted; to receiver, to sender: shortest round trip between this point and that end.\n",
+            "\n{}here: of the stream at this point; there: in the receiver's last report; lost beyond: between this point \
+             and the receiver, of the packets that both counted; to receiver, to sender: shortest round trip between \
+             this point and that end.\n",
             table(&HEADER, &rows)
         );
     }
@@ -59,12 +62,15 @@ fn row(flow: &FlowReport) -> Option<Vec<String>> {
     let none = || "-".to_owned();
     let trip = |trip: Option<RoundTripReport>| trip.map_or_else(none, |it| time(it.min_ns));
     let stream = flow.rtp.as_ref().map_or_else(String::new, |it| format!(" 0x{:08x}", it.ssrc));
+    let jitter = flow.rtp.as_ref().and_then(|it| it.jitter_ms);
     Some(vec![
         format!("{}{stream}", flow.flow()),
         count(rtcp.receiver_reports),
+        flow.lost.map_or_else(none, count),
         rtcp.cumulative_lost.map_or_else(none, |lost| lost.to_string()),
         rtcp.fraction_lost.map_or_else(none, |share| format!("{:.1} %", 100.0 * share)),
         lost_beyond(rtcp),
+        jitter.map_or_else(none, |ms| mean(ms * 1e6)),
         rtcp.jitter_ns.map_or_else(none, time),
         trip(rtcp.round_trip_to_receiver),
         trip(rtcp.round_trip_to_sender),

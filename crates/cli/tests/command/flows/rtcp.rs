@@ -199,6 +199,14 @@ fn reports_of_the_far_ends_are_beside_their_streams() {
     for part in ["RTCP of stream", "12 of 750", "LQ 4.1 CQ 4.0", "1 report by RTCP is about no"] {
         assert!(text.contains(part), "{part} in {text}");
     }
+    let row =
+        text.lines().find(|line| line.contains(" 0x00000011  ") && line.contains("12 of 750"));
+    let cells: Vec<_> =
+        row.unwrap().split("  ").map(str::trim).filter(|it| !it.is_empty()).collect();
+    // Reports, then what was lost here and there.
+    assert_eq!(cells[1..4], ["4", "11", "26"], "{text}");
+    // Jitter here and there.
+    assert_eq!(cells[6..8], ["0 ns", "10.0 ms"], "{text}");
     let text = String::from_utf8(run(&["flows", path]).stdout).unwrap();
     assert!(!text.contains("RTCP"), "{text}");
 }
