@@ -32,7 +32,7 @@ fn allow_null(schema: &mut Value) {
         && kind.is_string()
     {
         *kind = json!([kind.take(), "null"]);
-    } else if let Some(reference) = members.remove("$ref") {
+    } else if let Some(reference) = members.shift_remove("$ref") {
         let reference = Map::from_iter([("$ref".to_owned(), reference)]);
         members.insert("anyOf".to_owned(), json!([reference, {"type": "null"}]));
     }
@@ -52,5 +52,17 @@ mod tests {
         assert_eq!((&value["sent"], kinds("sent")["type"].as_str()), (&json!(0), Some("integer")));
         assert_eq!(kinds("lost")["type"], json!(["integer", "null"]));
         assert_eq!(kinds("owd_ns")["anyOf"][1], json!({"type": "null"}));
+    }
+
+    #[test]
+    fn keys_have_the_order_of_the_type() {
+        let value = without(&Quality::default(), &["lost"]).unwrap();
+        let schema = schema(&mut SchemaGenerator::default(), &["lost"]);
+        let written: Vec<_> = value.as_object().unwrap().keys().collect();
+        let described: Vec<_> =
+            schema.get("properties").unwrap().as_object().unwrap().keys().collect();
+        assert_eq!(written[..2], ["sent", "received"]);
+        // Further keys are absent without packets.
+        assert_eq!(written, described[..written.len()]);
     }
 }

@@ -10,10 +10,13 @@ const FORMATS: [&str; 2] = ["ipv4", "ipv6"];
 /// Removes defaults and formats that JSON Schema does not define, and converts descriptions to plain text; also in all
 /// subschemas.
 pub(super) fn plain(schema: &mut Schema) {
-    // Defaults are for readers of a document; here all keys are written.
-    schema.remove("default");
-    if schema.get("format").and_then(Value::as_str).is_some_and(|it| !FORMATS.contains(&it)) {
-        schema.remove("format");
+    if let Some(members) = schema.as_object_mut() {
+        // Defaults are for readers of a document; here all keys are written.
+        members.shift_remove("default");
+        let format = members.get("format").and_then(Value::as_str);
+        if format.is_some_and(|it| !FORMATS.contains(&it)) {
+            members.shift_remove("format");
+        }
     }
     if let Some(Value::String(description)) = schema.get_mut("description") {
         *description = plain_text(description);

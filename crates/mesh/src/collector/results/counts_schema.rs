@@ -58,7 +58,8 @@ mod tests {
         let written = serde_json::to_value(Counts::default()).unwrap();
         let mut names: Vec<_> = COUNTS.iter().map(|(name, _)| *name).collect();
         names.sort_unstable();
-        let written: Vec<_> = written.as_object().unwrap().keys().collect();
+        let mut written: Vec<_> = written.as_object().unwrap().keys().collect();
+        written.sort_unstable();
         assert_eq!(names, written);
     }
 }
