@@ -7,6 +7,7 @@
 
 mod compare;
 mod figures;
+mod flow_counts;
 pub mod flows;
 mod live;
 mod pair_session;
@@ -15,6 +16,7 @@ mod recording;
 
 pub use compare::{Comparison, Correction, PipeReport, Survey, Terms, compare, survey};
 pub use figures::{AnchorCount, Figures};
+pub use flow_counts::FlowCounts;
 pub use live::{Glance, LiveFigures};
 pub use pair_session::{PairSession, TapReport};
 pub use point_state::PointState;

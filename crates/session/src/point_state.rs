@@ -7,6 +7,8 @@ use wirestamp_packet::{
     Encapsulation, IdentityKey, LinkType, MatchRule, Packet, Reassembly, Recognised, Segmentation,
 };
 
+use crate::flow_counts::FlowCounts;
+
 /// State of one point.
 #[derive(Clone, Debug, Default)]
 pub struct PointState {
@@ -20,10 +22,14 @@ pub struct PointState {
     pub not_chosen: u64,
     /// Packets of which the capture has the beginning only.
     pub cut: u64,
+    /// Of `unidentified`, the IP packets of which the capture has the beginning only, by their flows.
+    pub cut_flows: FlowCounts,
     /// Parts of divided TCP segments that have no identity, because the capture has the beginning of the segment only.
     pub cut_parts: u64,
     /// Fragments of packets.
     pub fragments: u64,
+    /// Fragments of packets by their flows. Only the first fragment of a packet has ports.
+    pub fragment_flows: FlowCounts,
     /// Division of TCP segments that are longer than the network carries.
     pub segmentation: Segmentation,
 }
@@ -76,13 +82,15 @@ impl PointState {
         stamp: Stamp,
         mut observe: impl FnMut(Observation),
     ) {
-        self.cut += u64::from(bytes.len() < usize::try_from(length).unwrap_or(usize::MAX));
+        let is_cut = bytes.len() < usize::try_from(length).unwrap_or(usize::MAX);
+        self.cut += u64::from(is_cut);
         let Ok(mut packet) = Packet::parse(link, bytes) else {
             self.unidentified += 1;
             return;
         };
         packet.apply_frame_length(bytes.len(), length);
         self.fragments += u64::from(packet.is_fragment());
+        self.fragment_flows.add(packet.flow(), packet.is_fragment().into());
         if let Some(monitor) = &mut self.monitor {
             let encapsulation = Encapsulation::of(link, bytes, false);
             let packet = &packet;
@@ -115,5 +123,53 @@ impl PointState {
         } else {
             recognise(&packet, length);
         }
+        if is_cut {
+            self.cut_flows.add(packet.flow(), self.unidentified - unidentified_before);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wirestamp_clock::{Domain, RawStamp, Span, Time};
+
+    use super::*;
+
+    /// An IPv4 packet with this field of flags and offset, and a UDP header or what has its place.
+    fn packet(fragment: u16, payload: usize) -> Vec<u8> {
+        let length = u16::try_from(28 + payload).unwrap().to_be_bytes();
+        let fragment = fragment.to_be_bytes();
+        let header = [0x45, 0, length[0], length[1], 0, 1, fragment[0], fragment[1], 64, 17, 0, 0];
+        let datagram = u16::try_from(8 + payload).unwrap().to_be_bytes();
+        let udp = [0x13, 0x88, 0x13, 0x89, datagram[0], datagram[1], 0, 0];
+        [&header[..], &[10, 0, 0, 1], &[10, 0, 0, 2], &udp, &vec![7; payload]].concat()
+    }
+
+    fn state(frames: &[(&[u8], usize)]) -> PointState {
+        let mut state = PointState::default();
+        let raw = RawStamp { domain: Domain::Realtime, value: 0 };
+        let stamp = Stamp { raw, utc: Time::from_nanos(0), error: Span::ZERO };
+        for (bytes, length) in frames {
+            state.take(LinkType::Ip, bytes, u32::try_from(*length).unwrap(), stamp, |_| {});
+        }
+        state
+    }
+
+    #[test]
+    fn packets_without_identity_because_they_are_cut_are_counted_by_flow() {
+        let [short, long] = [20, 200].map(|payload| packet(0, payload));
+        let state = state(&[(&short, 48), (&long[..100], 228), (&long[..180], 228), (&[0], 1)]);
+        let flow = Packet::parse(LinkType::Ip, &short).unwrap().flow();
+        assert_eq!((state.cut, state.unidentified), (2, 2));
+        assert_eq!((state.cut_flows.of(&flow), state.cut_flows.total()), (1, 1));
+    }
+
+    #[test]
+    fn first_fragments_are_counted_with_their_ports() {
+        let [first, last] = [packet(0x2000, 16), packet(3, 16)];
+        let state = state(&[(&first, 44), (&last, 44)]);
+        let flow = Packet::parse(LinkType::Ip, &first).unwrap().flow();
+        assert_eq!((flow.source.port(), state.fragment_flows.of(&flow)), (5000, 1));
+        assert_eq!(state.fragment_flows.total(), 2);
     }
 }

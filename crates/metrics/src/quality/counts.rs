@@ -37,7 +37,26 @@ pub struct Counts {
     pub identical: u64,
 }
 
+/// Loss is unknown if less than one in this many packets of A was matched.
+const HARDLY_ANY: u64 = 10;
+/// A point has about as many packets as another if it has at least one in this many.
+const COMPARABLE: u64 = 2;
+
 impl Counts {
+    /// Whether hardly any packet of A was matched: less than a tenth.
+    #[must_use]
+    pub const fn are_unmatched(&self) -> bool {
+        self.matched.saturating_mul(HARDLY_ANY) < self.sent
+    }
+
+    /// Whether the loss is unknown: hardly any packet of A was matched, and B observed at least half as many other packets
+    /// as were lost. Of these, `unidentified` have no identity.
+    #[must_use]
+    pub const fn is_loss_unknown(&self, unidentified: u64) -> bool {
+        let only_at_b = self.unexpected.saturating_add(unidentified);
+        self.lost > 0 && self.are_unmatched() && only_at_b.saturating_mul(COMPARABLE) >= self.lost
+    }
+
     /// Adds the counts of other packets.
     pub fn add(&mut self, other: &Self) {
         self.sent += other.sent;
@@ -76,5 +95,22 @@ impl ClockError {
             self.mean += (other.mean - self.mean) * share;
             self.max = self.max.max(other.max);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loss_is_unknown_if_other_packets_arrived() {
+        let of = |matched, unexpected| {
+            let counts =
+                Counts { sent: 100, matched, lost: 100 - matched, unexpected, ..Counts::default() };
+            counts.is_loss_unknown(0)
+        };
+        assert_eq!([of(0, 50), of(9, 46), of(0, 49), of(10, 90)], [true, true, false, false]);
+        assert!(Counts { sent: 2, lost: 2, ..Counts::default() }.is_loss_unknown(1));
+        assert!(!Counts::default().is_loss_unknown(1));
     }
 }
