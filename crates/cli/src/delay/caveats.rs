@@ -15,7 +15,7 @@ impl DelayResult {
     /// All notes, a line each.
     pub(super) fn caveats(&self, total: &Quality) -> Vec<String> {
         let mut lines = self.sample(total);
-        lines.extend(self.unknown_loss.map(|reason| sentence(&reason.to_string())));
+        lines.extend(self.lost_reason().map(|reason| sentence(&reason)));
         lines.extend(recognised_by(self.rule()).map(str::to_owned));
         lines.extend(self.divided_segments());
         lines.extend(self.rated_codecs());
@@ -23,7 +23,11 @@ impl DelayResult {
         lines.extend(self.capture_losses());
         let is_known = matches!(
             self.unknown_loss,
-            None | Some(UnknownLoss::OtherSegments | UnknownLoss::OtherDatagrams)
+            None | Some(
+                UnknownLoss::OtherSegments
+                    | UnknownLoss::OtherDatagrams
+                    | UnknownLoss::OfSomeFlows(_)
+            )
         );
         if self.lost_outside_capture > 0 && is_known {
             lines.push(format!(

@@ -80,12 +80,17 @@ pub(super) fn compare_captures(
     if !arguments.align && nothing_matches(&flows) {
         suggest_offset(points, &terms)?;
     }
-    Ok(DelayResult {
+    let mut result = DelayResult {
         lost_outside_capture,
-        rows_error: rows.finish().err(),
         seconds,
         ..result(arguments, flows, found, terms.correction, remarks)
-    })
+    };
+    if matches!(points[1], Point::Captured(_)) {
+        result.suspect_direction(arguments);
+    }
+    result.set_unknown_loss();
+    result.finish_rows(rows);
+    Ok(result)
 }
 
 fn open(points: [&Point; 2]) -> anyhow::Result<[Reader; 2]> {
@@ -206,6 +211,8 @@ fn result(
         layers: None,
         remarks,
         unknown_loss: None,
+        changed_flows: None,
+        has_tried_rules: false,
         rows_error: None,
         seconds: None,
     }

@@ -9,27 +9,10 @@ use super::point::Point;
 use super::result::DelayResult;
 use super::unknown_loss::UnknownLoss;
 
-impl UnknownLoss {
-    /// The rules that may recognise the packets.
-    const fn rules(self) -> &'static [MatchRule] {
-        match self {
-            Self::Fragments => &[MatchRule::Reassembled],
-            Self::Tunnel(_) | Self::NotIp => &[MatchRule::Inner],
-            Self::CutShort => &[MatchRule::Beginning, MatchRule::Rtp],
-            Self::Changed | Self::OtherAddresses => &[MatchRule::Payload, MatchRule::Rtp],
-            Self::OtherDirection
-            | Self::OtherSegments
-            | Self::OtherDatagrams
-            | Self::CutSegments => &[],
-            Self::NothingInCommon => &[MatchRule::Inner, MatchRule::Payload, MatchRule::Rtp],
-        }
-    }
-}
-
 /// Compares two capture files or pipes. With `--match auto`, files are compared again by other rules while the loss is
 /// unknown.
 pub(super) fn compare(arguments: &Arguments, points: [&Point; 2]) -> anyhow::Result<DelayResult> {
-    let by = |rule, rows| compare_by(arguments, points, rule, rows);
+    let by = |rule, rows| compare_captures(arguments, points, rule, rows);
     let rule = arguments.matching.first();
     let is_read_once = points.iter().any(|point| matches!(point, Point::Pipe(_)));
     if arguments.matching != Matching::Auto || is_read_once {
@@ -40,22 +23,13 @@ pub(super) fn compare(arguments: &Arguments, points: [&Point; 2]) -> anyhow::Res
         return Ok(found);
     }
     // Once more, because only the rows of the chosen rule are written.
-    Ok(DelayResult { remarks: found.remarks.clone(), ..by(found.rule(), true)? })
+    let with_rows = by(found.rule(), true)?;
+    let DelayResult { remarks, has_tried_rules, .. } = found;
+    Ok(DelayResult { remarks, has_tried_rules, ..with_rows })
 }
 
-/// Compares two capture files or pipes by one rule. With `writes_rows`, writes the requested rows of packets.
-pub(super) fn compare_by(
-    arguments: &Arguments,
-    points: [&Point; 2],
-    rule: MatchRule,
-    writes_rows: bool,
-) -> anyhow::Result<DelayResult> {
-    let mut result = compare_captures(arguments, points, rule, writes_rows)?;
-    result.unknown_loss = UnknownLoss::of(&result.flows, &result.points);
-    Ok(result)
-}
-
-/// The result by the first rule that recognises the packets: `first`, or others while the loss is unknown.
+/// The result by the first rule that recognises the packets: `first`, or others while the loss is unknown. Another rule
+/// must match more packets than `first`: some rules exclude a part of them.
 fn choose(
     first: MatchRule,
     by: impl Fn(MatchRule) -> anyhow::Result<DelayResult>,
@@ -66,9 +40,12 @@ fn choose(
         Err(error) if error.is::<NothingInCommon>() => &MatchRule::ALL[1..],
         Err(_) => &[],
     };
+    let matched = first.as_ref().map_or(0, DelayResult::matched);
     for rule in rules {
         match by(*rule) {
-            Ok(found) if found.unknown_loss.is_none() && found.has_matches() => return Ok(found),
+            Ok(found) if found.unknown_loss.is_none() && found.matched() > matched => {
+                return Ok(found);
+            }
             Ok(_) => {}
             Err(error) if error.is::<NothingInCommon>() => {}
             Err(error) => return Err(error),
@@ -78,6 +55,7 @@ fn choose(
     if !rules.is_empty() {
         let tried: Vec<_> = rules.iter().map(|rule| rule.name()).collect();
         let tried = tried.join(", ");
+        result.has_tried_rules = true;
         result.remarks.push(format!("also tried without success: --match {tried}"));
     }
     Ok(result)

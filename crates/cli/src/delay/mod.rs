@@ -9,6 +9,7 @@ mod document;
 mod files;
 mod layers;
 mod live;
+mod lost_rows;
 mod match_option;
 mod matching;
 mod packet_rows;
@@ -29,7 +30,6 @@ use wirestamp_metrics as metrics;
 pub(crate) use self::arguments::Arguments;
 pub(crate) use self::document::Document;
 use self::point::Point;
-use self::unknown_loss::UnknownLoss;
 use crate::files::check_outputs;
 use crate::output::Output;
 use crate::redirection;
@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         arguments.live.consent.check(method, filter)?;
         redirection::warn(method, filter, output);
     }
-    let mut result = match (&a, &b) {
+    let result = match (&a, &b) {
         (Point::Interface, Point::Interface) => live::interfaces(arguments, output)?,
         (Point::Pipe(pipe), Point::Interface) => {
             live::with_pipe(arguments, metrics::Point::A, pipe, output)?
@@ -66,19 +66,21 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         (Point::Interface, Point::Pipe(pipe)) => {
             live::with_pipe(arguments, metrics::Point::B, pipe, output)?
         }
-        (Point::File(_), Point::Interface) => {
+        (Point::File(_) | Point::Captured(_), Point::Interface) => {
             live::with_file(arguments, metrics::Point::A, &a, output)?
         }
-        (Point::Interface, Point::File(_)) => {
+        (Point::Interface, Point::File(_) | Point::Captured(_)) => {
             live::with_file(arguments, metrics::Point::B, &b, output)?
         }
-        (Point::File(_) | Point::Pipe(_), Point::File(_) | Point::Pipe(_)) => {
+        (
+            Point::File(_) | Point::Captured(_) | Point::Pipe(_),
+            Point::File(_) | Point::Captured(_) | Point::Pipe(_),
+        ) => {
             arguments.live.refuse()?;
             matching::compare(arguments, [&a, &b])?
         }
     };
     result.remarks.iter().for_each(|remark| output.remark(remark));
-    result.unknown_loss = UnknownLoss::of(&result.flows, &result.points);
     let report = arguments.report.as_deref();
     let written = report.map_or(Ok(()), |path| page::write(path, &result, arguments));
     // Print the results even if the report could not be written.

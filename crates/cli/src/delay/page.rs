@@ -116,12 +116,15 @@ impl DelayResult {
             ));
         }
         summary.push(match (counts.sent, self.unknown_loss) {
-            (0, _) => "None of them was observed at A.".into(),
+            (0, None) => "None of them was observed at A.".into(),
             (_, Some(UnknownLoss::OtherSegments | UnknownLoss::CutSegments)) => {
                 "Loss of TCP is unknown: see Accuracy.".into()
             }
-            (_, Some(UnknownLoss::OtherDatagrams)) => {
+            (_, Some(UnknownLoss::OtherDatagrams | UnknownLoss::OfSomeFlows(_))) => {
                 "Loss of some flows is unknown: see Accuracy.".into()
+            }
+            (_, Some(UnknownLoss::NothingAtB)) => {
+                "Loss is unknown, because B captured no packet: see Accuracy.".into()
             }
             (_, Some(_)) => {
                 "Loss is unknown, because hardly any packet was matched: see Accuracy.".into()

@@ -13,6 +13,8 @@ pub(super) enum Point {
     File(PathBuf),
     /// A capture that can be read once, while it is written.
     Pipe(PathBuf),
+    /// The packets of an interface, captured to a temporary file before they are compared.
+    Captured(PathBuf),
     /// Any other name: an interface.
     Interface,
 }
@@ -33,7 +35,7 @@ impl Point {
     /// The path of the capture, unless it is an interface.
     pub(super) fn capture(&self) -> Option<&Path> {
         match self {
-            Self::File(path) | Self::Pipe(path) => Some(path),
+            Self::File(path) | Self::Pipe(path) | Self::Captured(path) => Some(path),
             Self::Interface => None,
         }
     }

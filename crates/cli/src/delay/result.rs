@@ -1,16 +1,20 @@
 //! The result of `delay`.
 
+use std::collections::HashMap;
+
 use wirestamp_metrics::emodel::{Codec, Rating};
 use wirestamp_metrics::{FlowTable, Quality, Sampling, SequenceMetrics};
 use wirestamp_packet::{FlowKey, MatchRule, Segmentation};
 use wirestamp_session::{PointState, TapReport};
 
+use super::arguments::Arguments;
 use super::clocks::{ClockError, Clocks};
 use super::document::{ClockMembers, FlowDocument, KnownQuality, PairDocument, RatedMembers};
+use super::packet_rows::PacketRows;
 use super::round_trip::{RoundTrip, RoundTrips};
 use super::rtp::{RatedCodec, RtpStreams};
 use super::seconds::{Seconds, SecondsDocument};
-use super::unknown_loss::UnknownLoss;
+use super::unknown_loss::{ChangedFlows, UnknownLoss};
 use crate::layers;
 
 /// The result of a delay measurement, from files or interfaces.
@@ -40,6 +44,10 @@ pub(super) struct DelayResult {
     pub(super) remarks: Vec<String>,
     /// Why the loss between the points is unknown; none if it is known.
     pub(super) unknown_loss: Option<UnknownLoss>,
+    /// Flows whose packets were changed on the path; none if these are no considerable part of the traffic.
+    pub(super) changed_flows: Option<ChangedFlows>,
+    /// Whether the rules that may recognise the packets were tried without success.
+    pub(super) has_tried_rules: bool,
     /// Why the rows of packets were not written; none if they were, or if none were requested.
     pub(super) rows_error: Option<wirestamp_results::Error>,
     /// With `--per-second`.
@@ -57,7 +65,7 @@ impl DelayResult {
             quality: self.quality(None, &self.flows.total())?,
             clocks: self.clocks(),
             match_rule: self.rule(),
-            lost_reason: self.unknown_loss.map(|reason| reason.to_string()),
+            lost_reason: self.lost_reason(),
             sample_share: self.sampling.as_ref().map_or(1.0, |it| it.share),
             not_sampled: self.points.each_ref().map(|point_state| point_state.not_chosen),
             unidentified: self.unidentified(),
@@ -92,14 +100,56 @@ impl DelayResult {
         self.points.each_ref().map(|point| &point.segmentation)
     }
 
-    /// Whether the loss of a flow is unknown; `flow` is none for all or several flows.
-    pub(super) fn is_loss_unknown(&self, flow: Option<&FlowKey>, quality: &Quality) -> bool {
-        self.unknown_loss.is_some_and(|reason| reason.includes(flow, quality, &self.flows))
+    /// Sets that the loss is unknown if B, an interface, captured no packet and its direction was not given.
+    pub(super) fn suspect_direction(&mut self, arguments: &Arguments) {
+        let total = self.flows.total();
+        let is_nothing_at_b = total.counts().received == 0 && self.points[1].not_chosen == 0;
+        if is_nothing_at_b && total.counts().lost > 0 && arguments.live.direction.is_none() {
+            self.unknown_loss = Some(UnknownLoss::NothingAtB);
+        }
     }
 
-    /// Whether any packet was observed at both points.
-    pub(super) fn has_matches(&self) -> bool {
-        self.flows.total().counts().matched > 0
+    /// Sets why the loss is unknown, and of which flows. A reason that the packets do not show is kept.
+    pub(super) fn set_unknown_loss(&mut self) {
+        let [a, b] = &self.points;
+        self.changed_flows = ChangedFlows::of(&self.flows, [a, b]);
+        self.unknown_loss = UnknownLoss::of(&self.flows, &self.points).or(self.unknown_loss);
+    }
+
+    /// Why the loss is unknown, with the remedy; none if it is known.
+    pub(super) fn lost_reason(&self) -> Option<String> {
+        let reason = self.unknown_loss?;
+        let others = reason.rules().iter().filter(|rule| **rule != self.rule());
+        let others: Vec<_> = others.map(|rule| rule.name()).collect();
+        let text = reason.to_string();
+        Some(if self.has_tried_rules || others.is_empty() || text.ends_with('?') {
+            text
+        } else {
+            format!("{text}; or add --match {}", others.join(" or "))
+        })
+    }
+
+    /// Completes the files of `--csv` and `--parquet`, once the loss is known or not.
+    pub(super) fn finish_rows(&mut self, rows: PacketRows) {
+        let others = self.is_loss_unknown(None, &self.flows.others);
+        let flows = self.flows.flows().into_iter();
+        let is_unknown: HashMap<_, _> = flows
+            .map(|(flow, quality)| (flow, self.is_loss_unknown(Some(&flow), quality)))
+            .collect();
+        let finished = rows.finish(|flow| is_unknown.get(flow).copied().unwrap_or(others));
+        self.rows_error = finished.err();
+    }
+
+    /// Whether the loss of a flow is unknown; `flow` is none for all or several flows.
+    pub(super) fn is_loss_unknown(&self, flow: Option<&FlowKey>, quality: &Quality) -> bool {
+        let is_changed = |changed: &ChangedFlows| flow.is_none_or(|flow| changed.contains(flow));
+        self.changed_flows.as_ref().is_some_and(is_changed)
+            || self.unknown_loss.is_some_and(|reason| reason.includes(flow, quality, &self.flows))
+    }
+
+    /// Packets observed at both points.
+    pub(super) fn matched(&self) -> u64 {
+        self.flows.total().counts().matched
     }
 
     /// Packets of both points that could not be identified.

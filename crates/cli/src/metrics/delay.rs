@@ -1,7 +1,7 @@
 //! Metrics of a running delay measurement.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use anyhow::Context;
 use prometheus::core::Collector;
@@ -34,11 +34,12 @@ struct Exporter {
 
 impl Exported {
     /// Serves the metrics of a measurement between these captures, with this sample share, at
-    /// `endpoint`, if open.
+    /// `endpoint`, if open. With `may_miss_direction`, packets of A may pass B in a direction that it does not capture.
     pub(crate) fn serve(
         endpoint: &Endpoint,
         [a, b]: [&Capture; 2],
         share: f64,
+        may_miss_direction: bool,
         clock: &Arc<ClockService>,
         output: Output,
     ) -> anyhow::Result<Self> {
@@ -47,7 +48,7 @@ impl Exported {
         }
         let taps = [Tap::of(a, Some("a")), Tap::of(b, Some("b"))];
         let figures = taps.each_ref().map(Tap::figures);
-        let live = Arc::new(LiveDelay::new()?);
+        let live = Arc::new(LiveDelay::new(may_miss_direction)?);
         let (shown, clock) = (Arc::clone(&live), Arc::clone(clock));
         endpoint.serve(output, move |families| {
             shown.collect(families);
@@ -76,6 +77,9 @@ impl Exported {
 /// Lock-free figures of a measurement, updated at each outcome.
 struct LiveDelay {
     counts: [AtomicU64; COUNTS.len()],
+    /// Whether the loss is unknown so far.
+    is_loss_unknown: AtomicBool,
+    may_miss_direction: bool,
     clock_error_ns: AtomicI64,
     delays: Histogram,
 }
@@ -86,7 +90,7 @@ const COUNTS: [Count; 10] = [
     ("sent", None, |counts| counts.sent),
     ("received", None, |counts| counts.received),
     ("matched", None, |counts| counts.matched),
-    ("lost", None, |counts| counts.lost),
+    (LOST, None, |counts| counts.lost),
     ("duplicated", None, |counts| counts.duplicated),
     ("reordered", None, |counts| counts.reordered),
     ("unexpected", None, |counts| counts.unexpected),
@@ -95,16 +99,21 @@ const COUNTS: [Count; 10] = [
     ("given_up", Some("b"), |counts| counts.undetermined_received),
 ];
 
+/// The counter that is absent while the loss is unknown.
+const LOST: &str = "lost";
+
 /// The histogram of delays.
 const DELAYS: &str = "wirestamp_delay_one_way_seconds";
 
 impl LiveDelay {
     /// Empty figures.
-    fn new() -> anyhow::Result<Self> {
+    fn new(may_miss_direction: bool) -> anyhow::Result<Self> {
         let options =
             HistogramOpts::new(DELAYS, help(DELAYS)).buckets(delay_bounds(&BOUNDS_PER_DECADE));
         Ok(Self {
             counts: [const { AtomicU64::new(0) }; COUNTS.len()],
+            is_loss_unknown: AtomicBool::new(false),
+            may_miss_direction,
             clock_error_ns: AtomicI64::new(0),
             delays: Histogram::with_opts(options).context("cannot create a histogram")?,
         })
@@ -114,8 +123,12 @@ impl LiveDelay {
         if let Outcome::Matched { delay, .. } = outcome {
             self.delays.observe(seconds(delay.as_nanos()));
         }
+        let counts = total.counts();
+        let is_nothing_at_b = self.may_miss_direction && counts.received == 0;
+        let is_loss_unknown = counts.is_loss_unknown(0) || is_nothing_at_b;
+        self.is_loss_unknown.store(is_loss_unknown, Ordering::Relaxed);
         for (shown, (_, _, count)) in self.counts.iter().zip(&COUNTS) {
-            shown.store(count(total.counts()), Ordering::Relaxed);
+            shown.store(count(counts), Ordering::Relaxed);
         }
         if let Some(error) = total.clock_error() {
             self.clock_error_ns.store(error.max.as_nanos(), Ordering::Relaxed);
@@ -125,6 +138,9 @@ impl LiveDelay {
     /// Adds the metrics to a scrape.
     fn collect(&self, families: &mut Families) {
         for (shown, (name, point, _)) in self.counts.iter().zip(COUNTS) {
+            if name == LOST && self.is_loss_unknown.load(Ordering::Relaxed) {
+                continue;
+            }
             let name = format!("wirestamp_delay_{name}_packets_total");
             let labels = point.map(|point| ("point", point.to_owned()));
             families.add(&name, labels.as_slice(), shown.load(Ordering::Relaxed));
@@ -160,7 +176,13 @@ mod tests {
 
     /// The metrics after these observations.
     fn text(observations: &[(Point, Observation)]) -> String {
-        let (live, mut total) = (LiveDelay::new().unwrap(), Quality::new());
+        text_of(false, observations)
+    }
+
+    /// The metrics after these observations; A's packets may pass B in another direction.
+    fn text_of(may_miss_direction: bool, observations: &[(Point, Observation)]) -> String {
+        let live = LiveDelay::new(may_miss_direction).unwrap();
+        let mut total = Quality::new();
         let mut record = |outcome: Outcome| {
             total.record(&outcome);
             live.record(&outcome, &total);
@@ -224,6 +246,18 @@ mod tests {
             let line = format!("wirestamp_delay_{line}");
             assert!(text.lines().any(|it| it == line), "{line}: {text}");
         }
+    }
+
+    #[test]
+    fn loss_is_absent_while_it_is_unknown() {
+        let (a, b) = ((Point::A, observation(1, 0)), (Point::B, observation(2, 900)));
+        let is_exported = |text: &str| text.contains("wirestamp_delay_lost_packets_total");
+        assert!(!is_exported(&text(&[a, b])), "B observed as many other packets");
+        assert!(is_exported(&text(&[a])), "B observed none");
+        assert!(!is_exported(&text_of(true, &[a])), "B may not capture its direction");
+        assert!(is_exported(&text_of(true, &[])), "nothing is lost yet");
+        let arrived = [a, (Point::B, observation(1, 500)), b];
+        assert!(is_exported(&text_of(true, &arrived)), "most packets are matched");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use wirestamp_packet::MatchRule;
 use self::subpaths::{Chain, Subpath};
 use super::arguments::Arguments;
 use super::document::Document;
+use super::files::compare_captures;
 use super::matching;
 use super::point::Point;
 use crate::files::check_outputs;
@@ -26,7 +27,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let compare = |from, to, rule: Option<MatchRule>| -> anyhow::Result<Subpath<'_>> {
         let [a, b] = [from, to].map(Point::named);
         let result = match rule {
-            Some(rule) => matching::compare_by(arguments, [&a, &b], rule, false)?,
+            Some(rule) => compare_captures(arguments, [&a, &b], rule, false)?,
             None => matching::compare(arguments, [&a, &b])?,
         };
         Ok(Subpath { from, to, result })
@@ -57,7 +58,7 @@ fn check(arguments: &Arguments, names: &[&str]) -> anyhow::Result<()> {
     arguments.live.refuse()?;
     for name in names {
         let reason = match Point::named(name) {
-            Point::File(_) => continue,
+            Point::File(_) | Point::Captured(_) => continue,
             Point::Pipe(_) => "can be read only once",
             Point::Interface => "is not a file",
         };

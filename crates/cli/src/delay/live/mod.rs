@@ -51,8 +51,14 @@ pub(super) fn interfaces(arguments: &Arguments, output: Output) -> anyhow::Resul
     let a = open(arguments, &arguments.a, cores_a, Limit::default(), &clock)?;
     let coverage = Coverage::new(arguments.correlation());
     coverage.begins(Point::A, now(&clock));
-    let mut exported =
-        Exported::serve(&arguments.live.endpoint, [&a, &b], arguments.share(), &clock, output)?;
+    let mut exported = Exported::serve(
+        &arguments.live.endpoint,
+        [&a, &b],
+        arguments.share(),
+        arguments.live.direction.is_none(),
+        &clock,
+        output,
+    )?;
     announce([&a, &b], &clock, output);
     let recordings =
         exported.figures().map(|figures| Recording::new(&clock, domain, None).show_in(figures));
@@ -80,8 +86,10 @@ pub(super) fn interfaces(arguments: &Arguments, output: Output) -> anyhow::Resul
     let error = clock_error(&taps, clock.raw_domain(domain));
     let mut measured = result(arguments, flows, (taps.into(), points), Clocks::of_one_host(error));
     measured.layers = layers?;
-    measured.rows_error = rows.finish().err();
     measured.seconds = seconds;
+    measured.suspect_direction(arguments);
+    measured.set_unknown_loss();
+    measured.finish_rows(rows);
     if let Some(remark) = no_packets_hint(arguments, &measured.flows, &arguments.a) {
         measured.remarks.push(remark);
     }

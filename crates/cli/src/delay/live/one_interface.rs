@@ -80,8 +80,13 @@ pub(in super::super) fn with_pipe(
         aligned: false,
     };
     let found = result(arguments, flows, (vec![tap], points), clocks);
-    let rows_error = rows.finish().err();
-    Ok(with_pipe_report(DelayResult { rows_error, seconds, ..found }, &read, of_pipe, remarks))
+    let mut found = with_pipe_report(DelayResult { seconds, ..found }, &read, of_pipe, remarks);
+    if of_pipe == Point::A {
+        found.suspect_direction(arguments);
+    }
+    found.set_unknown_loss();
+    found.finish_rows(rows);
+    Ok(found)
 }
 
 /// Adds the pipe's capture losses and the remarks to a result.
@@ -191,7 +196,7 @@ pub(in super::super) fn with_file(
     let (ledger, outcome) = capture.run(&clock, &stop, &mut recording);
     let (_, written) = recording.finish(&ledger);
     outcome.and(written)?;
-    let here = point::Point::File(spool.path().to_owned());
+    let here = point::Point::Captured(spool.path().to_owned());
     match of_file {
         Point::A => matching::compare(arguments, [file, &here]),
         Point::B => matching::compare(arguments, [&here, file]),

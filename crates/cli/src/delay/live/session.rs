@@ -86,6 +86,8 @@ pub(super) fn result(
         layers: None,
         remarks: Vec::new(),
         unknown_loss: None,
+        changed_flows: None,
+        has_tried_rules: false,
         rows_error: None,
         seconds: None,
     }

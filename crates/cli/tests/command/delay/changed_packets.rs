@@ -1,8 +1,13 @@
 //! The same call at two points, between which its packets are changed: tunnels, tags, address translation, fragments, other
 //! link types, a short snap length. Loss, duplicates and delay equal the truth.
 
-use crate::common::json;
+use std::fs;
+
+use serde_json::Value;
+
+use crate::common::{json, run, stderr};
 use crate::delay::{A, B, Classic, delay, delayed, files, sent};
+use crate::schema;
 
 const PACKETS: u32 = 60;
 const ETHERNET: u32 = 1;
@@ -265,4 +270,126 @@ fn rule_that_does_not_fit_is_not_replaced() {
     let (_folder, files) = files(Classic(at_a.0.clone()), at_a);
     let found = json(&["delay", &files[0], &files[1], "--json", "--match", "rtp"]);
     assert_eq!((&found["match_rule"], &found["matched"]), (&"rtp".into(), &PACKETS.into()));
+}
+
+/// Packet `number` of another call, which reaches B as it is.
+fn unchanged(number: u32) -> Vec<u8> {
+    ethernet(&[8, 0], &ip(UDP, number + 1000, [A, B], &udp([7004, 7004], &rtp(number))))
+}
+
+/// The call and an unchanged one, as A observes them. The captures contain this many bytes of the first call's packets.
+fn two_calls(captured: usize) -> Classic {
+    let mut capture = Classic::of_link(ETHERNET);
+    for n in 0..PACKETS {
+        let frame = frame(n);
+        capture.frame_cut(sent(n), &frame, captured.min(frame.len()));
+        capture.frame(sent(n), &unchanged(n));
+    }
+    capture
+}
+
+/// Both calls at B: the frames of the first one, and the unchanged one without each tenth packet.
+fn partly_changed(frames: fn(u32) -> Vec<Vec<u8>>) -> Classic {
+    let mut capture = Classic::of_link(ETHERNET);
+    for n in 0..PACKETS {
+        let time = sent(n) + delay(n);
+        frames(n).iter().for_each(|frame| capture.frame(time, frame));
+        if n % 10 != 3 {
+            capture.frame(time, &unchanged(n));
+        }
+    }
+    capture
+}
+
+/// Lost packets of the flow to this port; none if there is no such flow.
+fn lost_of(found: &Value, port: u16) -> Option<&Value> {
+    let mut flows = found["flows"].as_array().unwrap().iter();
+    flows.find(|flow| flow["dport"] == port).map(|flow| &flow["lost"])
+}
+
+#[test]
+fn loss_of_partly_changed_traffic_is_unknown() {
+    let changes: [(&str, fn(u32) -> Vec<Vec<u8>>, &str, &str); 3] = [
+        ("a tunnel", |n| vec![between_ends(47, &[0, 0, 8, 0], &packet(n))], "GRE", "inner"),
+        (
+            "NAT",
+            |n| {
+                let hosts = [[192, 0, 2, 7], B];
+                vec![ethernet(&[8, 0], &ip(UDP, n, hosts, &udp([40_000, 5004], &rtp(n))))]
+            },
+            "NAT",
+            "payload",
+        ),
+        ("fragments", |n| fragments(&packet(n)), "fragments", "reassembled"),
+    ];
+    for (name, frames, reason, rule) in changes {
+        let (_folder, files) = files(two_calls(usize::MAX), partly_changed(frames));
+        let output = run(&["delay", &files[0], &files[1], "--json", "--match", "packet"]);
+        assert_eq!(output.status.code(), Some(1), "{name}: {}", stderr(&output));
+        let found = schema::document("delay", &output.stdout);
+        let text = found["lost_reason"].as_str().unwrap();
+        assert!(text.starts_with("loss of some flows") && text.contains(reason), "{name}: {text}");
+        assert_eq!(found["lost"], Value::Null, "{name}: {found:#}");
+        assert_eq!(lost_of(&found, 5004), Some(&Value::Null), "{name}: {found:#}");
+        assert_eq!(lost_of(&found, 7004), Some(&6.into()), "{name}: {found:#}");
+        let found = delayed(&[], &files);
+        assert_eq!((&found["match_rule"], &found["lost"]), (&rule.into(), &6.into()), "{name}");
+    }
+}
+
+#[test]
+fn call_that_is_lost_beside_unrelated_packets_is_lost() {
+    let others: [fn(u32) -> Vec<Vec<u8>>; 2] = [
+        |n| {
+            let hosts = [[10, 1, 1, 1], [10, 2, 2, 2]];
+            vec![ethernet(&[8, 0], &ip(UDP, n, hosts, &udp([9, 99], &rtp(n))))]
+        },
+        |_| Vec::new(),
+    ];
+    for frames in others {
+        let (_folder, files) = files(two_calls(usize::MAX), partly_changed(frames));
+        let found = delayed(&[], &files);
+        assert_eq!(
+            (&found["lost"], &found["lost_reason"]),
+            (&66.into(), &Value::Null),
+            "{found:#}"
+        );
+        assert_eq!(lost_of(&found, 5004), Some(&PACKETS.into()), "{found:#}");
+    }
+}
+
+#[test]
+fn loss_of_calls_that_were_cut_at_a_is_unknown() {
+    let mut only_call = Classic::of_link(ETHERNET);
+    (0..PACKETS).for_each(|n| only_call.frame_cut(sent(n), &frame(n), 96));
+    for a in [only_call, two_calls(96)] {
+        let (_folder, files) = files(a, partly_changed(|n| vec![frame(n)]));
+        let output = run(&["delay", &files[0], &files[1], "--json", "--match", "packet"]);
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        let found = schema::document("delay", &output.stdout);
+        assert_eq!((&found["lost"], lost_of(&found, 5004)), (&Value::Null, Some(&Value::Null)));
+        let text = found["lost_reason"].as_str().unwrap();
+        assert!(text.contains("snap length"), "{text}");
+        let found = delayed(&[], &files);
+        assert_eq!(found["match_rule"], "beginning", "{found:#}");
+        assert_eq!(lost_of(&found, 5004), Some(&0.into()), "{found:#}");
+    }
+}
+
+#[test]
+fn rows_of_packets_with_unknown_loss_are_undetermined() {
+    let changed = partly_changed(|n| vec![between_ends(47, &[0, 0, 8, 0], &packet(n))]);
+    let (folder, files) = files(two_calls(usize::MAX), changed);
+    let csv = folder.path().join("rows.csv");
+    let csv = csv.to_str().unwrap();
+    let output = run(&["delay", &files[0], &files[1], "--json", "--match", "packet", "--csv", csv]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let text = fs::read_to_string(csv).unwrap();
+    let count = |outcome: &str, reason: &str, port: &str| {
+        let rows = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+        rows.filter(|row| row[0] == outcome && row[14] == reason && row[4] == port).count()
+    };
+    assert!(text.starts_with("outcome,src,dst,sport,dport,") && text.contains(",reason,"));
+    assert_eq!(count("undetermined", "loss_unknown", "5004"), 60, "{text}");
+    assert_eq!([count("lost", "", "7004"), count("lost", "", "5004")], [6, 0], "{text}");
 }

@@ -44,6 +44,37 @@ fn ongoing_traffic_has_no_edge_losses() {
     assert_eq!(Leftovers::now(), before);
 }
 
+/// The router sends out what it forwards, and by default only received packets are captured.
+#[test]
+fn loss_is_unknown_if_b_only_sends() {
+    if !is_root() {
+        return;
+    }
+    let before = Leftovers::now();
+    let folder = in_lab(
+        r#"
+        cd "$1"
+        mkfifo delay
+        "$0" delay tap-a@wirestamp-router bottleneck@wirestamp-router --filter udp --timeout 300 \
+            --json --csv rows.csv > found 2> delay &
+        measuring=$!
+        exec 3< delay
+        grep -q -m1 Ctrl-C <&3
+        "$0" send -q -i out@wirestamp-source --to 10.77.2.2 --pattern free --size 300 \
+            --interval 1ms -c 50 > sent
+        kill -INT $measuring
+        ! wait $measuring
+        "#,
+    );
+    let found = found(&folder);
+    assert_eq!((&found["sent"], &found["lost"]), (&50.into(), &Value::Null), "{found:#}");
+    let reason = found["lost_reason"].as_str().unwrap();
+    assert!(reason.contains("-Q inout"), "{reason}");
+    let rows = fs::read_to_string(folder.path().join("rows.csv")).unwrap();
+    assert_eq!(rows.matches("undetermined").count(), 50, "{rows}");
+    assert_eq!(Leftovers::now(), before);
+}
+
 /// Runs a script in a lab, where `$0` is the binary and `$1` a folder.
 fn in_lab(script: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
