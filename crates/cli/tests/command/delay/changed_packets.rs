@@ -301,6 +301,9 @@ fn partly_changed(frames: fn(u32) -> Vec<Vec<u8>>) -> Classic {
     capture
 }
 
+/// The frames that a packet becomes.
+type Frames = fn(u32) -> Vec<Vec<u8>>;
+
 /// Lost packets of the flow to this port; none if there is no such flow.
 fn lost_of(found: &Value, port: u16) -> Option<&Value> {
     let mut flows = found["flows"].as_array().unwrap().iter();
@@ -309,7 +312,7 @@ fn lost_of(found: &Value, port: u16) -> Option<&Value> {
 
 #[test]
 fn loss_of_partly_changed_traffic_is_unknown() {
-    let changes: [(&str, fn(u32) -> Vec<Vec<u8>>, &str, &str); 3] = [
+    let changes: [(&str, Frames, &str, &str); 3] = [
         ("a tunnel", |n| vec![between_ends(47, &[0, 0, 8, 0], &packet(n))], "GRE", "inner"),
         (
             "NAT",
@@ -339,7 +342,7 @@ fn loss_of_partly_changed_traffic_is_unknown() {
 
 #[test]
 fn call_that_is_lost_beside_unrelated_packets_is_lost() {
-    let others: [fn(u32) -> Vec<Vec<u8>>; 2] = [
+    let others: [Frames; 2] = [
         |n| {
             let hosts = [[10, 1, 1, 1], [10, 2, 2, 2]];
             vec![ethernet(&[8, 0], &ip(UDP, n, hosts, &udp([9, 99], &rtp(n))))]

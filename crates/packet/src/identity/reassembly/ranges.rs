@@ -20,7 +20,7 @@ impl Ranges {
         let joined = self.ranges.get(first..after).unwrap_or_default();
         let start = joined.first().map_or(new.start, |range| range.start.min(new.start));
         let end = joined.last().map_or(new.end, |range| range.end.max(new.end));
-        self.ranges.splice(first..after, [start..end]);
+        self.ranges.splice(first..after, std::iter::once(start..end));
         true
     }
 
