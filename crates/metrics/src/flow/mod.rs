@@ -7,7 +7,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `monitor.rs`, `config.rs` | entry point: assigns packets to flows; its configuration |
-//! | `table.rs`, `index.rs` | flows by key; which flow is evicted; where a flow is |
+//! | `table.rs` | flows by key; which flow is evicted |
 //! | `volume.rs` | packets, bytes, trains, times between packets |
 //! | `encapsulations.rs` | VLANs, labels and tunnels that carried the packets |
 //! | `tcp.rs` | round-trip times and retransmissions of TCP |
@@ -39,7 +39,6 @@ mod gap_losses;
 mod gaps;
 mod header;
 pub(crate) mod impairment;
-mod index;
 mod loss_times;
 mod media;
 mod media_report;

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
+use hashbrown::HashTable;
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::FlowKey;
 
 use super::encapsulations::Encapsulations;
-use super::index::Index;
 use super::media::Media;
 use super::sip_stream::SipStream;
 use super::tcp::Direction;
@@ -94,7 +94,7 @@ pub(super) struct Table {
     hasher: RandomState,
     /// Indices of the flows by the hash of their key. The keys are in the flows, which every packet reads anyway: with
     /// many flows, a second copy would be out of the processor's cache.
-    places: Index,
+    places: HashTable<u32>,
     pub(super) flows: Vec<Flow>,
     /// Flows that were idle for longest when this list was filled, with the number of their last packet then.
     idle: VecDeque<(u64, usize)>,
@@ -104,14 +104,14 @@ impl Table {
     /// A table for at most `limit` flows: from 1 to 2^32 - 1.
     pub(super) fn new(limit: usize) -> Self {
         let limit = limit.clamp(1, u32::MAX as usize);
-        let (hasher, places) = (RandomState::default(), Index::default());
+        let (hasher, places) = (RandomState::default(), HashTable::new());
         Self { limit, hasher, places, flows: Vec::new(), idle: VecDeque::new() }
     }
 
     #[inline]
     pub(super) fn place(&self, key: &FlowKey) -> Option<usize> {
-        let is_it = |place: u32| self.flows[place as usize].key == *key;
-        self.places.find(self.hasher.hash_one(key), is_it).map(|place| place as usize)
+        let is_it = |place: &u32| self.flows[*place as usize].key == *key;
+        self.places.find(self.hasher.hash_one(key), is_it).map(|place| *place as usize)
     }
 
     pub(super) fn flow(&mut self, place: usize) -> &mut Flow {
@@ -159,15 +159,20 @@ impl Table {
             let place = self.pop_idle();
             (place, Some(std::mem::replace(&mut self.flows[place], new)))
         };
-        #[expect(clippy::cast_possible_truncation, reason = "the limit fits")]
-        let number = place as u32;
         if let Some(evicted) = &evicted {
-            self.places.remove(self.hasher.hash_one(evicted.key), number);
+            let is_it = |other: &u32| *other as usize == place;
+            if let Ok(entry) = self.places.find_entry(self.hasher.hash_one(evicted.key), is_it) {
+                entry.remove();
+            }
             if let Content::Tcp { peer: Some(peer), .. } = evicted.content {
                 self.flows[peer].set_peer(None);
             }
         }
-        self.places.insert(self.hasher.hash_one(key), number);
+        #[expect(clippy::cast_possible_truncation, reason = "the limit fits")]
+        let new = place as u32;
+        let Self { hasher, places, flows, .. } = self;
+        let hash = |place: &u32| hasher.hash_one(flows[*place as usize].key);
+        places.insert_unique(hasher.hash_one(key), new, hash);
         self.link_peer(place);
         (place, evicted)
     }
