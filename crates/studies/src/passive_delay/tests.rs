@@ -82,7 +82,7 @@ fn what_the_paper_finds_is_confirmed_or_contradicted_by_the_data() {
         let (short, full) = (cell / 4 == 0, cell / 2 % 2 == 1);
         let mean = match question {
             Question::Frames => {
-                100.0 + 500.0 * f64::from(u8::from(short)) + 200.0 * f64::from(u8::from(full))
+                100.0 + 1_500.0 * f64::from(u8::from(short)) + 1_200.0 * f64::from(u8::from(full))
             }
             _ => 100.0,
         };
