@@ -19,8 +19,8 @@ pub(super) struct Failure {
 
 enum State {
     Running,
-    Killed,
-    StartedAgain,
+    Killed { at: Instant },
+    StartedAgain { moved_after: Duration },
 }
 
 impl Failure {
@@ -38,21 +38,28 @@ impl Failure {
             State::Running if Instant::now() >= self.at => {
                 nodes.kill(collector)?;
                 output.remark(format_args!("killed {collector}"));
-                self.state = State::Killed;
+                self.state = State::Killed { at: Instant::now() };
             }
-            State::Killed if nodes.has_moved(collector) => {
+            State::Killed { at } if nodes.has_moved(collector) => {
+                let moved_after = at.elapsed();
                 nodes.start_again(collector)?;
-                output
-                    .remark(format_args!("the tasks of {collector} have moved; started it again"));
-                self.state = State::StartedAgain;
+                output.remark(format_args!(
+                    "the tasks of {collector} have moved after {:.1} s; started it again",
+                    moved_after.as_secs_f64()
+                ));
+                self.state = State::StartedAgain { moved_after };
             }
             _ => {}
         }
         Ok(())
     }
 
-    /// The collector that was killed and replaced; none if this did not happen.
-    pub(super) fn replaced(self) -> Option<String> {
-        matches!(self.state, State::StartedAgain).then_some(self.collector)
+    /// The collector that was killed and replaced, and the time from the kill until the controller had moved its tasks
+    /// (with the polling interval); none if this did not happen.
+    pub(super) fn replaced(self) -> Option<(String, Duration)> {
+        match self.state {
+            State::StartedAgain { moved_after } => Some((self.collector, moved_after)),
+            State::Running | State::Killed { .. } => None,
+        }
     }
 }

@@ -110,13 +110,15 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let costs = before.costs(&mesh.nodes, &results, arguments.kafka_bytes(folder.path()))?;
     mesh.nodes.end()?;
     let path = &lab.impairments;
+    let (killed_collector, moved_after) = mesh.failure.and_then(Failure::replaced).unzip();
     let result = MeshResult {
         interrupted: reference.sent.stopped,
         rate_bits_per_s: path.rate_bits_per_s,
         queue_bytes: path.queue_bytes,
         first_delay_s: first_delay.as_secs_f64(),
         cut_s: arguments.cut.map(|cut| cut.as_secs_f64()),
-        killed_collector: mesh.failure.and_then(Failure::replaced),
+        killed_collector,
+        moved_after_s: moved_after.map(|it| it.as_secs_f64()),
         checks: reference.checks(&results, path, first_delay),
         costs,
         tasks: results.tasks,

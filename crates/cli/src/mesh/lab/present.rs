@@ -29,6 +29,8 @@ pub(crate) struct MeshResult {
     pub(super) cut_s: Option<f64>,
     /// The collector that was killed and started again; null without `--kill-collector`.
     pub(super) killed_collector: Option<String>,
+    /// Seconds from the kill until the controller had moved its tasks; null without `--kill-collector`.
+    pub(super) moved_after_s: Option<f64>,
     /// Results of each task.
     pub(super) tasks: Vec<Task>,
     /// Comparisons of the results with known values.

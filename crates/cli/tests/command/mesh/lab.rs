@@ -104,6 +104,7 @@ fn killed_collector_changes_no_count() {
     let found = json(&[&mesh[..], &two].concat());
     assert_true(&found);
     assert_eq!(found["killed_collector"], "collector-01", "{found:#}");
+    assert!(found["moved_after_s"].as_f64().is_some_and(|it| it > 0.0), "{found:#}");
     assert_costs(&found, &["controller", "collector", "collector", "probe", "probe"]);
     assert_nothing_left(&before);
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::tests::{at, authority, members, name};
 use super::*;
-use crate::collector::Begun;
+use crate::collector::{Begun, Collector};
+use crate::controller::sources::export;
 
 /// Names of the collectors, which all have valid certificates.
 const COLLECTORS: [&str; 5] = ["one", "two", "three", "four", "five"];
@@ -21,14 +22,14 @@ pub(crate) struct SimulatedPlacement {
     file: PathBuf,
     tasks: Arc<Tasks>,
     /// None while the controller restarts.
-    placement: Option<TaskPlacement>,
+    placement: Option<Arc<TaskPlacement>>,
 }
 
 impl SimulatedPlacement {
     /// Running tasks, all of which are placed at the first of the connected collectors.
     pub(crate) fn new(folder: &Path, tasks: Arc<Tasks>, collectors: usize) -> Self {
         let file = folder.join("homes.sqlite");
-        let placement = Some(TaskPlacement::open(&file, &Tasks::new()).unwrap());
+        let placement = Some(Arc::new(TaskPlacement::open(&file, &Tasks::new()).unwrap()));
         let new = Self { file, tasks, placement };
         new.connect(0);
         new.placement().place(new.tasks.keys().copied(), &new.tasks, &MEMBERS).unwrap();
@@ -39,7 +40,8 @@ impl SimulatedPlacement {
     /// The controller is killed and starts again. No collector is connected then.
     pub(crate) fn restart(&mut self) {
         self.placement = None;
-        self.placement = Some(TaskPlacement::open(&self.file, &self.tasks).unwrap());
+        let placement = TaskPlacement::open(&self.file, &self.tasks).unwrap();
+        self.placement = Some(Arc::new(placement));
     }
 
     fn placement(&self) -> &TaskPlacement {
@@ -84,6 +86,13 @@ impl SimulatedPlacement {
         let destinations = self.placement().destinations([task].into_iter(), &MEMBERS);
         // Without epochs, all are 0.
         destinations[0].epochs.first().copied().unwrap_or(0)
+    }
+
+    /// All results, as the controller reads them from these collectors.
+    pub(crate) fn export(&self, collectors: impl IntoIterator<Item = Arc<Collector>>) -> String {
+        let collectors = COLLECTORS.map(name).into_iter().zip(collectors).collect();
+        let placement = Arc::clone(self.placement.as_ref().unwrap());
+        export(placement, Arc::clone(&MEMBERS), Arc::clone(&self.tasks), collectors)
     }
 
     /// The collectors of a task by epoch, the current one last.

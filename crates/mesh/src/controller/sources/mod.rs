@@ -4,6 +4,8 @@ mod merge;
 mod parts;
 mod remote;
 mod shards;
+#[cfg(all(test, feature = "kafka"))]
+mod simulated;
 mod windows;
 
 use std::collections::BTreeMap;
@@ -29,6 +31,8 @@ use crate::{DatabaseError, Name, v1};
 pub(super) use parts::MissingPart;
 pub use remote::QueryError;
 use remote::{Connections, RemoteCollector};
+#[cfg(all(test, feature = "kafka"))]
+pub(super) use simulated::export;
 use windows::WindowRow;
 
 /// Timeout of a query that runs together with others: Prometheus waits ten seconds for all of them.
@@ -53,6 +57,9 @@ pub struct Sources {
     sums: parking_lot::Mutex<BTreeMap<(u64, Option<Name>), Sum>>,
     /// Notified of new results of any collector.
     changed: watch::Sender<()>,
+    /// Collectors of a simulation.
+    #[cfg(all(test, feature = "kafka"))]
+    simulated: BTreeMap<Name, Arc<Collector>>,
 }
 
 impl Sources {
@@ -73,6 +80,8 @@ impl Sources {
             tasks,
             sums: parking_lot::Mutex::default(),
             changed: watch::Sender::default(),
+            #[cfg(all(test, feature = "kafka"))]
+            simulated: BTreeMap::new(),
         }
     }
 
@@ -403,6 +412,10 @@ impl Sources {
         if !self.members.borrow().has_collector(&collector) {
             let why = "its certificate is not valid any more".to_owned();
             return Err(QueryError::Away { collector, why });
+        }
+        #[cfg(all(test, feature = "kafka"))]
+        if let Some(here) = self.simulated.get(&collector) {
+            return Ok(RemoteCollector::here(collector, Arc::clone(here)));
         }
         let credentials = self.credentials.borrow().clone();
         let is_connected = self.placement.is_connected(&collector);

@@ -11,6 +11,8 @@ use tokio::time::timeout;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 
+#[cfg(all(test, feature = "kafka"))]
+use crate::collector::{Collector, rows};
 use crate::controller::response::Answer;
 use crate::pki::{Credentials, Role};
 use crate::transport::{Trust, call, reason};
@@ -102,6 +104,7 @@ impl Connections {
         match last.filter(|it| it.at.elapsed() < RETRY_DELAY) {
             Some(Failure { why, .. }) => Err(QueryError::Away { collector, why }),
             None => {
+                let client = Client::Network(client);
                 Ok(RemoteCollector { collector, client, failure, timeout_after: RESPONSE_TIMEOUT })
             }
         }
@@ -127,12 +130,27 @@ impl Connection {
 /// A query to a remote collector.
 pub(super) struct RemoteCollector {
     collector: Name,
-    client: AnswersClient<Channel>,
+    client: Client,
     failure: Arc<Mutex<Option<Failure>>>,
     timeout_after: Duration,
 }
 
+/// Where a query is answered.
+enum Client {
+    Network(AnswersClient<Channel>),
+    /// In this process, for simulations.
+    #[cfg(all(test, feature = "kafka"))]
+    Here(Arc<Collector>),
+}
+
 impl RemoteCollector {
+    /// A query to a collector of a simulation.
+    #[cfg(all(test, feature = "kafka"))]
+    pub(super) fn here(collector: Name, here: Arc<Collector>) -> Self {
+        let (client, failure) = (Client::Here(here), Arc::default());
+        Self { collector, client, failure, timeout_after: RESPONSE_TIMEOUT }
+    }
+
     /// The query with this timeout, unless it has a shorter one.
     pub(super) fn within(self, timeout_after: Duration) -> Self {
         Self { timeout_after: timeout_after.min(self.timeout_after), ..self }
@@ -164,7 +182,13 @@ impl RemoteCollector {
 
     /// The rows of the response, as JSON.
     async fn rows(&mut self, task: u64, what: What) -> Result<Vec<String>, QueryError> {
-        let client = &mut self.client;
+        let client = match &mut self.client {
+            Client::Network(client) => client,
+            #[cfg(all(test, feature = "kafka"))]
+            Client::Here(here) => {
+                return rows(here, task, what).map_err(|status| self.away(reason(&status)));
+            }
+        };
         let asked = async {
             let mut answer = Answer::to(&what);
             let question = Question { task, what: Some(what) };

@@ -34,7 +34,8 @@ use crate::task::{Task, TaskRecord, Tasks};
 use world::{Running, Store, World};
 
 const SECOND: i64 = 1_000_000_000;
-const BEGIN: i64 = 1_700_000_000 * SECOND;
+/// Six seconds before the end of an hour.
+const BEGIN: i64 = 1_700_002_794 * SECOND;
 
 /// A packet every 50 ms for six seconds, in batches of 250 ms. Batches without packets follow.
 const PACKETS: i64 = 120;
@@ -95,7 +96,7 @@ fn observation(id: i64, nanos: i64) -> Observation {
     }
 }
 
-/// A batch of a channel: packets take 5 ms, and every tenth of the first and last ones is not observed at the second
+/// A batch of a channel: packets take 5 to 7 ms, and every tenth of the first and last ones is not observed at the second
 /// point.
 fn batch(name: ChannelName, nth: usize, shards: u16) -> Batch {
     let from = BEGIN + i64::try_from(nth).unwrap() * BATCH;
@@ -108,7 +109,8 @@ fn batch(name: ChannelName, nth: usize, shards: u16) -> Batch {
         let body = Counts { counts: vec![count], complete_until }.encode();
         return Batch { items: 1, times: from..=until, body };
     }
-    let time = |id: &i64| BEGIN + EACH * id + i64::from(name.point) * 5_000_000;
+    let delay = |id: &i64| 5_000_000 + id % 7 * 321_987;
+    let time = |id: &i64| BEGIN + EACH * id + i64::from(name.point) * delay(id);
     let passes = |id: &i64| (from..until).contains(&time(id));
     let is_absent =
         |id: &i64| name.point == 1 && id % 10 == 0 && !(LAST_LOST..FIRST_MISSED).contains(id);

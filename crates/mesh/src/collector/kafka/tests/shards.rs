@@ -38,7 +38,10 @@ fn check(
         let count = [1, 2, 4][usize::try_from(seed % 3).unwrap()];
         let collectors = [1, 2, 3][usize::try_from(seed / 3 % 3).unwrap()];
         let mut world = World::new(seed, collectors, count);
-        let (files, _) = world.run(until);
+        world.run(until);
+        world.stores.iter_mut().for_each(|it| it.running = None);
+        let files: Vec<_> =
+            world.stores.iter().map(|it| it.folder.join("results.sqlite")).collect();
         let (windows, histograms) = merged(&files, count);
         let what = format!("seed {seed}, {count} shards: {:?}", world.histories());
         assert_eq!(histograms, expected.1, "{what}");
