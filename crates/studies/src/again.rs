@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::account::{self, Account, Making, Part};
 use crate::experiment::{Claim, Estimate};
 use crate::presentation::Texts;
-use crate::{interarrival, limit_rate, overhead};
+use crate::{interarrival, overhead};
 
 /// Computes the claims from those of a document and its values.
 type Judge = fn(Vec<Claim>, &Value) -> anyhow::Result<Vec<Claim>>;
@@ -65,9 +65,8 @@ fn account_of(name: &str, document: &Value, earlier: &str) -> anyhow::Result<Acc
     let (texts, judge): (Texts, Judge) = match name {
         "overhead" => (overhead::TEXTS, overhead::claims_again),
         "interarrival" => (interarrival::TEXTS, interarrival::claims_again),
-        "limit-rate-mesh" => (limit_rate::TEXTS_OVER_MESH, |claims, _| Ok(claims)),
         _ => bail!(
-            "only those of overhead, interarrival and limit-rate-mesh, named so, are written from a document; run \
+            "only those of overhead and interarrival, named so, are written from a document; run \
              \"wirestamp study NAME --output FOLDER\" with all raw results in FOLDER"
         ),
     };

@@ -30,7 +30,7 @@ use saturation::Searches;
 use sweeps::LimitRateScale;
 use trials::{Probe, Series};
 
-pub(crate) use over_mesh::{TEXTS as TEXTS_OVER_MESH, run_over_mesh};
+pub(crate) use over_mesh::run_over_mesh;
 pub(crate) use paper::PAPER;
 
 /// Measures until all is done or `stop` is requested.

@@ -40,13 +40,10 @@ pub(crate) fn run_over_mesh(
     account(&runs)
 }
 
-/// The texts of the report.
-pub(crate) const TEXTS: Texts =
-    Texts::new(include_str!("report.md"), include_str!("deviations.md"), PAPER);
-
 fn account(runs: &Runs<super::trials::Trial>) -> anyhow::Result<Account> {
     let findings = MeshLimitRateResult::of(runs);
-    TEXTS.account(Making::of(runs), claims::claims(runs), &findings, &|_, _| None)
+    let texts = Texts::new(include_str!("report.md"), include_str!("deviations.md"), PAPER);
+    texts.account(Making::of(runs), claims::claims(runs), &findings, &|_, _| None)
 }
 
 #[cfg(test)]

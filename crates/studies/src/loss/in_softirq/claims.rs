@@ -131,7 +131,7 @@ impl Losses<'_> {
             pairs.len()
         );
         if !more.is_empty() {
-            let cells: Vec<_> = more.iter().filter_map(|pair| number(pair)).collect();
+            let cells: Vec<_> = more.iter().filter_map(number).collect();
             numbers += &format!("; more: {}", cells.join(", "));
         }
         let claim = format!(
