@@ -1,6 +1,6 @@
 //! Means of few runs, with confidence intervals.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::format::{NOTHING, length, real, signed};
@@ -12,7 +12,7 @@ const CONFIDENCE: f64 = 0.95;
 const MANY: f64 = 1e6;
 
 /// A mean, and half the width of its 95 % confidence interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Estimate {
     /// The estimate.

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use maud::{Markup, html};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::experiment::{Claim, Runs, Verdict};
@@ -61,7 +61,7 @@ impl Account {
 }
 
 /// How the runs of a study were made.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Making {
     /// When, on what, and by what command the last runs were made.

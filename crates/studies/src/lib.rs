@@ -7,6 +7,7 @@
 
 mod account;
 mod active_delay;
+mod again;
 pub mod experiment;
 mod interarrival;
 mod limit_rate;
@@ -27,6 +28,7 @@ mod timers;
 mod timestamp_jitter;
 
 pub use account::{Account, Making, Part, Section};
+pub use again::write_again;
 pub use options::Options;
 pub use studies::{Entry, STUDIES, timers_beside};
 pub use timers::Elsewhere;

@@ -4,8 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use wirestamp_report::estimate::{Estimate, Sign};
 
+use super::open;
+
 /// Significance level of a contradiction, for all conditions together.
 const SIGNIFICANCE: f64 = 0.05;
+
+/// What documents of earlier versions have for every open verdict.
+const OLDER_OPEN: &str = "not decided here, the data are too few or too noisy";
 
 /// A finding of a paper, or a claim of this project.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -67,8 +72,9 @@ impl Claim {
         if found.verdict == Verdict::Contradicted || !is_none {
             return found;
         }
-        let (before, contradicted) = (found.verdict.words(), Verdict::Contradicted.words());
-        let sentence = found.sentence.replacen(before, contradicted, 1);
+        let (before, contradicted) =
+            (found.verdict.phrase(&found.lead), Verdict::Contradicted.words());
+        let sentence = found.sentence.replacen(&before, contradicted, 1);
         let sentence = format!(
             "{}; a difference below {in_words} counts as none.",
             sentence.trim_end_matches('.')
@@ -113,6 +119,15 @@ impl Claim {
         self.with_cause(applies, cause)
     }
 
+    /// The claim of an older document with the reason of an open verdict, from its lead.
+    pub(crate) fn with_reason(mut self) -> Self {
+        if self.verdict == Verdict::Open {
+            let phrase = self.verdict.phrase(&self.lead);
+            self.sentence = self.sentence.replacen(OLDER_OPEN, &phrase, 1);
+        }
+        self
+    }
+
     fn with_cause(mut self, applies: bool, cause: impl FnOnce() -> Option<String>) -> Self {
         if applies {
             self.cause = cause();
@@ -125,10 +140,14 @@ impl Claim {
 
     fn by(by: Claimant, claim: String, lead: Vec<Option<Estimate>>, numbers: &str) -> Self {
         let verdict = Verdict::of(&lead);
-        let numbers = if numbers.is_empty() { "nothing was measured" } else { numbers };
-        let is_measured = lead.iter().any(Option::is_some);
-        let words = if is_measured { verdict.words() } else { "not decided here" };
-        let sentence = format!("{} that {claim}: {words}; {numbers}.", by.words());
+        let words = verdict.phrase(&lead);
+        let numbers = if numbers.is_empty() && !lead.iter().any(Option::is_some) {
+            "nothing was measured"
+        } else {
+            numbers
+        };
+        let numbers = if numbers.is_empty() { String::new() } else { format!("; {numbers}") };
+        let sentence = format!("{} that {claim}: {words}{numbers}.", by.words());
         Self { by, claim, verdict, lead, sentence, cause: None }
     }
 }
@@ -152,7 +171,8 @@ pub enum Verdict {
     Confirmed,
     /// The contrary holds under one of them, with 95 % confidence for all together.
     Contradicted,
-    /// Neither confirmed nor contradicted: the data are too few or too noisy.
+    /// Neither confirmed nor contradicted: values are missing, or an interval includes the limit of the claim. The sentence
+    /// names the reason.
     Open,
     /// This test bed cannot ask the question.
     NotTheSameQuestion,
@@ -186,8 +206,16 @@ impl Verdict {
         match self {
             Self::Confirmed => "confirmed here",
             Self::Contradicted => "contradicted here",
-            Self::Open => "not decided here, the data are too few or too noisy",
+            Self::Open => "not decided here",
             Self::NotTheSameQuestion => "not the same question here",
+        }
+    }
+
+    /// The same, with the reason of an open verdict from the lead under each condition.
+    fn phrase(self, leads: &[Option<Estimate>]) -> String {
+        match (self, open::reason(leads)) {
+            (Self::Open, Some(reason)) => format!("{}, because {reason}", self.words()),
+            _ => self.words().to_owned(),
         }
     }
 }
@@ -222,6 +250,19 @@ mod tests {
         let claim = Claim::of("it rains", vec![None], "");
         assert_eq!(claim.verdict, Verdict::Open);
         assert!(claim.sentence.ends_with("not decided here; nothing was measured."));
+    }
+
+    #[test]
+    fn open_verdict_has_its_reason() {
+        let lead = |ci95| vec![Some(Estimate::new(1.0, ci95))];
+        let once = Claim::of("it rains", lead(None), "2 mm");
+        assert_eq!(
+            once.sentence,
+            "The paper finds that it rains: not decided here, because one repetition has no interval; 2 mm."
+        );
+        let noisy = Claim::of("it rains", lead(Some(2.0)), "2 mm").sentence;
+        assert!(noisy.contains("because the 95 % interval includes the limit of the claim; 2 mm"));
+        assert!(Claim::of("it rains", lead(Some(0.5)), "").sentence.ends_with("confirmed here."));
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod claim;
 mod correlation;
 mod design;
 mod effects;
+mod open;
 mod runner;
 
 pub use claim::{Claim, Claimant, Verdict};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::stamps::{Clock, passages};
 use crate::experiment::{Estimate, Runs, pearson, spearman};
@@ -12,7 +12,7 @@ use crate::overhead::series;
 use crate::probe::{Gap, gaps};
 
 /// Correlation of a stamp's overhead with the time since the stamp before, by run.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Correlation {
     /// How packets were stamped.
     pub(super) method: Method,
@@ -25,6 +25,7 @@ pub(super) struct Correlation {
     /// The rank correlation with the error of that time, against the sender.
     pub(super) spearman_of_error: Option<Estimate>,
     /// Share of overheads that have one of two values, a step of the counter apart, 0 to 1.
+    #[serde(default)]
     pub(super) share_of_two_values: Option<f64>,
 }
 

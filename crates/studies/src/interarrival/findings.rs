@@ -1,6 +1,6 @@
 //! Results computed from the raw data.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::cable::{self, Cable, Row, SOURCES};
 use super::correlation::Correlation;
@@ -33,7 +33,7 @@ pub(super) struct InterarrivalResult {
 }
 
 /// Differences of the two stamps of the softIRQ, of the packets of a pattern.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct RawAfterKtime {
     pub(super) pattern: Traffic,
     /// In nanoseconds; none if no packet has both.

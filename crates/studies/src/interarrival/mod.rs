@@ -14,17 +14,22 @@ mod figures;
 mod findings;
 mod stamps;
 
+use anyhow::Context;
+use serde::Deserialize;
+use serde_json::Value;
 use wirestamp_capture::Stop;
 
 use crate::account::{Account, Making, Part};
-use crate::experiment::{self, Progress, Runs};
+use crate::experiment::{self, Claim, Progress, Runs};
 use crate::options::Options;
 use crate::overhead::packets::{OverheadScale, Packets, Stamped};
 use crate::overhead::paper::Traffic;
 use crate::presentation::Texts;
 use cable::{Cable, Row};
+use correlation::Correlation;
 use figures::{Shown, density};
-use findings::InterarrivalResult;
+use findings::{InterarrivalResult, RawAfterKtime};
+use stamps::Stamps;
 
 /// Source of the figures.
 pub(crate) const PAPER: &str = crate::overhead::PAPER;
@@ -58,6 +63,28 @@ pub(crate) fn run(
     account(&captured, &stamped, &findings)
 }
 
+/// The texts of the report.
+pub(crate) const TEXTS: Texts =
+    Texts::new(include_str!("report.md"), include_str!("deviations.md"), PAPER);
+
+/// The values of a document from which its claims are computed again.
+#[derive(Deserialize)]
+struct Documented {
+    correlation: Vec<Correlation>,
+    captures: Vec<Stamps>,
+    raw_after_ktime: Vec<RawAfterKtime>,
+}
+
+/// The claims, from the values of a document.
+///
+/// # Errors
+/// When the document lacks a value.
+pub(crate) fn claims_again(_: Vec<Claim>, document: &Value) -> anyhow::Result<Vec<Claim>> {
+    let Documented { correlation, captures, raw_after_ktime } =
+        Documented::deserialize(document).context("cannot read the values of interarrival")?;
+    Ok(claims::claims(&correlation, &captures, &raw_after_ktime))
+}
+
 /// Account of the runs and their results.
 fn account(
     captured: &Runs<Row>,
@@ -67,8 +94,9 @@ fn account(
     let mut making = Making::of(captured);
     making.interrupted |= stamped.interrupted;
     making.repetitions = making.repetitions.min(stamped.complete());
-    let texts = Texts::new(include_str!("report.md"), include_str!("deviations.md"), PAPER);
-    texts.account(making, claims::claims(captured, findings), findings, &|id, heading| {
+    let InterarrivalResult { correlation, captures, raw_after_ktime, .. } = findings;
+    let claims = claims::claims(correlation, captures, raw_after_ktime);
+    TEXTS.account(making, claims, findings, &|id, heading| {
         let (figure, pattern) = id.rsplit_once('-')?;
         let pattern = Traffic::ALL.into_iter().find(|it| it.name() == pattern)?;
         let (stamps, shown) = match figure {

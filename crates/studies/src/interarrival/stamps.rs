@@ -1,6 +1,6 @@
 //! The times between the stamps of one source, of a pattern.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Estimate, deviation};
 use crate::overhead::packets::Stamped;
@@ -34,7 +34,7 @@ pub(super) fn passages(run: &[Stamped], clock: Clock) -> impl Iterator<Item = Pa
 }
 
 /// Results of one source with a pattern. Times are in nanoseconds.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Stamps {
     /// Source of the stamps, or the sender itself.
     pub(super) source: String,

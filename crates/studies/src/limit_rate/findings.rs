@@ -29,9 +29,15 @@ pub(super) struct LimitRateResult {
     pub(super) saturation: Vec<SaturationPoint>,
     /// The model, for each part of the core.
     pub(super) models: Vec<ModelOfPart>,
+    /// Why cycles are unknown; none if they are known.
+    pub(super) cycles_reason: Option<&'static str>,
     /// The series, in the report's order.
     pub(super) series: Vec<SeriesResult>,
 }
+
+/// Why the cycles of a packet are unknown.
+const NO_COUNTER_FREQUENCY: &str =
+    "the version that measured did not record the frequency of the processor's counter";
 
 /// Where the probe is saturated. Rates are in frames of 84 bytes a second.
 #[derive(Clone, Debug, Serialize)]
@@ -41,7 +47,9 @@ pub(super) struct SaturationPoint {
     pub(super) tasks: String,
     /// Mean of all searches that found the point; if none did, the max rate of the sender.
     pub(super) rate: Option<Estimate>,
-    /// Cycles of the processor's counter for a frame at that rate.
+    /// CPU time of the probe for a frame at that rate.
+    pub(super) cpu_ns_per_packet: Option<Estimate>,
+    /// The same in cycles of the processor's counter.
     pub(super) cycles_per_packet: Option<Estimate>,
     /// Searches that found it, and searches for which the sender was too slow.
     pub(super) reached: u64,
@@ -107,6 +115,7 @@ impl LimitRateResult {
         };
         Self {
             tolerated_percent: TOLERATED_PERCENT,
+            cycles_reason: searches.cycles_per_ns().is_none().then_some(NO_COUNTER_FREQUENCY),
             saturation: saturated(searches, *size),
             models: parts.iter().enumerate().map(modelled).collect(),
             series: series.iter().map(|(sweep, runs)| sweep.found(runs)).collect(),
@@ -196,6 +205,7 @@ fn saturated(searches: &Runs<Trial>, size: LimitRateScale) -> Vec<SaturationPoin
             part_in_words,
             tasks,
             rate: Estimate::of(if reached.is_empty() { &all } else { &reached }),
+            cpu_ns_per_packet: Estimate::of(&cost),
             cycles_per_packet: Estimate::of(&cost)
                 .zip(searches.cycles_per_ns())
                 .map(|(ns, each)| ns.times(each)),

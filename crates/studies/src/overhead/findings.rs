@@ -1,6 +1,6 @@
 //! Results computed from the raw data.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::causes::LongOverheads;
 use super::in_softirq::{SoftirqStamped, Which, stamped};
@@ -55,7 +55,7 @@ pub(super) struct InSoftirq {
 }
 
 /// One method with one pattern. Everything but the auto-correlation is in nanoseconds.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct CellFindings {
     /// How packets were stamped.
     pub(super) method: Method,
@@ -77,6 +77,7 @@ pub(super) struct CellFindings {
     /// Auto-correlation of the overheads for the lags from 1: the mean of all runs.
     pub(super) autocorrelation: Vec<f64>,
     /// Share of the overheads that have one of the two most frequent values, in steps of the counter.
+    #[serde(default)]
     pub(super) share_of_two_values: Option<f64>,
     /// The overheads themselves.
     #[serde(skip)]

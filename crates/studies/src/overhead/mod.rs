@@ -17,19 +17,24 @@ pub(crate) mod packets;
 pub(crate) mod paper;
 pub(crate) mod series;
 mod softirq;
+mod targets;
 
+use anyhow::Context;
+use serde::Deserialize;
+use serde_json::Value;
 use wirestamp_capture::Stop;
 
 use crate::account::{Account, Making, Part};
-use crate::experiment::{self, Progress, Runs};
+use crate::experiment::{self, Claim, Claimant, Progress, Runs};
 use crate::options::Options;
 use crate::presentation::Texts;
-use findings::{InSoftirq, OverheadResult};
+use findings::{CellFindings, InSoftirq, OverheadResult};
 use in_softirq::PacketsInSoftirq;
 use kernel_stamp::KernelStamp;
 use packets::{OverheadScale, Packets, Stamped};
 use paper::Traffic;
 use softirq::Programs;
+use targets::targets;
 
 pub(crate) use paper::PAPER;
 
@@ -69,23 +74,44 @@ pub(crate) fn run(
     account(&runs, &result)
 }
 
+/// The texts of the report.
+pub(crate) const TEXTS: Texts =
+    Texts::new(include_str!("report.md"), include_str!("deviations.md"), PAPER);
+
+/// The cells of a document.
+#[derive(Deserialize)]
+struct Documented {
+    repetitions: u32,
+    cells: Vec<CellFindings>,
+    cells_in_softirq: Vec<CellFindings>,
+}
+
+/// The claims of a document with the verdicts on the targets, from its values.
+///
+/// # Errors
+/// When the document lacks a value.
+pub(crate) fn claims_again(mut claims: Vec<Claim>, document: &Value) -> anyhow::Result<Vec<Claim>> {
+    let Documented { repetitions, cells, cells_in_softirq } =
+        Documented::deserialize(document).context("cannot read the values of overhead")?;
+    claims.retain(|claim| claim.by == Claimant::Paper);
+    claims.extend(targets(&cells, &cells_in_softirq, repetitions));
+    Ok(claims)
+}
+
 /// Account of the runs and their results. The claims are about the counter's own instruction: a program can execute it in
 /// user space only, and the kernel executes it to stamp events.
 fn account(runs: &Runs<Stamped>, findings: &OverheadResult) -> anyhow::Result<Account> {
-    let texts = Texts::new(include_str!("report.md"), include_str!("deviations.md"), PAPER);
-    texts.account(
-        Making::of(runs),
-        claims::claims(runs, findings.kernel_stamps.ktime(), &findings.cells),
-        findings,
-        &|id, heading| {
-            let (figure, pattern) = id.split_once('-')?;
-            let pattern = Traffic::ALL.into_iter().find(|it| it.name() == pattern)?;
-            Some(Part::figure(heading, id, figures::names(), |size, id| match figure {
-                "density" => figures::density(findings, pattern, size, id),
-                _ => figures::autocorrelation(findings, pattern, size, id),
-            }))
-        },
-    )
+    let making = Making::of(runs);
+    let mut claims = claims::claims(runs, findings.kernel_stamps.ktime(), &findings.cells);
+    claims.extend(targets(&findings.cells, &findings.cells_in_softirq, making.repetitions));
+    TEXTS.account(making, claims, findings, &|id, heading| {
+        let (figure, pattern) = id.split_once('-')?;
+        let pattern = Traffic::ALL.into_iter().find(|it| it.name() == pattern)?;
+        Some(Part::figure(heading, id, figures::names(), |size, id| match figure {
+            "density" => figures::density(findings, pattern, size, id),
+            _ => figures::autocorrelation(findings, pattern, size, id),
+        }))
+    })
 }
 
 #[cfg(test)]

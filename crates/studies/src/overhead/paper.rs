@@ -1,6 +1,6 @@
 //! Results of the paper.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 use wirestamp_traffic::Pattern;
 
@@ -9,7 +9,7 @@ pub(crate) const PAPER: &str = "Orosz and Skopkó, \"Multi-threaded Packet Times
                          Evaluation\" (2013), section V";
 
 /// A way to stamp a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum Method {
@@ -30,7 +30,7 @@ impl Method {
 }
 
 /// One of the paper's patterns of traffic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum Traffic {

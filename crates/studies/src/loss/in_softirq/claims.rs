@@ -3,7 +3,9 @@
 use super::SoftirqRound;
 use super::contender::Contender;
 use super::scale::SoftirqScale;
-use crate::experiment::{Claim, Estimate, Runs, mean};
+use crate::experiment::{Claim, Estimate, Runs, Sign, mean};
+use crate::loss::capture::{BUFFER_MIB, OUR_BUFFER_MIB};
+use wirestamp_report::format::{count, duration, real};
 
 /// Loss that counts as no more than another's, in percentage points above it.
 const NO_MORE: f64 = 1.0;
@@ -14,46 +16,81 @@ const MUCH: f64 = 10.0;
 /// All claims, with verdicts from complete repetitions. Those of this project are about the conditions with a gap, under
 /// which the load is the same for all.
 pub(in crate::loss) fn claims(runs: &Runs<SoftirqRound>, size: SoftirqScale) -> Vec<Claim> {
-    let with_gap = size.frame_bytes.iter().flat_map(|_| size.gaps_ns).map(|gap_ns| *gap_ns > 0);
+    let conditions =
+        size.frame_bytes.iter().flat_map(|bytes| size.gaps_ns.iter().map(|gap| (*bytes, *gap)));
     let losses = Losses {
-        with_gap: with_gap.collect(),
+        runs,
+        conditions: conditions.collect(),
         cells: runs.responses(|run| run.first().map(SoftirqRound::loss_percent)),
         times: runs.responses(|run| run.first()?.softirq_ns_per_packet()),
     };
     let [generic, with_our_buffer] = Contender::GENERIC;
     vec![
-        losses.fewer(
-            "fewer packets are lost with raw stamps that are converted elsewhere than with generic ktime capture",
-            [Contender::RAW_CAPTURE, generic],
-        ),
-        losses.fewer(
-            "a raw stamp of each packet costs the softIRQ fewer packets than one of ktime",
-            [Contender::RAW, Contender::KTIME],
-        )
-        .caused_by(|| losses.costs_of_stamps()),
-        losses.no_more("generic ktime capture", generic),
+        losses.raw_capture_loses_fewer(),
+        losses
+            .fewer(
+                "a raw stamp of each packet costs the softIRQ fewer packets than one of ktime",
+                [Contender::RAW, Contender::KTIME],
+                String::new(),
+            )
+            .caused_by(|| losses.costs_of_stamps()),
+        losses.no_more(&losses.by_default("generic ktime capture"), generic),
         losses.no_more("that with the buffer of ours", with_our_buffer),
         losses.tenth(generic),
     ]
 }
 
 /// The loss of each cell, by repetition.
-struct Losses {
-    /// Whether each condition has a gap between packets.
-    with_gap: Vec<bool>,
+struct Losses<'a> {
+    runs: &'a Runs<SoftirqRound>,
+    /// Bytes of a frame, and the gap in nanoseconds, of each condition.
+    conditions: Vec<(u16, u64)>,
     /// By contender, then by condition.
     cells: Vec<Vec<f64>>,
     /// CPU time of the softIRQ for a packet, in nanoseconds; in the same order.
     times: Vec<Vec<f64>>,
 }
 
-impl Losses {
-    /// The paper's claim that the first of two loses fewer packets, by the mean over all conditions.
-    fn fewer(&self, claim: &str, [first, second]: [usize; 2]) -> Claim {
+/// One of our captures and another one under a condition with a gap: losses by repetition, in percent.
+#[derive(Clone, Copy)]
+struct Pair<'a> {
+    contender: usize,
+    condition: usize,
+    ours: &'a [f64],
+    other: &'a [f64],
+}
+
+impl Losses<'_> {
+    /// The paper's claim about captures, of which both have the buffer of ours.
+    fn raw_capture_loses_fewer(&self) -> Claim {
+        let [by_default, with_our_buffer] = Contender::GENERIC;
+        let claim = format!(
+            "fewer packets are lost with raw stamps that are converted elsewhere than with generic ktime capture (here: \
+             both with a buffer of {OUR_BUFFER_MIB} MiB)"
+        );
+        let of_default = mean(&self.by_repetition(by_default));
+        let has_another = self.name(by_default) != self.name(with_our_buffer);
+        let of_default = of_default.filter(|_| has_another).map(|loss| {
+            let name = self.name(by_default);
+            format!("; not compared: {name} with its default buffer of {BUFFER_MIB} MiB loses {loss:.2} %")
+        });
+        let contenders = [Contender::RAW_CAPTURE, with_our_buffer];
+        self.fewer(&claim, contenders, of_default.unwrap_or_default())
+    }
+
+    /// The paper's claim that the first of two loses fewer packets, by the mean over all conditions. `more` follows the
+    /// numbers.
+    fn fewer(&self, claim: &str, [first, second]: [usize; 2], more: String) -> Claim {
         let [of_first, of_second] = [first, second].map(|it| self.by_repetition(it));
         let lead: Vec<_> = of_first.iter().zip(&of_second).map(|(a, b)| b - a).collect();
-        let means = mean(&of_first).zip(mean(&of_second));
-        let numbers = means.map(|(a, b)| format!("{a:.2} % against {b:.2} % of all packets"));
+        let numbers = mean(&of_first).zip(mean(&of_second)).map(|(a, b)| {
+            format!(
+                "{} {a:.2} % against {} {b:.2} % of all packets (mean of {} conditions){more}",
+                self.name(first),
+                self.name(second),
+                self.conditions.len()
+            )
+        });
         Claim::of(claim, vec![Estimate::of(&lead)], &numbers.unwrap_or_default())
     }
 
@@ -69,73 +106,150 @@ impl Losses {
             format!(
                 "a raw stamp takes more CPU time here: the softIRQ needs {raw:.0} ns a packet with it, {ktime:.0} ns with \
                  ktime, {nothing:.0} ns with neither (mean of all conditions). Its BPF program cannot execute the \
-                 counter's instruction; it reads the counter by bpf_perf_event_read, which costs more than \
-                 bpf_ktime_get_ns"
+                 counter's instruction; it reads the counter by bpf_perf_event_read"
             )
         })
     }
 
     /// Our claim of every condition with a gap: neither of our captures loses more than another one.
     fn no_more(&self, name: &str, other: usize) -> Claim {
-        let lead = |ours: &f64, other: &f64| other - ours + NO_MORE;
+        let pairs: Vec<_> = self.pairs(other).collect();
         let leads: Vec<_> =
-            self.pairs(other).map(|[ours, other]| each(ours, other, lead)).collect();
-        let most = self.pairs(other).filter_map(|[ours, other]| Some(mean(ours)? - mean(other)?));
-        let most = most.reduce(f64::max);
-        let numbers = most.map(|most| {
-            let cells = leads.len();
-            if most < 0.0 {
-                return format!("in each of {cells} cells at least {:.2} points less", -most);
-            }
-            format!("in one of {cells} cells {most:.2} points more, in the others less than that")
-        });
+            pairs.iter().map(|pair| pair.lead(|ours, other| other - ours + NO_MORE)).collect();
+        let above = |pair: &Pair| Some(mean(pair.ours)? - mean(pair.other)?);
+        let more: Vec<_> =
+            pairs.iter().filter(|pair| above(pair).is_some_and(|points| points > 0.0)).collect();
+        let number = |pair: &&Pair| {
+            let points = above(pair)?;
+            Some(format!("{} by {points:.2} points", self.cell(pair)))
+        };
+        let certain = leads.iter().flatten().filter(|lead| lead.sign() == Sign::Above).count();
+        let mut numbers = format!(
+            "by the mean, ours lose more in {} of {} cells, and with 95 % confidence less than {NO_MORE} point more in \
+             {certain}",
+            more.len(),
+            pairs.len()
+        );
+        if !more.is_empty() {
+            let cells: Vec<_> = more.iter().filter_map(number).collect();
+            numbers += &format!("; more: {}", cells.join(", "));
+        }
         let claim = format!(
             "at the same load, ring/kernel and trace-pass/raw lose no more than {name} (here: by {NO_MORE} point or \
              more)"
         );
-        Claim::goal(claim, leads, &numbers.unwrap_or_default())
+        Claim::goal(claim, leads, if pairs.is_empty() { "" } else { &numbers })
     }
 
     /// Our claim of the conditions with a gap under which the generic capture loses much.
     fn tenth(&self, generic: usize) -> Claim {
-        let is_much = |[_, generic]: &[&[f64]; 2]| mean(generic).is_some_and(|it| it >= MUCH);
-        let pairs: Vec<_> = self.pairs(generic).filter(is_much).collect();
-        let lead = |ours: &f64, generic: &f64| generic / 10.0 - ours;
-        let leads = pairs.iter().map(|[ours, generic]| each(ours, generic, lead)).collect();
-        let number = |[ours, generic]: &[&[f64]; 2]| {
-            Some(format!("{:.2} % against {:.2} %", mean(ours)?, mean(generic)?))
+        let pairs = self.pairs_of_much(generic);
+        let lead = |pair: &Pair| pair.lead(|ours, generic| generic / 10.0 - ours);
+        let leads: Vec<_> = pairs.iter().map(lead).collect();
+        let number = |pair: &Pair| {
+            let (ours, other) = (mean(pair.ours)?, mean(pair.other)?);
+            Some(format!("{} {ours:.2} % against {other:.2} %", self.cell(pair)))
         };
-        let numbers: Vec<_> = pairs.iter().filter_map(number).collect();
+        let list = |words: &str, sign: Sign| {
+            let are = pairs.iter().zip(&leads);
+            let are = are.filter(|(_, lead)| lead.map_or(Sign::Open, |it| it.sign()) == sign);
+            let cells: Vec<_> = are.filter_map(|(pair, _)| number(pair)).collect();
+            (!cells.is_empty()).then(|| {
+                format!(
+                    "{words} in {} of {} such cells: {}",
+                    cells.len(),
+                    pairs.len(),
+                    cells.join(", ")
+                )
+            })
+        };
+        let lists = [
+            ("it holds", Sign::Above),
+            ("it fails", Sign::Below),
+            ("it is not decided", Sign::Open),
+        ];
+        let numbers: Vec<_> =
+            lists.into_iter().filter_map(|(words, sign)| list(words, sign)).collect();
         let claim = format!(
-            "at the same load, where generic ktime capture loses {MUCH} % or more, ring/kernel and trace-pass/raw lose \
-             at most a tenth of that"
+            "at the same load, where {} loses {MUCH} % or more, ring/kernel and trace-pass/raw lose \
+             at most a tenth of that",
+            self.by_default("generic ktime capture")
         );
-        Claim::goal(claim, leads, &numbers.join(", ")).caused_by(|| self.without_capture(generic))
+        Claim::goal(claim, leads, &numbers.join("; "))
+            .caused_by(|| self.where_ours_are_lost(generic))
     }
 
-    /// What is lost without a capture, under the same conditions.
-    fn without_capture(&self, generic: usize) -> Option<String> {
-        let conditions = self.of(Contender::NOTHING).iter().zip(self.of(generic));
-        let conditions = conditions.zip(&self.with_gap).filter(|(_, with_gap)| **with_gap);
-        let is_much = |generic: &[f64]| mean(generic).is_some_and(|it| it >= MUCH);
-        let losses = conditions.filter(|((_, generic), _)| is_much(generic));
-        let losses: Vec<_> = losses.filter_map(|((nothing, _), _)| mean(nothing)).collect();
+    /// Where the packets were lost in the cells in which ours loses more than a tenth, and what is lost without a capture
+    /// under the same conditions.
+    fn where_ours_are_lost(&self, generic: usize) -> Option<String> {
+        let fails =
+            |pair: &Pair| mean(pair.ours).zip(mean(pair.other)).is_some_and(|(a, b)| a > b / 10.0);
+        let pairs: Vec<_> = self.pairs_of_much(generic).into_iter().filter(fails).collect();
+        let rounds = pairs.iter().flat_map(|pair| {
+            self.runs.of_cell(pair.contender * self.conditions.len() + pair.condition).flatten()
+        });
+        let (queue, buffer) = rounds.fold((0, 0), |(queue, buffer), round| {
+            (queue + round.queue_dropped, buffer + round.reader_dropped.unwrap_or(0))
+        });
+        let without = |pair: &Pair| mean(self.of(Contender::NOTHING).get(pair.condition)?);
+        let losses: Vec<_> = pairs.iter().filter_map(without).collect();
         let least = losses.iter().copied().reduce(f64::min)?;
         let most = losses.iter().copied().reduce(f64::max)?;
+        let enough = pairs.iter().filter(|pair| {
+            without(pair)
+                .zip(mean(pair.other))
+                .is_some_and(|(nothing, generic)| nothing > generic / 10.0)
+        });
         Some(format!(
-            "under these conditions the softIRQ has no time left for a capture: without one it already drops {least:.2} \
-             to {most:.2} % of the packets"
+            "in the {} cells in which ours lose more than a tenth by the mean, the queue of the softIRQ dropped {} of their \
+             packets, and their own buffers {}; without a capture the queue drops {least:.2} to {most:.2} % under these \
+             conditions, which alone is more than a tenth in {} of these cells; nothing shows the cause in the others",
+            pairs.len(),
+            count(queue),
+            count(buffer),
+            enough.count()
         ))
     }
 
     /// Each of our captures with another one, under each condition with a gap.
-    fn pairs(&self, other: usize) -> impl Iterator<Item = [&[f64]; 2]> {
-        let both = move |ours| {
-            let cells = self.of(ours).iter().zip(self.of(other)).zip(&self.with_gap);
-            cells.filter(|(_, with_gap)| **with_gap).map(|(both, _)| both)
-        };
-        let pairs = [Contender::RING, Contender::RAW_CAPTURE].into_iter().flat_map(both);
-        pairs.map(|(ours, other)| [ours.as_slice(), other.as_slice()])
+    fn pairs(&self, other: usize) -> impl Iterator<Item = Pair<'_>> {
+        [Contender::RING, Contender::RAW_CAPTURE].into_iter().flat_map(move |contender| {
+            let cells = self.of(contender).iter().zip(self.of(other)).zip(&self.conditions);
+            let cells = cells.enumerate().filter(|(_, (_, (_, gap_ns)))| *gap_ns > 0);
+            cells.map(move |(condition, ((ours, other), _))| Pair {
+                contender,
+                condition,
+                ours,
+                other,
+            })
+        })
+    }
+
+    /// Those under which the generic capture loses much.
+    fn pairs_of_much(&self, generic: usize) -> Vec<Pair<'_>> {
+        let is_much = |pair: &Pair| mean(pair.other).is_some_and(|it| it >= MUCH);
+        self.pairs(generic).filter(is_much).collect()
+    }
+
+    /// Capture and condition of a pair, in words.
+    fn cell(&self, pair: &Pair) -> String {
+        let (bytes, gap) = self.conditions.get(pair.condition).copied().unwrap_or_default();
+        format!("{} with {bytes} bytes every {}", self.name(pair.contender), duration(real(gap)))
+    }
+
+    /// The generic capture with its own buffer, and that the buffers differ.
+    fn by_default(&self, name: &str) -> String {
+        let [by_default, with_our_buffer] = Contender::GENERIC;
+        if self.name(by_default) == self.name(with_our_buffer) {
+            return name.to_owned();
+        }
+        format!("{name} with its default buffer of {BUFFER_MIB} MiB (ours: {OUR_BUFFER_MIB} MiB)")
+    }
+
+    /// The name of a contender.
+    fn name(&self, contender: usize) -> &str {
+        let factor = self.runs.design.factors.first();
+        factor.and_then(|it| it.levels.get(contender)).map_or("", String::as_str)
     }
 
     /// The losses of a contender, by condition.
@@ -145,7 +259,7 @@ impl Losses {
 
     /// The values of a contender, by condition.
     fn part<'a>(&self, values: &'a [Vec<f64>], contender: usize) -> &'a [Vec<f64>] {
-        let conditions = self.with_gap.len();
+        let conditions = self.conditions.len();
         let first = contender * conditions;
         values.get(first..first + conditions).unwrap_or_default()
     }
@@ -159,9 +273,10 @@ impl Losses {
     }
 }
 
-/// The lead within each repetition.
-fn each(ours: &[f64], generic: &[f64], lead: impl Fn(&f64, &f64) -> f64) -> Option<Estimate> {
-    Estimate::of(
-        &ours.iter().zip(generic).map(|(ours, generic)| lead(ours, generic)).collect::<Vec<_>>(),
-    )
+impl Pair<'_> {
+    /// The lead within each repetition.
+    fn lead(&self, lead: impl Fn(&f64, &f64) -> f64) -> Option<Estimate> {
+        let leads = self.ours.iter().zip(self.other).map(|(ours, other)| lead(ours, other));
+        Estimate::of(&leads.collect::<Vec<_>>())
+    }
 }

@@ -61,6 +61,30 @@ fn equal_loss_is_no_more_and_little_loss_has_no_tenth() {
 }
 
 #[test]
+fn claims_name_buffers_and_cells() {
+    let found = claims(&runs([0, 20, 10, 10, 50, 40, 60, 3]), SIZE);
+    let first = &found[0].sentence;
+    assert!(first.contains("both with a buffer of 32 MiB"), "{first}");
+    assert!(first.contains("trace-pass-raw 3.01 % against dumpcap-32MiB 40.00 %"), "{first}");
+    assert!(first.contains("not compared: <b>dumpcap with its default buffer of 2 MiB"), "{first}");
+    let more = &found[2].sentence;
+    assert!(more.contains("ours lose more in 2 of 4 cells"), "{more}");
+    assert!(
+        more.contains("ring-kernel with 64 bytes every 2.00\u{202f}µs by 10.00 points"),
+        "{more}"
+    );
+    let tenth = &found[4].sentence;
+    assert!(tenth.contains("holds in 2 of 4 such cells: trace-pass-raw with 64 bytes"), "{tenth}");
+    assert!(tenth.contains("it fails in 2 of 4 such cells: ring-kernel with 64 bytes"), "{tenth}");
+    // 12,001 packets of each of six rounds, and 0, 1 or 2 more.
+    assert!(
+        tenth.contains("dropped 0 of their packets, and their own buffers 72\u{202f}006"),
+        "{tenth}"
+    );
+    assert!(tenth.contains("more than a tenth in 0 of these cells"), "{tenth}");
+}
+
+#[test]
 fn report_shows_every_contender_and_escapes_names() {
     let runs = runs([0, 1, 2, 3, 40, 30, 5, 6]);
     let result = (SoftirqResult::of(&runs, SIZE, CORES), claims(&runs, SIZE));

@@ -1,0 +1,41 @@
+//! Writes reports of studies again, with the texts and verdicts of this version and without a measurement.
+//!
+//! ```text
+//! report_again FILE.json      from the document: overhead and interarrival
+//! report_again NAME FOLDER    from all raw results of a study in FOLDER: NAME.html and NAME.json there
+//! ```
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+use wirestamp_capture::Stop;
+use wirestamp_studies::{Entry, Options, write_again};
+
+fn main() -> anyhow::Result<()> {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let report = match arguments.as_slice() {
+        [document] => write_again(Path::new(document))?,
+        [name, folder] => from_raw_results(name, folder.into())?,
+        _ => anyhow::bail!("give FILE.json, or NAME and FOLDER"),
+    };
+    println!("{}", report.display());
+    Ok(())
+}
+
+/// A requested stop prevents every run that is not in the folder.
+fn from_raw_results(name: &str, folder: PathBuf) -> anyhow::Result<PathBuf> {
+    let study = Entry::named(name).with_context(|| format!("there is no study {name}"))?;
+    let stop = Stop::new()?;
+    stop.request();
+    let options = Options { quick: false, folder: Some(folder.clone()), seed: 1 };
+    let account = study.run(&options, &stop, &mut |_| ())?;
+    ensure!(
+        !account.making.interrupted,
+        "not all raw results of {name} are in {}",
+        folder.display()
+    );
+    let document = serde_json::to_string_pretty(&account)? + "\n";
+    fs::write(folder.join(name).with_extension("json"), document)?;
+    account.report.context("no report was written")
+}
