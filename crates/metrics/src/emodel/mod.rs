@@ -32,6 +32,8 @@ mod rating;
 mod scale;
 
 #[cfg(test)]
+mod published;
+#[cfg(test)]
 mod tests;
 
 pub use codec::{Codec, UnknownCodec};

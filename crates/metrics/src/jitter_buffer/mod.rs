@@ -1,5 +1,7 @@
 //! De-jitter buffer of an assumed receiver.
 
+#[cfg(test)]
+mod long_streams;
 mod playout;
 
 use std::fmt::{self, Display};
