@@ -16,7 +16,7 @@ pub struct PointState {
     monitor: Option<FlowMonitor>,
     rule: MatchRule,
     reassembly: Reassembly,
-    /// Packets without identity: not IP, or cut too short. They are excluded.
+    /// Packets without identity: not IP, cut too short, or fragments that contradict each other. They are excluded.
     pub unidentified: u64,
     /// Packets that are not in the sample.
     pub not_chosen: u64,

@@ -4,9 +4,12 @@ use std::borrow::Cow;
 use std::io::{self, Read};
 use std::mem;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use pcap_file::DataLink;
-use pcap_file::pcap::PcapReader;
+use pcap_file::pcap::{
+    PcapHeader, PcapReader, PcapTsResolution, PcapValidationError, RawPcapPacket,
+};
 use pcap_file::pcapng::{Block, PcapNgReader};
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::LinkType;
@@ -300,22 +303,33 @@ fn next_of_pcapng<'a>(
     }
 }
 
+/// Tolerates what tcpdump and tshark tolerate: a fraction of a second or more, which is added, and a length on the wire
+/// below the captured one, which is at least that long.
 fn next_of_classic<'a>(
     reader: &'a mut PcapReader<Bytes>,
     interfaces: &mut Interfaces,
 ) -> Result<Option<Packet<'a>>, Failure> {
-    let link = link(reader.header().datalink)?;
+    let PcapHeader { datalink, snaplen, ts_resolution, .. } = reader.header();
+    let link = link(datalink)?;
     let is_selected = interfaces.selection.has(0);
-    let Some(packet) = reader.next_packet().filter(|_| is_selected) else { return Ok(None) };
-    let packet = packet.map_err(|e| reason(&e))?;
+    let Some(packet) = reader.next_raw_packet().filter(|_| is_selected) else { return Ok(None) };
+    let RawPcapPacket { ts_sec, ts_frac, incl_len, orig_len, data } =
+        packet.map_err(|e| reason(&e))?;
+    if incl_len > snaplen {
+        return Err(reason(&PcapValidationError::IncludedLenTooBig(incl_len, snaplen)).into());
+    }
+    let fraction = match ts_resolution {
+        PcapTsResolution::MicroSecond => Duration::from_micros(ts_frac.into()),
+        PcapTsResolution::NanoSecond => Duration::from_nanos(ts_frac.into()),
+    };
     interfaces.all[0].packets += 1;
     Ok(Some(Packet {
         interface: 0,
-        time: from_epoch(packet.timestamp())?,
+        time: from_epoch(Duration::from_secs(ts_sec.into()) + fraction)?,
         error: None,
         link,
-        length: packet.orig_len(),
-        bytes: packet.into_data(),
+        length: orig_len.max(incl_len),
+        bytes: data,
         missed: Vec::new(),
     }))
 }

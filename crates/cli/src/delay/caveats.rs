@@ -149,12 +149,21 @@ impl DelayResult {
         }
         let unidentified = self.unidentified();
         if unidentified > 0 {
-            lines.push(format!(
-                "{unidentified} packets were excluded: not IP, or captured too short to be identified."
-            ));
+            lines.push(excluded(unidentified, self.rule()));
         }
         lines
     }
+}
+
+/// A note on packets without identity, with the reasons that the rule allows.
+fn excluded(unidentified: u64, rule: MatchRule) -> String {
+    let reasons = match rule {
+        MatchRule::Reassembled => {
+            "not IP, captured too short to be identified, or fragments of a packet that contradict each other"
+        }
+        _ => "not IP, or captured too short to be identified",
+    };
+    format!("{} excluded: {reasons}.", plural(unidentified, "packet was", "packets were"))
 }
 
 /// A text with a capital letter and a full stop.
@@ -203,5 +212,22 @@ const fn recognised_by(rule: MatchRule) -> Option<&'static str> {
             "Packets are recognised by the numbers of RTP (--match rtp): all others are unidentified, and flows have \
              the addresses at A.",
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contradictory_fragments_are_named_where_fragments_are_joined() {
+        let note = excluded(2, MatchRule::Reassembled);
+        assert_eq!(
+            note,
+            "2 packets were excluded: not IP, captured too short to be identified, or fragments of a packet that \
+             contradict each other."
+        );
+        let note = excluded(1, MatchRule::Packet);
+        assert_eq!(note, "1 packet was excluded: not IP, or captured too short to be identified.");
     }
 }

@@ -125,3 +125,65 @@ fn forget_bounds_of_mos(flow: &mut FlowReport) {
         (rtp.mos_lowest, rtp.mos_highest) = (None, None);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use wirestamp_clock::Time;
+    use wirestamp_metrics::flow::{FlowConfig, FlowPacket, RtpReport};
+    use wirestamp_packet::{LinkType, Packet};
+
+    use super::*;
+
+    /// A packet of 20 ms of PCMU in UDP.
+    fn voice(number: u16) -> Vec<u8> {
+        let timestamp = (u32::from(number) * 160).to_be_bytes();
+        let [high, low] = number.to_be_bytes();
+        let rtp = [&[0x80, 0, high, low][..], &timestamp, &[0, 0, 0, 7], &[0xff; 160]].concat();
+        let ip = [0x45, 0, 0, 200, 0, 0, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        let udp = [0x0f, 0xa0, 0x13, 0x8c, 0, 180, 0, 0];
+        [&ip[..], &udp, &rtp].concat()
+    }
+
+    /// The stream of these packets in a capture that lost this number.
+    fn stream(numbers: impl IntoIterator<Item = u16>, capture_dropped: Option<u64>) -> RtpReport {
+        let mut flows = Flows::new(FlowConfig::default());
+        for number in numbers {
+            let bytes = voice(number);
+            let packet = Packet::parse(LinkType::Ip, &bytes).unwrap();
+            let time = Time::from_nanos(i64::from(number) * 20_000_000);
+            let length = u32::try_from(bytes.len()).unwrap();
+            let packet = FlowPacket { packet: &packet, length, time, encapsulation: None };
+            flows.monitor.observe(&packet);
+        }
+        let document = Document::of(&mut flows, capture_dropped);
+        document.flows.into_iter().find_map(|flow| flow.rtp).unwrap()
+    }
+
+    fn with_a_gap() -> impl Iterator<Item = u16> {
+        (0..200).filter(|number| *number != 100)
+    }
+
+    #[test]
+    fn bounds_of_mos_are_null_where_losses_of_the_capture_are_unknown() {
+        // Without a number, and with losses at an unknown time.
+        for capture_dropped in [None, Some(1)] {
+            let rtp = stream(with_a_gap(), capture_dropped);
+            assert!(rtp.mos.is_some_and(|mos| mos < 4.4), "{:?}", rtp.mos);
+            assert_eq!((rtp.mos_lowest, rtp.mos_highest), (None, None), "{capture_dropped:?}");
+        }
+    }
+
+    #[test]
+    fn bounds_of_mos_are_known_without_losses_of_the_capture() {
+        let rtp = stream(with_a_gap(), Some(0));
+        assert!(rtp.mos.is_some());
+        assert_eq!((rtp.mos_lowest, rtp.mos_highest), (rtp.mos, rtp.mos));
+    }
+
+    #[test]
+    fn bounds_of_mos_are_known_where_no_packet_is_missing() {
+        let rtp = stream(0..200, None);
+        assert!(rtp.mos.is_some());
+        assert_eq!((rtp.mos_lowest, rtp.mos_highest), (rtp.mos, rtp.mos));
+    }
+}

@@ -415,7 +415,7 @@ impl Sources {
         }
         #[cfg(all(test, feature = "kafka"))]
         if let Some(here) = self.simulated.get(&collector) {
-            return Ok(RemoteCollector::here(collector, Arc::clone(here)));
+            return Ok(RemoteCollector::simulated(collector, Arc::clone(here)));
         }
         let credentials = self.credentials.borrow().clone();
         let is_connected = self.placement.is_connected(&collector);

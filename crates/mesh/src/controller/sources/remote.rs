@@ -103,10 +103,7 @@ impl Connections {
         let last = failure.lock().clone();
         match last.filter(|it| it.at.elapsed() < RETRY_DELAY) {
             Some(Failure { why, .. }) => Err(QueryError::Away { collector, why }),
-            None => {
-                let client = Client::Network(client);
-                Ok(RemoteCollector { collector, client, failure, timeout_after: RESPONSE_TIMEOUT })
-            }
+            None => Ok(RemoteCollector::new(collector, client, failure)),
         }
     }
 }
@@ -130,25 +127,36 @@ impl Connection {
 /// A query to a remote collector.
 pub(super) struct RemoteCollector {
     collector: Name,
-    client: Client,
+    client: AnswersClient<Channel>,
     failure: Arc<Mutex<Option<Failure>>>,
     timeout_after: Duration,
-}
-
-/// Where a query is answered.
-enum Client {
-    Network(AnswersClient<Channel>),
-    /// In this process, for simulations.
+    /// A collector of a simulation, which answers without a network.
     #[cfg(all(test, feature = "kafka"))]
-    Here(Arc<Collector>),
+    simulated: Option<Arc<Collector>>,
 }
 
 impl RemoteCollector {
-    /// A query to a collector of a simulation.
+    fn new(
+        collector: Name,
+        client: AnswersClient<Channel>,
+        failure: Arc<Mutex<Option<Failure>>>,
+    ) -> Self {
+        Self {
+            collector,
+            client,
+            failure,
+            timeout_after: RESPONSE_TIMEOUT,
+            #[cfg(all(test, feature = "kafka"))]
+            simulated: None,
+        }
+    }
+
+    /// A query to a collector of a simulation. Requires a runtime.
     #[cfg(all(test, feature = "kafka"))]
-    pub(super) fn here(collector: Name, here: Arc<Collector>) -> Self {
-        let (client, failure) = (Client::Here(here), Arc::default());
-        Self { collector, client, failure, timeout_after: RESPONSE_TIMEOUT }
+    pub(super) fn simulated(collector: Name, simulated: Arc<Collector>) -> Self {
+        let client = AnswersClient::new(Channel::from_static("http://[::1]").connect_lazy());
+        let new = Self::new(collector, client, Arc::default());
+        Self { simulated: Some(simulated), ..new }
     }
 
     /// The query with this timeout, unless it has a shorter one.
@@ -182,13 +190,11 @@ impl RemoteCollector {
 
     /// The rows of the response, as JSON.
     async fn rows(&mut self, task: u64, what: What) -> Result<Vec<String>, QueryError> {
-        let client = match &mut self.client {
-            Client::Network(client) => client,
-            #[cfg(all(test, feature = "kafka"))]
-            Client::Here(here) => {
-                return rows(here, task, what).map_err(|status| self.away(reason(&status)));
-            }
-        };
+        #[cfg(all(test, feature = "kafka"))]
+        if let Some(simulated) = &self.simulated {
+            return rows(simulated, task, what).map_err(|status| self.away(reason(&status)));
+        }
+        let client = &mut self.client;
         let asked = async {
             let mut answer = Answer::to(&what);
             let question = Question { task, what: Some(what) };
