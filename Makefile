@@ -9,7 +9,7 @@ SEEDS ?= 0..20
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 
 .PHONY: help demo demo-mesh check test test-all test-aarch64 test-vm test-web test-kafka test-spark bench bench-capture bench-flows accuracy soak chaos fmt setup setup-tests build build-mesh build-studies install-clock install-mesh \
-	fuzz study-quick results
+	fuzz try-captures study-quick results
 
 help: ## List the commands
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 15
@@ -106,6 +106,9 @@ install-mesh: build-mesh ## Install the command with the mesh and its services (
 
 fuzz: setup-tests ## Fuzz every parser for a minute each (SECONDS_EACH=60)
 	tools/fuzz
+
+try-captures: setup-tests ## Read the captures that tcpdump is tested with, many of them damaged (downloads 2 MB)
+	tools/try-captures
 
 setup: ## Find what is missing to build, and install it (as root) or print the command that does
 	@tools/setup
