@@ -74,7 +74,8 @@ impl Document {
         let monitor = &mut flows.monitor;
         let config = monitor.config.clone();
         let millis = |span: wirestamp_clock::Span| span.as_nanos() / 1_000_000;
-        let mut reports: Vec<_> = monitor.flows().collect();
+        let mut reports = Vec::with_capacity(monitor.flow_count());
+        reports.extend(monitor.flows());
         reports.sort_by(FlowReport::worst_first);
         let dated = monitor.capture_missed();
         if capture_dropped.is_none_or(|dropped| dropped > dated) {

@@ -92,19 +92,26 @@ impl Format {
 #[derive(Clone, Debug)]
 pub(super) enum TestState {
     /// Undecided.
-    Open(Box<Candidate>),
+    Open(Examination),
     Test(Box<Test>),
     /// Not a test.
     Other,
 }
 
-/// A flow that may be a test.
+/// The first datagrams of a flow.
 #[derive(Clone, Debug)]
-pub(super) struct Candidate {
-    recogniser: Recogniser,
+pub(super) struct Examination {
     left: u8,
     /// Whether the opening datagram of a test was captured.
     opened: bool,
+    /// None until a datagram may be one of iperf3: few flows ever have one.
+    candidate: Option<Box<Candidate>>,
+}
+
+/// A flow that may be a test of iperf3.
+#[derive(Clone, Debug, Default)]
+struct Candidate {
+    recogniser: Recogniser,
     /// First bytes and times of datagrams that may belong to the test.
     kept: Vec<([u8; PREFIX_BYTES], Time<Utc>)>,
 }
@@ -132,12 +139,7 @@ pub(super) struct Test {
 
 impl Default for TestState {
     fn default() -> Self {
-        Self::Open(Box::new(Candidate {
-            recogniser: Recogniser::default(),
-            left: MAX_EXAMINED,
-            opened: false,
-            kept: Vec::new(),
-        }))
+        Self::Open(Examination { left: MAX_EXAMINED, opened: false, candidate: None })
     }
 }
 
@@ -145,10 +147,10 @@ impl TestState {
     /// Records the captured payload of a datagram that is not RTP.
     pub(super) fn record(&mut self, payload: &[u8], time: Time<Utc>, missed: &mut CaptureLosses) {
         match self {
-            Self::Open(candidate) => {
-                if let Some(test) = candidate.record(payload, time, missed) {
+            Self::Open(examination) => {
+                if let Some(test) = examination.record(payload, time, missed) {
                     *self = Self::Test(Box::new(test));
-                } else if candidate.left == 0 {
+                } else if examination.left == 0 {
                     *self = Self::Other;
                 }
             }
@@ -166,7 +168,7 @@ impl TestState {
     }
 }
 
-impl Candidate {
+impl Examination {
     fn record(
         &mut self,
         payload: &[u8],
@@ -180,18 +182,33 @@ impl Candidate {
         }
         self.left -= 1;
         self.opened |= payload.len() == CONNECT_MESSAGE_BYTES;
-        let counter = self.recogniser.record(payload);
+        let widths = [Counter::Bits32, Counter::Bits64];
+        if widths.iter().all(|it| Iperf3::parse(payload, *it).is_none()) {
+            if let Some(candidate) = &mut self.candidate {
+                candidate.recogniser.record(payload);
+            }
+            return None;
+        }
+        let candidate = self.candidate.get_or_insert_default();
+        let format = Format::Iperf3(candidate.record(payload, time)?);
+        Some(Test::of(&candidate.kept_as(format), format, self.opened, missed))
+    }
+}
+
+impl Candidate {
+    /// Keeps a datagram. Returns the width of the counts once the test is certain.
+    fn record(&mut self, payload: &[u8], time: Time<Utc>) -> Option<Counter> {
         let mut head = [0; PREFIX_BYTES];
         let length = payload.len().min(PREFIX_BYTES);
         head[..length].copy_from_slice(&payload[..length]);
-        if [Counter::Bits32, Counter::Bits64].iter().any(|it| Iperf3::parse(&head, *it).is_some()) {
-            self.kept.push((head, time));
-        }
-        let format = Format::Iperf3(counter?);
+        self.kept.push((head, time));
+        self.recogniser.record(payload)
+    }
+
+    /// The kept datagrams that have this format.
+    fn kept_as(&self, format: Format) -> Vec<(Iperf3, Time<Utc>)> {
         let kept = self.kept.iter();
-        let kept: Vec<_> =
-            kept.filter_map(|(head, time)| Some((format.parse(head)?, *time))).collect();
-        Some(Test::of(&kept, format, self.opened, missed))
+        kept.filter_map(|(head, time)| Some((format.parse(head)?, *time))).collect()
     }
 }
 
