@@ -9,7 +9,7 @@ use wirestamp_sys::scheduling;
 use crate::affinity::{Cores, ThreadCores};
 use crate::capabilities;
 use crate::card_stamps::CardStamping;
-use crate::config::Config;
+use crate::config::{Config, Direction};
 use crate::facts::Facts;
 use crate::filter::Filter;
 use crate::interface::Interface;
@@ -47,6 +47,7 @@ impl Capture {
         let pair = pair(config.method, config.stamp)?;
         config.lanes.iter().try_for_each(Cores::check)?;
         pair.check_lanes(config.lanes.len())?;
+        pair.check_direction(config.direction)?;
         let interface = Arc::new(Interface::open(&config.interface)?);
         let link = interface.link.unwrap_or(LinkType::Ethernet);
         let compile = |filter| Filter::compile_for(filter, link);
@@ -68,18 +69,24 @@ impl Capture {
         let setup = Setup {
             snaplen: config.snaplen,
             bytes: config.ring_bytes / lanes,
-            outgoing: config.outgoing,
+            direction: config.direction,
             promiscuous: config.promiscuous,
             spins: config.wait == Wait::Spin,
             fanout: (lanes > 1).then_some(&fanout),
             card_stamps: card_stamps.is_some(),
         };
-        if setup.card_stamps && setup.outgoing && !pair.method.runs_xdp() {
+        if setup.card_stamps && setup.direction != Direction::In && !pair.method.runs_xdp() {
             facts.notes.push(
                 "outgoing packets have kernel stamps, and are counted: the network card stamps only \
                  incoming packets"
                     .to_owned(),
             );
+        }
+        if setup.direction == Direction::Out && interface.is_loopback {
+            facts.notes.push(format!(
+                "{} has no outgoing packets: each packet on loopback counts once, as a received one",
+                interface.name
+            ));
         }
         let request = OpenRequest { interface: &interface, setup, lanes, clock };
         let opened = pipeline::now();

@@ -14,6 +14,18 @@ const RING_BYTES: usize = 32 << 20;
 /// for longer than 32 ms, for which the other default is enough.
 const PER_FRAME_RING_BYTES: usize = 64 << 20;
 
+/// The packets of an interface that are captured, by their direction as seen from this machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Direction {
+    /// Packets that this machine receives.
+    In,
+    /// Packets that this machine sends. A packet on loopback is received too, and belongs to [`Direction::In`] only.
+    Out,
+    /// All packets.
+    #[default]
+    Inout,
+}
+
 /// Settings of a capture.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -27,8 +39,9 @@ pub struct Config {
     pub snaplen: u32,
     /// Filter in pcap syntax.
     pub filter: Option<String>,
-    /// Whether outgoing packets are captured too, if the method supports it.
-    pub outgoing: bool,
+    /// Direction of the captured packets. A method that does not support outgoing packets
+    /// ([`Method::takes_outgoing`]) captures the incoming ones of [`Direction::Inout`], and rejects [`Direction::Out`].
+    pub direction: Direction,
     /// Whether the interface is in promiscuous mode, if the method has one: then packets for other hosts are captured
     /// too. All interfaces at once (`any`), and the methods that pass packets on, never enable it.
     pub promiscuous: bool,
@@ -61,7 +74,7 @@ impl Config {
             stamp,
             snaplen: LARGEST_PACKET,
             filter: None,
-            outgoing: true,
+            direction: Direction::default(),
             promiscuous: true,
             ring_bytes: match (method, stamp) {
                 (Method::Ring, StampSource::Raw) => PER_FRAME_RING_BYTES,

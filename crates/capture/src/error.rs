@@ -84,6 +84,15 @@ pub enum Error {
         /// The method.
         method: &'static str,
     },
+    /// The method does not capture outgoing packets.
+    #[error(
+        "method {method} captures received packets only, and no outgoing ones; use -Q in, or method ring, \
+         recvmsg, recvmmsg or libpcap"
+    )]
+    Outgoing {
+        /// The method.
+        method: &'static str,
+    },
     /// No interface has this name in this network namespace.
     #[error("there is no interface {0}; `ip link` lists the interfaces of this network namespace")]
     NoSuchInterface(String),
@@ -293,6 +302,7 @@ impl Error {
                 | Self::NoSuchName { .. }
                 | Self::NoSuchCore { .. }
                 | Self::Lanes { .. }
+                | Self::Outgoing { .. }
                 | Self::Filter { .. }
         )
     }

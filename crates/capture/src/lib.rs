@@ -52,7 +52,7 @@ pub mod xsk;
 
 pub use affinity::{Cores, ThreadCores};
 pub use capture::Capture;
-pub use config::Config;
+pub use config::{Config, Direction};
 pub use error::Error;
 pub use facts::Facts;
 pub use filter::Filter;

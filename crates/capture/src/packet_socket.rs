@@ -9,6 +9,7 @@ use wirestamp_sys::{packet_socket, socket};
 
 use crate::Error;
 use crate::card_stamps;
+use crate::config::Direction;
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::receiver::{KernelCounts, TAG_BYTES};
@@ -29,8 +30,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) snaplen: u32,
     /// Bytes of memory for waiting packets.
     pub(crate) bytes: usize,
-    /// Whether outgoing packets are captured too.
-    pub(crate) outgoing: bool,
+    /// Direction of the captured packets.
+    pub(crate) direction: Direction,
     /// Whether the interface is in promiscuous mode.
     pub(crate) promiscuous: bool,
     /// The group of sockets that share the packets, if there are several.
@@ -61,8 +62,10 @@ impl Promiscuous {
 pub(crate) struct PacketSocket {
     fd: OwnedFd,
     counts: KernelCounts,
-    /// Filter program, which also cuts packets to the snap length.
+    /// Program that selects packets by direction and filter, and cuts them to the snap length.
     program: Vec<libc::sock_filter>,
+    /// Whether the program has a filter of the user.
+    filters: bool,
 }
 
 impl PacketSocket {
@@ -91,16 +94,14 @@ impl PacketSocket {
     ) -> Result<Self, Error> {
         let failed = |what| move |e| Error::system(what, &interface.name, CAPABILITIES, e);
         // The filter also cuts packets to the snap length.
-        let mut program = match filter {
+        let filtered = match filter {
             Some(filter) => filter.for_socket(setup.snaplen)?,
             None => vec![accept(setup.snaplen)],
         };
-        if interface.is_any() {
-            program = [&REJECT_SENT_ON_LOOPBACK[..], &program].concat();
-        }
-        let socket = Self { fd, counts: KernelCounts::default(), program };
-        // On loopback, each packet is both sent and received: without the sent ones, each is counted once.
-        if !setup.outgoing || interface.is_loopback {
+        let program = [by_direction(interface, setup), filtered].concat();
+        let socket =
+            Self { fd, counts: KernelCounts::default(), program, filters: filter.is_some() };
+        if ignores_outgoing(interface, setup) {
             socket
                 .set(libc::PACKET_IGNORE_OUTGOING, &1)
                 .map_err(failed("ignore outgoing packets"))?;
@@ -136,8 +137,7 @@ impl PacketSocket {
 
     /// Accepts packets that pass the filter, or all packets without a filter.
     fn attach_filter(&self, interface: &Interface) -> Result<(), Error> {
-        let filters = self.program.len() > 1; // one instruction only cuts
-        socket::attach_filter(self, &self.program).map_err(|cause| match filters {
+        socket::attach_filter(self, &self.program).map_err(|cause| match self.filters {
             true => Error::FilterNotInKernel { reason: cause.to_string() },
             false => Error::system("set the snap length", &interface.name, CAPABILITIES, cause),
         })
@@ -198,27 +198,71 @@ impl AsFd for PacketSocket {
     }
 }
 
-/// Rejects packets that were sent on loopback, each of which is also received. Other packets continue with the next
-/// instruction, with 0 in the accumulator.
+/// Whether no packet that this machine sends is captured at the interface. On loopback, each packet is both sent and
+/// received: without the sent ones, each is counted once.
+fn ignores_outgoing(interface: &Interface, setup: &Setup) -> bool {
+    setup.direction == Direction::In || interface.is_loopback
+}
+
+/// Instructions that reject packets of the other direction. Other packets continue with the next instruction, with 0 in the
+/// accumulator.
+fn by_direction(interface: &Interface, setup: &Setup) -> Vec<libc::sock_filter> {
+    let mut program = Vec::new();
+    if interface.is_any() {
+        program.extend(REJECT_SENT_ON_LOOPBACK);
+    }
+    if setup.direction == Direction::Out {
+        program.extend(REJECT_RECEIVED);
+    }
+    // A group receives for its sockets, and does not have their option PACKET_IGNORE_OUTGOING (`fanout_add` of
+    // net/packet/af_packet.c).
+    if setup.fanout.is_some() && ignores_outgoing(interface, setup) {
+        program.extend(REJECT_SENT);
+    }
+    program
+}
+
+/// Rejects packets that were sent on loopback, each of which is also received.
 const REJECT_SENT_ON_LOOPBACK: [libc::sock_filter; 6] = {
     /// Index of loopback in every network namespace (`LOOPBACK_IFINDEX` of include/net/flow.h).
     const LOOPBACK: u32 = 1;
-    const OUTGOING: u32 = libc::PACKET_OUTGOING as u32;
-    const fn instruction(code: u16, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
-        libc::sock_filter { code, jt, jf, k }
-    }
-    const fn load(what: libc::c_int) -> libc::sock_filter {
-        instruction(BPF_LD_W_ABS, 0, 0, (libc::SKF_AD_OFF + what).cast_unsigned())
-    }
+    let [load_type, if_sent, reject, clear] = REJECT_SENT;
     [
         load(libc::SKF_AD_IFINDEX),
         instruction(BPF_JEQ_K, 0, 3, LOOPBACK),
-        load(libc::SKF_AD_PKTTYPE),
-        instruction(BPF_JEQ_K, 0, 1, OUTGOING),
-        instruction(BPF_RET_K, 0, 0, 0),
-        instruction(BPF_LD_IMM, 0, 0, 0),
+        load_type,
+        if_sent,
+        reject,
+        clear,
     ]
 };
+
+/// Rejects packets that this machine sent.
+const REJECT_SENT: [libc::sock_filter; 4] = [
+    load(libc::SKF_AD_PKTTYPE),
+    instruction(BPF_JEQ_K, 0, 1, OUTGOING),
+    instruction(BPF_RET_K, 0, 0, 0),
+    instruction(BPF_LD_IMM, 0, 0, 0),
+];
+
+/// Rejects packets that this machine did not send.
+const REJECT_RECEIVED: [libc::sock_filter; 4] = [
+    load(libc::SKF_AD_PKTTYPE),
+    instruction(BPF_JEQ_K, 1, 0, OUTGOING),
+    instruction(BPF_RET_K, 0, 0, 0),
+    instruction(BPF_LD_IMM, 0, 0, 0),
+];
+
+const OUTGOING: u32 = libc::PACKET_OUTGOING as u32;
+
+const fn instruction(code: u16, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
+    libc::sock_filter { code, jt, jf, k }
+}
+
+/// The instruction that loads a property of the packet.
+const fn load(what: libc::c_int) -> libc::sock_filter {
+    instruction(BPF_LD_W_ABS, 0, 0, (libc::SKF_AD_OFF + what).cast_unsigned())
+}
 
 /// The instruction that returns `bytes`: accept and cut to that length, or reject if it is 0.
 fn accept(bytes: u32) -> libc::sock_filter {

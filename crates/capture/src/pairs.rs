@@ -9,6 +9,7 @@ use wirestamp_clock::Domain;
 
 use crate::Error;
 use crate::bpf_program::Hook;
+use crate::config::Direction;
 use crate::method::{Method, StampSource};
 
 /// A reception method with one of its timestamp sources, and the properties of the two.
@@ -265,6 +266,14 @@ impl Pair {
             }
             (lanes, method) => Err(Error::Lanes { lanes, method: method.name() }),
         }
+    }
+
+    /// Rejects a capture of outgoing packets only, if the method supports none.
+    pub(crate) fn check_direction(&self, direction: Direction) -> Result<(), Error> {
+        if direction == Direction::Out && !self.method.takes_outgoing() {
+            return Err(Error::Outgoing { method: self.method.name() });
+        }
+        Ok(())
     }
 
     /// Clock domain of the kernel's stamp that replaces a missing stamp, if the pair can lack stamps: of the network

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use wirestamp_capture::capabilities::works_without_card;
 use wirestamp_capture::{
-    Capture, CapturedPacket, Config, Error, Filter, Ledger, Limit, Method, PAIRS, Pair, Sink, Stop,
+    Capture, CapturedPacket, Config, Direction, Error, Filter, Ledger, Limit, Method, PAIRS, Pair,
+    Sink, Stop,
 };
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::{Impairments, PathLab, TAP_A};
@@ -67,7 +68,7 @@ impl Bed {
         let config = Config {
             filter: Some(format!("{SENT_LAST} or ({expression})")),
             limit: Limit { packets: None, duration: Some(Duration::from_secs(20)) },
-            outgoing: false,
+            direction: Direction::In,
             ring_bytes: 4 << 20,
             ..Config::new(TAP_A, pair.method, pair.stamp)
         };

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use std::{fs, io};
 
 use serde_json::Value;
-use wirestamp_capture::{Capture, CapturedPacket, Config, Error, Method, Sink, StampSource, Stop};
+use wirestamp_capture::{
+    Capture, CapturedPacket, Config, Direction, Error, Method, Sink, StampSource, Stop,
+};
 use wirestamp_clock::{ClockService, Counter, Span, Time, Utc};
 use wirestamp_lab::wire::{SINK_V4, SINK_V6, Wire};
 use wirestamp_lab::{Netns, TAP_B, check_privilege};
@@ -117,7 +119,7 @@ fn run(address: IpAddr, more: &[&str]) -> (Value, Datagrams) {
     let wire = Wire::new().unwrap();
     let stage = Stage::open(&wire, PLAN).unwrap();
     let config = Config {
-        outgoing: false,
+        direction: Direction::In,
         filter: Some(format!("udp dst port {DEFAULT_PORT}")),
         ..Config::new(TAP_B, Method::Ring, StampSource::Kernel)
     };

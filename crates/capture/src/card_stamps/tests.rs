@@ -145,7 +145,7 @@ fn captured<R: Receiver>(
     let setup = Setup {
         snaplen: 1514,
         bytes: 1 << 20,
-        outgoing: true,
+        direction: Direction::Inout,
         promiscuous: true,
         fanout: None,
         spins: false,

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use wirestamp_capture::file::{Provenance, Reader, Writer};
-use wirestamp_capture::{Config, Filter, Pair};
+use wirestamp_capture::{Config, Direction, Filter, Pair};
 
 use crate::bed::{LONGEST, Wire, assert_accounted, config, pairs};
 
@@ -76,7 +76,7 @@ fn hostile_frames() -> Vec<Vec<u8>> {
 fn capture(wire: &mut Wire, config: Config, frames: &[Vec<u8>], path: &Path) -> usize {
     let name = format!("{} {} {:?}", config.method, config.stamp, config.filter);
     let filter = config.filter.as_deref().map(|filter| Filter::compile(filter).unwrap());
-    let capture = wire.open(Config { outgoing: false, ..config });
+    let capture = wire.open(Config { direction: Direction::In, ..config });
     frames.iter().for_each(|frame| wire.sender.send(frame));
     let facts = capture.facts().clone();
     let mut writer = Writer::create(path, &facts, Provenance::of(&facts, 0)).unwrap();

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 
-use wirestamp_capture::{Capture, Config, Method, Stop};
+use wirestamp_capture::{Capture, Config, Direction, Method, Stop};
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::TAP_A;
 
@@ -25,7 +25,7 @@ fn unsegmented_packet_has_its_true_length() {
         let config = Config {
             filter: Some("tcp dst port 5000".to_owned()),
             snaplen: 96,
-            outgoing: false,
+            direction: Direction::In,
             ..Config::new(TAP_A, method, method.default_stamp())
         };
         lab.router().run(|| Capture::open(config, &clock)).unwrap().unwrap()

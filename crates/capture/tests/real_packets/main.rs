@@ -2,6 +2,7 @@
 
 mod bed;
 mod complete;
+mod directions;
 mod joined;
 mod lanes;
 
@@ -12,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use wirestamp_capture::file::{Provenance, Reader, Writer};
 use wirestamp_capture::{
-    Capture, CapturedPacket, Config, Cores, Error, Limit, Method, Pair, Sink, StampSource, Stop,
-    Wait,
+    Capture, CapturedPacket, Config, Cores, Direction, Error, Limit, Method, Pair, Sink,
+    StampSource, Stop, Wait,
 };
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::{Netns, PathLab, SINK_V4, TAP_B};
@@ -323,7 +324,7 @@ fn with_each_of(
     let open = |pair: &Pair| {
         let config = Config {
             limit: Limit { packets: Some(count), duration: None },
-            outgoing: false, // ICMP port unreachable, which not every method sees
+            direction: Direction::In, // ICMP port unreachable, which not every method sees
             ..Config::new("tap-a", pair.method, pair.stamp)
         };
         lab.router().run(|| Capture::open(config, &clock)).unwrap().unwrap()

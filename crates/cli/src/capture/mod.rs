@@ -107,7 +107,7 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_name = "BYTES", default_value_t = 262_144, allow_negative_numbers = true,
           value_parser = clap::value_parser!(u32).range(..=262_144))]
     snaplen: u32,
-    /// in: only received packets; inout: also packets sent by this machine
+    /// in: only received packets; out: only packets sent by this machine; inout: both
     /// [default: inout, but in for xdp, xdp-pass, tc-pass and trace-pass, which support nothing else]
     #[arg(short = 'Q', long, value_enum)]
     direction: Option<Direction>,
@@ -163,7 +163,18 @@ pub(crate) struct Arguments {
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Direction {
     In,
+    Out,
     Inout,
+}
+
+impl From<Direction> for wirestamp_capture::Direction {
+    fn from(direction: Direction) -> Self {
+        match direction {
+            Direction::In => Self::In,
+            Direction::Out => Self::Out,
+            Direction::Inout => Self::Inout,
+        }
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
@@ -254,9 +265,12 @@ impl Arguments {
                 "--print and --json both use standard output; leave one out (-e, -X and -A imply --print)",
             ));
         }
-        if self.direction == Some(Direction::Inout) && !self.method.takes_outgoing() {
+        if let Some(direction @ (Direction::Out | Direction::Inout)) = self.direction
+            && !self.method.takes_outgoing()
+        {
+            let direction = if direction == Direction::Out { "out" } else { "inout" };
             return Err(usage(format!(
-                "-Q inout: method {} captures received packets only; use -Q in, or method ring, recvmsg, \
+                "-Q {direction}: method {} captures received packets only; use -Q in, or method ring, recvmsg, \
                  recvmmsg or libpcap",
                 self.method
             )));
@@ -329,7 +343,7 @@ impl Arguments {
         Config {
             snaplen: if self.snaplen == 0 { MAX_SNAP_LENGTH } else { self.snaplen },
             filter,
-            outgoing: self.direction != Some(Direction::In),
+            direction: self.direction.map(Into::into).unwrap_or_default(),
             promiscuous: !self.no_promiscuous_mode,
             ring_bytes: self.buffer_size.map_or(defaults.ring_bytes, |kib| kib as usize * 1024),
             lanes: self.lanes(),

@@ -116,8 +116,8 @@ pub(super) struct LiveArguments {
     /// xdp-pass, tc for tc-pass, and trace for trace-pass]
     #[arg(long, value_name = "STAMP")]
     stamp: Option<StampSource>,
-    /// in: only received packets; inout: also sent packets, as on the sender's own interface
-    /// [default: in]
+    /// in: only received packets; out: only packets sent by this machine; inout: both, as on the sender's own
+    /// interface [default: in]
     #[arg(short = 'Q', long, value_enum, hide_possible_values = true)]
     pub(super) direction: Option<Direction>,
     /// Also measure the layers behind the second point, from the driver to the application, as

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use wirestamp_capture::file::{Provenance, Writer};
-use wirestamp_capture::{Capture, Config, Cores, Method, StampSource, Stop, Wait};
+use wirestamp_capture::{Capture, Config, Cores, Direction, Method, StampSource, Stop, Wait};
 use wirestamp_clock::{ClockService, Time, Utc};
 use wirestamp_lab::{Netns, PathLab, TAP_A, TAP_B};
 use wirestamp_metrics::{Config as Correlation, Outcome, Point};
@@ -107,7 +107,7 @@ impl<'a> Run<'a> {
         let mut open = |namespace: &Netns, tap: &str| {
             let config = Config {
                 filter: Some("udp".into()),
-                outgoing: false,
+                direction: Direction::In,
                 lanes: vec![cores.next().unwrap_or_default()],
                 ..config(tap)
             };

@@ -140,7 +140,7 @@ mod tests {
                     if value.is_empty() { String::new() } else { format!("{call} {value}") };
                 let config = config_of(&chosen, None).unwrap();
                 assert_eq!((config.method, config.stamp), (plain.method, plain.stamp));
-                assert_eq!(config.outgoing, plain.outgoing);
+                assert_eq!(config.direction, plain.direction);
             } else if let Some(range) = parameter(line, "range") {
                 let (min, max) = range.split_once(',').unwrap();
                 let [least, most] = [min, max].map(|bound| bound.parse::<i64>().unwrap());

@@ -77,7 +77,7 @@ mod tests {
         let all = options(None);
         for name in ["direction", "--direction"] {
             let again = options(Some(name));
-            assert_eq!(again.lines().count(), 3, "{again}");
+            assert_eq!(again.lines().count(), 4, "{again}");
             assert!(all.contains(&again), "{again}");
         }
         assert_eq!(options(Some("no-such-option")), "");

@@ -115,7 +115,7 @@ pub(super) struct LiveArguments {
     /// xdp-pass, tc for tc-pass, and trace for trace-pass]
     #[arg(long, value_name = "STAMP")]
     stamp: Option<StampSource>,
-    /// in: only received packets; inout: also packets sent by this machine [default: inout]
+    /// in: only received packets; out: only packets sent by this machine; inout: both [default: inout]
     #[arg(short = 'Q', long, value_enum, hide_possible_values = true)]
     pub(super) direction: Option<Direction>,
     /// Print the flows at the end only, even on a terminal

@@ -14,7 +14,7 @@ use wirestamp_session::{Recording, TapReport};
 use super::arguments::Arguments;
 use super::document::{Document, Tap};
 use super::screen::{self, Data};
-use crate::capture::{Direction, show_calibration};
+use crate::capture::show_calibration;
 use crate::clock;
 use crate::interrupt::stop_on_signal;
 use crate::metrics;
@@ -60,7 +60,7 @@ fn open(target: &Target, arguments: &Arguments, clock: &ClockService) -> anyhow:
     let (method, stamp) = arguments.live.pair()?;
     let config = Config {
         filter: arguments.filter(),
-        outgoing: arguments.live.direction != Some(Direction::In),
+        direction: arguments.live.direction.map(Into::into).unwrap_or_default(),
         lanes: Cores::choose(1),
         limit: Limit {
             packets: arguments.count,

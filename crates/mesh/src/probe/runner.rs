@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tracing::{info, warn};
-use wirestamp_capture::{Capture, Config, Cores, Filter, LiveLedger, Method, StampSource, Stop};
+use wirestamp_capture::{
+    Capture, Config, Cores, Direction, Filter, LiveLedger, Method, StampSource, Stop,
+};
 use wirestamp_clock::ClockService;
 use wirestamp_packet::LinkType;
 
@@ -149,7 +151,7 @@ fn begin(shared: &Shared, interface: &str) -> Result<Running, StartError> {
         None => (interface, None),
     };
     let config = Config {
-        outgoing: false,
+        direction: Direction::In,
         lanes: vec![Cores::default()],
         ..Config::new(name, Method::Ring, StampSource::Kernel)
     };

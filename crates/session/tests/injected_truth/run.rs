@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use wirestamp_capture::{Capture, Cores, Method, StampSource, Stop};
+use wirestamp_capture::{Capture, Cores, Direction, Method, StampSource, Stop};
 use wirestamp_clock::{ClockService, Counter, Domain, Span};
 use wirestamp_lab::wire::Wire;
 use wirestamp_lab::{Netns, SOURCE_INTERFACE, TAP_A, TAP_B};
@@ -118,7 +118,7 @@ fn traffic(
 fn capture(clock: &ClockService, netns: &Netns, tap: &str, cores: Option<Cores>) -> Capture {
     let config = wirestamp_capture::Config {
         filter: Some(format!("udp port {PORT}")),
-        outgoing: false,
+        direction: Direction::In,
         lanes: vec![cores.unwrap_or_default()],
         ..wirestamp_capture::Config::new(tap, Method::Ring, StampSource::Kernel)
     };

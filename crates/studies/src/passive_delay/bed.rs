@@ -5,7 +5,7 @@ use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use wirestamp_capture::{Capture, Config, Method, StampSource, Stop};
+use wirestamp_capture::{Capture, Config, Direction, Method, StampSource, Stop};
 use wirestamp_clock::{ClockService, Span};
 use wirestamp_lab::{
     BottleneckCounters, LAST_EGRESS, MeshLab, Netns, SOURCE_INTERFACE, TAP_A, TAP_B,
@@ -90,7 +90,7 @@ pub(super) fn run(
 /// Captures what arrives at a tap.
 fn open(namespace: &Netns, interface: &str, clock: &ClockService) -> anyhow::Result<Capture> {
     let usual = Config::new(interface, Method::Ring, StampSource::Kernel);
-    let config = Config { filter: Some("udp".into()), outgoing: false, ..usual };
+    let config = Config { filter: Some("udp".into()), direction: Direction::In, ..usual };
     let open = || Capture::open(config, clock);
     Ok(namespace.run(open).context("cannot enter the lab")??)
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use wirestamp_capture::{
-    Capture, CapturedPacket, Config, Cores, Error, Ledger, Sink, StampSource, Stop, Wait,
+    Capture, CapturedPacket, Config, Cores, Direction, Error, Ledger, Sink, StampSource, Stop, Wait,
 };
 use wirestamp_clock::{ClockService, Time, Utc};
 use wirestamp_lab::TAP_A;
@@ -32,7 +32,7 @@ pub(super) fn config(source: Source, cores: Cores) -> Config {
     Config {
         snaplen: SNAPLEN,
         filter: Some("udp".into()),
-        outgoing: false,
+        direction: Direction::In,
         lanes: vec![all],
         wait: Wait::Block { realtime },
         ..Config::new(TAP_A, source.method, source.stamp)

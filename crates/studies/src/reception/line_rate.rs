@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
-use wirestamp_capture::{CapturedPacket, Config, Cores, Error, Sink, Stop};
+use wirestamp_capture::{CapturedPacket, Config, Cores, Direction, Error, Sink, Stop};
 use wirestamp_clock::{ClockService, Counter, Span};
 use wirestamp_report::format::{approximate, real};
 use wirestamp_traffic::live::{Limit, Pace};
@@ -167,8 +167,11 @@ impl Study for LineRate {
         let (bed, clock) = self.link()?;
         let core = Some(CAPTURE_CORE);
         let lane = Cores { acquire: core, convert: core, consume: core };
-        let config =
-            Config { outgoing: false, lanes: vec![lane], ..Config::new(INTERFACE, method, stamp) };
+        let config = Config {
+            direction: Direction::In,
+            lanes: vec![lane],
+            ..Config::new(INTERFACE, method, stamp)
+        };
         let _spinner = stressed.then(|| Spinner::on(CAPTURE_CORE));
         let send = |_: &_| load.send(bed, clock, stop.flag());
         let trial = capture_during((bed, clock), config, |_| Ok(Uncounted), send)?;

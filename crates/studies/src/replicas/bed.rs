@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use wirestamp_capture::{Capture, Config, Cores, Ledger, LiveLedger, Stop};
+use wirestamp_capture::{Capture, Config, Cores, Direction, Ledger, LiveLedger, Stop};
 use wirestamp_clock::{ClockService, Counter, Domain, RawStamp, Span};
 use wirestamp_lab::wire::{FAR, Wire};
 use wirestamp_lab::{Netns, SOURCE_INTERFACE, TAP_A, TAP_B, check_privilege};
@@ -109,8 +109,11 @@ impl Bed {
         core: Option<usize>,
     ) -> anyhow::Result<Capture> {
         let lane = Cores { acquire: core, convert: core, consume: core };
-        let config =
-            Config { outgoing: false, lanes: vec![lane], ..Config::new(interface, method, stamp) };
+        let config = Config {
+            direction: Direction::In,
+            lanes: vec![lane],
+            ..Config::new(interface, method, stamp)
+        };
         let open = || Capture::open(config, &self.clock);
         Ok(netns.run(open).context("cannot enter the lab")??)
     }

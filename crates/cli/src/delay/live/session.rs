@@ -40,7 +40,7 @@ pub(super) fn open(
     let (method, stamp) = arguments.live.pair()?;
     let config = Config {
         filter: arguments.filter.clone(),
-        outgoing: arguments.live.direction == Some(Direction::Inout),
+        direction: arguments.live.direction.unwrap_or(Direction::In).into(),
         lanes: vec![cores.unwrap_or_default()],
         limit,
         ..Config::new(&target.interface, method, stamp)
@@ -60,7 +60,7 @@ pub(super) fn no_packets_hint(
     name: &str,
 ) -> Option<String> {
     let sent = flows.total().counts().sent;
-    (sent == 0 && arguments.live.direction != Some(Direction::Inout)).then(|| {
+    (sent == 0 && matches!(arguments.live.direction, None | Some(Direction::In))).then(|| {
         format!("no packet was received on {name}; if packets are sent from there, add -Q inout")
     })
 }

@@ -3,6 +3,7 @@
 mod any_interface;
 mod capabilities;
 mod conversation;
+mod directions;
 mod events;
 mod extcap;
 mod file_sets;
