@@ -44,9 +44,9 @@ fn each_direction_has_its_packets() {
             for (direction, expected) in expected {
                 let mut kept = KeptPackets::default();
                 let lanes = vec![Cores::default(); lanes];
-                let config =
-                    Config { direction, lanes, ..config(pair.method, pair.stamp, None) };
-                let name = format!("{} {} {direction:?} {}", pair.method, pair.stamp, config.lanes.len());
+                let config = Config { direction, lanes, ..config(pair.method, pair.stamp, None) };
+                let name =
+                    format!("{} {} {direction:?} {}", pair.method, pair.stamp, config.lanes.len());
                 let (ledger, outcome) = capture(&lab, config, &mut kept, |stop| {
                     exchange();
                     stop.request();

@@ -40,6 +40,7 @@ use crate::interrupt::{report_on_signal, stop_on_signal};
 use crate::metrics::{self, Endpoint};
 use crate::output::{Output, to_stderr};
 use crate::parse::{at_least_one, seconds};
+use crate::progress::LiveLine;
 use crate::redirection::{self, Consent};
 use crate::target::Target;
 use crate::usage::usage;
@@ -229,7 +230,11 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let live = capture.live_ledger();
     report_on_signal(move || to_stderr(present::counts(&live.snapshot())))?;
     announce(&facts, &clock, output);
+    let live = capture.live_ledger();
+    let progress = move || present::progress([live.snapshot()].into_iter());
+    let line = arguments.shows_counts(output).then(|| LiveLine::start(progress)).transpose()?;
     let (ledger, outcome) = capture.run(&clock, &stop, &mut recording);
+    drop(line);
     let (events, recorded) = events.map(RecordedEvents::finish).unzip();
     let (figures, written) = recording.into_recording().finish(&ledger);
     let summary = present::Summary::new(facts, figures, ledger, destination.path())
@@ -304,6 +309,15 @@ impl Arguments {
                 "nothing is captured, so that the filter '{filter}' has no effect; leave it out"
             ),
         }))
+    }
+
+    /// Whether a terminal shows the counts while the capture runs: not between printed packets, and not where standard output
+    /// may be a program on the same terminal.
+    fn shows_counts(&self, output: Output) -> bool {
+        output.shows_progress()
+            && self.destination.path().is_some()
+            && !self.destination.is_stdout()
+            && !self.print.are_requested()
     }
 
     /// An option whose effect ends with a privileged call.

@@ -11,7 +11,7 @@ use wirestamp_session::Figures;
 
 use super::events::EventSummary;
 use super::tune;
-use crate::output::{mean, things, time};
+use crate::output::{count, mean, plural, things, time};
 use crate::tap;
 
 /// Summary of a capture.
@@ -189,6 +189,22 @@ pub(super) fn counts(ledger: &Ledger) -> String {
     )
 }
 
+/// The counts of running captures while a terminal shows them: packets, and how many the captures and the interfaces lost.
+pub(super) fn progress(ledgers: impl Iterator<Item = Ledger>) -> String {
+    let (mut packets, mut lost, mut dropped) = (0_u64, 0_u64, 0_u64);
+    for ledger in ledgers {
+        packets = packets.saturating_add(ledger.delivered);
+        lost = lost.saturating_add(ledger.lost());
+        dropped = dropped.saturating_add(ledger.interface_dropped);
+    }
+    let packets = plural(packets, "packet", "packets");
+    let dropped = match dropped {
+        0 => String::new(),
+        dropped => format!(", {} dropped by the interface", count(dropped)),
+    };
+    format!("{packets} captured, {} lost{dropped}", count(lost))
+}
+
 /// Packets that are not in the file, a line for each reason.
 fn missing_packets(ledger: &Ledger) -> String {
     let went = [
@@ -210,6 +226,15 @@ fn missing_packets(ledger: &Ledger) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn progress_adds_the_counts_of_all_captures() {
+        let one = Ledger { delivered: 1500, kernel_dropped: 2, ..Ledger::default() };
+        let other = Ledger { consumer_dropped: 3, interface_dropped: 4, ..Ledger::default() };
+        assert_eq!(progress([one].into_iter()), "1 500 packets captured, 2 lost");
+        let both = "1 500 packets captured, 5 lost, 4 dropped by the interface";
+        assert_eq!(progress([one, other].into_iter()), both);
+    }
 
     #[test]
     fn each_reason_with_packets_has_a_line() {

@@ -22,6 +22,7 @@ use super::{Arguments, present};
 use crate::clock;
 use crate::interrupt::{report_on_signal, stop_on_signal};
 use crate::output::{Output, to_stderr};
+use crate::progress::LiveLine;
 use crate::redirection;
 use crate::target::Target;
 use crate::usage::usage;
@@ -131,8 +132,9 @@ pub(super) fn run(
         .zip(&captures)
         .map(|(of, it)| (of.interface.clone(), it.live_ledger()))
         .collect();
+    let reported = live.clone();
     report_on_signal(move || {
-        for (interface, ledger) in &live {
+        for (interface, ledger) in &reported {
             to_stderr(format_args!("{interface}: {}", present::counts(&ledger.snapshot())));
         }
     })?;
@@ -146,7 +148,10 @@ pub(super) fn run(
         recording: Recording::new(&clock, domain, None),
         shared: &shared,
     });
+    let progress = move || present::progress(live.iter().map(|(_, ledger)| ledger.snapshot()));
+    let line = arguments.shows_counts(output).then(|| LiveLine::start(progress)).transpose()?;
     let captured = capture_all(captures, sinks, &clock, &stop)?;
+    drop(line);
     let (summaries, ledgers, outcomes) = finish(captured, facts);
     let writer = lock(&shared).writer.take();
     let files = writer.as_ref().map_or_else(Vec::new, |writer| writer.paths().to_vec());

@@ -9,6 +9,7 @@ mod extcap;
 mod file_sets;
 mod files;
 mod hardware;
+mod live_counts;
 mod metrics;
 mod options;
 mod printed;
@@ -17,6 +18,7 @@ mod read_files;
 mod screen;
 mod several_interfaces;
 mod signals;
+mod terminal;
 
 use std::io::{BufRead as _, BufReader};
 use std::net::UdpSocket;
