@@ -31,6 +31,12 @@ pub(super) struct Destination {
     /// Precision of the times in the file: nano, or micro for pcap files, as with --format pcap-us
     #[arg(long, value_name = "PRECISION", value_enum)]
     time_stamp_precision: Option<Precision>,
+    /// Short for --time-stamp-precision micro
+    #[arg(long, conflicts_with_all = ["time_stamp_precision", "nano"])]
+    micro: bool,
+    /// Short for --time-stamp-precision nano
+    #[arg(long, conflicts_with = "time_stamp_precision")]
+    nano: bool,
     /// Write each packet to the file at once, instead of together with the packets that arrived with
     /// it. Printed lines are always written at once
     #[arg(short = 'U', long)]
@@ -83,10 +89,17 @@ impl Destination {
             let is_classic = name.ends_with(b".pcap") || name.ends_with(b".pcap.zst");
             if is_classic { Format::Pcap } else { Format::default() }
         });
-        match (format, self.time_stamp_precision) {
+        match (format, self.precision()) {
             (Format::Pcap, Some(Precision::Micro)) => Format::PcapMicros,
             _ => format,
         }
+    }
+
+    /// The requested precision.
+    fn precision(&self) -> Option<Precision> {
+        let short = [(self.micro, Precision::Micro), (self.nano, Precision::Nano)];
+        let short = short.into_iter().find_map(|(is_given, it)| is_given.then_some(it));
+        self.time_stamp_precision.or(short)
     }
 
     /// The requested files, as pairs of option and file.
@@ -132,7 +145,7 @@ impl Destination {
 
     /// Rejects a precision that the times cannot have.
     pub(super) fn check_precision(&self) -> anyhow::Result<()> {
-        match (self.time_stamp_precision, self.path().map(|_| self.format())) {
+        match (self.precision(), self.path().map(|_| self.format())) {
             (Some(Precision::Micro), format) if format != Some(Format::PcapMicros) => Err(usage(
                 "--time-stamp-precision micro: only pcap files can have microseconds; write one with -w and \
                  --format pcap-us, or leave the option out for nanoseconds",

@@ -12,6 +12,7 @@ mod print;
 mod privileges;
 mod read;
 mod several;
+mod tcpdump_options;
 mod tune;
 
 use std::path::PathBuf;
@@ -34,6 +35,7 @@ use self::filter::FilterArguments;
 use self::open::open;
 use self::print::{PrintOptions, Printing};
 use self::privileges::Privileges;
+use self::tcpdump_options::TcpdumpOptions;
 use crate::clock;
 use crate::files::is_pipe;
 use crate::interrupt::{report_on_signal, stop_on_signal};
@@ -74,7 +76,8 @@ const MAX_SNAP_LENGTH: u32 = 262_144;
 pub(crate) struct Arguments {
     /// The interface, or interface@namespace; any captures at all interfaces. Repeat it to capture at several
     /// interfaces into one pcapng file
-    #[arg(short, long, value_name = "IF", required_unless_present_any = ["list", "list_interfaces", "read"])]
+    #[arg(short, long, value_name = "IF", required_unless_present_any = ["list", "list_interfaces", "read",
+          "-J", "-L", "-V"])]
     interface: Vec<Target>,
     /// Print the packets of this capture file, with its times, instead of capturing; - is standard
     /// input, FILE#IF one interface of the file; the filter, -c and the options of printed packets apply
@@ -105,7 +108,7 @@ pub(crate) struct Arguments {
           value_parser = seconds)]
     duration: Option<f64>,
     /// Max bytes of each packet to save; 0 is the max
-    #[arg(short, long, value_name = "BYTES", default_value_t = 262_144, allow_negative_numbers = true,
+    #[arg(short, long, alias = "snapshot-length", value_name = "BYTES", default_value_t = 262_144, allow_negative_numbers = true,
           value_parser = clap::value_parser!(u32).range(..=262_144))]
     snaplen: u32,
     /// in: only received packets; out: only packets sent by this machine; inout: both
@@ -158,6 +161,8 @@ pub(crate) struct Arguments {
     privileges: Privileges,
     #[command(flatten)]
     events: Events,
+    #[command(flatten)]
+    tcpdump: TcpdumpOptions,
 }
 
 /// Direction of captured packets.
@@ -257,6 +262,8 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
 impl Arguments {
     /// Rejects options that do not fit together.
     fn check(&self, filter: Option<&str>, output: Output) -> anyhow::Result<()> {
+        self.tcpdump.check()?;
+        self.print.check()?;
         self.privileges.check()?;
         self.destination.check_precision()?;
         if output.json && self.read.is_some() {
@@ -267,7 +274,7 @@ impl Arguments {
         let prints = self.print.are_requested();
         if output.json && prints {
             return Err(usage(
-                "--print and --json both use standard output; leave one out (-e, -X and -A imply --print)",
+                "--print and --json both use standard output; leave one out (-e, -X, -x and -A imply --print)",
             ));
         }
         if let Some(direction @ (Direction::Out | Direction::Inout)) = self.direction
@@ -296,8 +303,8 @@ impl Arguments {
         }
         if prints && self.destination.is_stdout() {
             return Err(usage(
-                "--print and -w - both use standard output; write the packets to a file (-e, -X and -A \
-                 imply --print)",
+                "--print and -w - both use standard output; write the packets to a file (-e, -X, -x \
+                 and -A imply --print)",
             ));
         }
         let shows = self.list || matches!(self.tune, Some(Tune::Show | Tune::Restore));

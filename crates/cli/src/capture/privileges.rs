@@ -14,7 +14,7 @@ use wirestamp_sys::user::{User, is_root};
 pub(super) struct Privileges {
     /// Change to this user and its groups after the interface and the first file are opened, as root
     /// only; with method ring, recvmsg, recvmmsg or libpcap. The files of -w belong to the user
-    #[arg(short = 'Z', long = "relinquish-privileges", value_name = "USER", value_parser = user)]
+    #[arg(short = 'Z', long = "relinquish-privileges", visible_alias = "user", value_name = "USER", value_parser = user)]
     user: Option<User>,
 }
 

@@ -1,4 +1,4 @@
-//! The bytes of a packet as text (`-X`, `-A`), as tcpdump prints them.
+//! The bytes of a packet as text (`-X`, `-x`, `-A`), as tcpdump prints them.
 
 use std::fmt::Write as _;
 
@@ -22,6 +22,8 @@ pub(super) struct Dump {
 pub(super) enum DumpKind {
     /// In hex, with the ASCII characters behind.
     Hex,
+    /// In hex only.
+    Digits,
     /// As ASCII characters only.
     Ascii,
 }
@@ -31,13 +33,15 @@ impl Dump {
     pub(super) fn of(self, link: LinkType, frame: &[u8]) -> String {
         let bytes = if self.with_link_header { frame } else { link.content(frame) };
         match self.kind {
-            DumpKind::Hex => hex(bytes),
+            DumpKind::Hex => hex(bytes, true),
+            DumpKind::Digits => hex(bytes, false),
             DumpKind::Ascii => ascii(bytes),
         }
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Lines of hex, which end in the ASCII characters if `with_characters`.
+fn hex(bytes: &[u8], with_characters: bool) -> String {
     let mut text = String::new();
     for (number, line) in bytes.chunks(LINE).enumerate() {
         let mut digits = String::with_capacity(LINE_DIGITS);
@@ -47,9 +51,14 @@ fn hex(bytes: &[u8]) -> String {
                 let _ = write!(digits, "{byte:02x}");
             }
         }
-        let characters: String = line.iter().map(|&byte| visible(byte).unwrap_or('.')).collect();
         let offset = number * LINE;
-        let _ = write!(text, "\n\t{offset:#06x}: {digits:<LINE_DIGITS$}  {characters}");
+        let _ = if with_characters {
+            let characters: String =
+                line.iter().map(|&byte| visible(byte).unwrap_or('.')).collect();
+            write!(text, "\n\t{offset:#06x}: {digits:<LINE_DIGITS$}  {characters}")
+        } else {
+            write!(text, "\n\t{offset:#06x}: {digits}")
+        };
     }
     text
 }
@@ -83,8 +92,10 @@ mod tests {
     fn lines_of_hex_have_offset_and_characters() {
         let expected = "\n\t0x0000:  4745 5420 2f20 0d0a 00ff 6162 0d63 6465  GET./.....ab.cde\
                         \n\t0x0010:  6667                                     fg";
-        assert_eq!(hex(BYTES), expected);
-        assert_eq!(hex(&[]), "");
+        assert_eq!(hex(BYTES, true), expected);
+        assert_eq!(hex(&[], true), "");
+        let expected = "\n\t0x0000:  4745 5420 2f20 0d0a 00ff 6162 0d63 6465\n\t0x0010:  6667";
+        assert_eq!(hex(BYTES, false), expected);
     }
 
     #[test]

@@ -3,10 +3,10 @@
 use wirestamp_capture::{CaptureLoss, CapturedPacket};
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::{IpHeader, LinkType, Packet, TcpSegment};
-use wirestamp_report::date;
 
+use super::time::date_and_time;
 use super::{Style, link_header};
-use crate::output::{self, count};
+use crate::output::count;
 
 /// Protocol numbers (IANA "Assigned Internet Protocol Numbers").
 const ICMP: u8 = 1;
@@ -27,11 +27,12 @@ pub(in crate::capture) struct PrintedPacket<'a> {
     pub(in crate::capture) length: u32,
 }
 
-/// The text of a packet, before and after the name of its interface.
+/// A packet as text, with its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::capture) struct Line {
-    /// Time and its max error.
-    pub(super) time: String,
+    pub(super) time: Time<Utc>,
+    /// Max error of the time, if known.
+    pub(super) error: Option<Span>,
     /// Protocol, addresses, and lengths. With a dump, more lines follow.
     pub(super) content: String,
 }
@@ -46,7 +47,6 @@ impl<'a> PrintedPacket<'a> {
     /// The packet's text, with the parts of `style`.
     pub(in crate::capture) fn line(&self, style: Style) -> Line {
         let Self { time, error, link, bytes, length } = *self;
-        let error = error.map_or("unknown".to_owned(), |error| output::time(error.as_nanos()));
         let mut text = String::new();
         if style.link_header {
             text += &link_header::of(link, bytes);
@@ -64,20 +64,15 @@ impl<'a> PrintedPacket<'a> {
         if let Some(dump) = style.dump {
             text += &dump.of(link, bytes);
         }
-        Line { time: format!("{} ±{error}", self::time(time)), content: text }
+        Line { time, error, content: text }
     }
 }
 
 /// A loss of the capture.
 pub(super) fn of_loss(missed: &CaptureLoss) -> String {
     let CaptureLoss { packets, from, until } = *missed;
-    let [from, until] = [from, until].map(time);
+    let [from, until] = [from, until].map(date_and_time);
     format!("{from} to {until}: the capture lost {}", count(packets))
-}
-
-/// A time with nanoseconds, in UTC.
-fn time(time: Time<Utc>) -> String {
-    format!("{}.{:09}Z", date(time), time.as_nanos().rem_euclid(1_000_000_000))
 }
 
 fn content(packet: &Packet<'_>) -> String {
@@ -132,39 +127,32 @@ fn ip_header(header: &IpHeader) -> String {
 mod tests {
     use super::*;
 
-    const WHEN: &str = "2026-11-21 14:05:09.000000007Z";
-
-    fn line(protocol: u8, body: &[u8], error: Option<i64>, style: Style) -> Line {
+    fn line(protocol: u8, body: &[u8], style: Style) -> String {
         let length = u8::try_from(20 + body.len()).unwrap();
         let head = [0x45, 0, 0, length, 0, 1, 0x40, 0, 64, protocol, 0, 0];
         let bytes = [&head[..], &[192, 0, 2, 1, 192, 0, 2, 2], body].concat();
-        let (time, error) =
-            (Time::from_nanos(1_795_269_909_000_000_007), error.map(Span::from_nanos));
+        let (time, error) = (Time::from_nanos(1_795_269_909_000_000_007), None);
         let packet = PrintedPacket { time, error, link: LinkType::Ip, bytes: &bytes, length: 99 };
-        packet.line(style)
+        packet.line(style).content
     }
 
     #[test]
-    fn line_has_time_error_and_content() {
-        let printed = |protocol, body: &[u8]| line(protocol, body, Some(20), Style::default());
-        let expected =
-            |content: &str| Line { time: format!("{WHEN} ±20 ns"), content: content.to_owned() };
+    fn line_has_protocol_addresses_and_lengths() {
+        let printed = |protocol, body: &[u8]| line(protocol, body, Style::default());
         let udp = [0, 9, 0, 10, 0, 12, 0, 0, 1, 2, 3, 4];
         let text = "UDP 192.0.2.1:9 > 192.0.2.2:10, payload 4, 99 bytes";
-        assert_eq!(printed(UDP, &udp), expected(text));
+        assert_eq!(printed(UDP, &udp), text);
         let tcp = [0, 9, 0, 10, 0, 0, 0, 5, 0, 0, 0, 6, 0x50, 0x12, 0, 0, 0, 0, 0, 0];
         let text = "TCP 192.0.2.1:9 > 192.0.2.2:10 SYN seq 5 ack 6, payload 0, 99 bytes";
-        assert_eq!(printed(TCP, &tcp), expected(text));
-        assert_eq!(printed(47, &[]), expected("protocol 47 192.0.2.1 > 192.0.2.2, 99 bytes"));
-        let unknown = line(47, &[], None, Style::default());
-        assert_eq!(unknown.time, format!("{WHEN} ±unknown"));
+        assert_eq!(printed(TCP, &tcp), text);
+        assert_eq!(printed(47, &[]), "protocol 47 192.0.2.1 > 192.0.2.2, 99 bytes");
     }
 
     #[test]
     fn verbose_line_has_fields_of_the_ip_header() {
         let style = Style { ip_header: true, ..Style::default() };
         let text = "protocol 47 192.0.2.1 > 192.0.2.2 (TTL 64, id 1, DF, IP length 20), 99 bytes";
-        assert_eq!(line(47, &[], Some(20), style).content, text);
+        assert_eq!(line(47, &[], style), text);
         let header = IpHeader {
             version: 6,
             dscp: 46,

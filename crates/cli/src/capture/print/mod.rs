@@ -3,7 +3,9 @@
 mod dump;
 mod line;
 mod link_header;
+mod time;
 
+use std::fmt::Write as _;
 use std::io::{self, BufWriter, Write};
 
 use clap::{ArgAction, Args};
@@ -14,6 +16,8 @@ use wirestamp_session::Recording;
 
 use self::dump::{Dump, DumpKind};
 pub(super) use self::line::{Line, PrintedPacket};
+use self::time::{TimeStyle, Times};
+use crate::usage::usage;
 
 /// Options of printed packets, with the letters of tcpdump.
 #[derive(Args)]
@@ -30,14 +34,25 @@ pub(super) struct PrintOptions {
     /// including that header; implies --print
     #[arg(short = 'X', action = ArgAction::Count)]
     hex: u8,
-    /// Print the bytes of each packet too, as ASCII only; otherwise as -X, which has precedence
+    /// Print the bytes of each packet too, in hex only; otherwise as -X, which has precedence
+    #[arg(short = 'x', action = ArgAction::Count)]
+    digits: u8,
+    /// Print the bytes of each packet too, as ASCII only; otherwise as -X; -X and -x have precedence
     #[arg(short = 'A', action = ArgAction::Count)]
     ascii: u8,
+    /// Form of the times: -t none, -tt seconds since 1970, -ttt since the previous packet, -tttt date and time in UTC
+    /// (the default), -ttttt since the first packet. The max error of a difference is the sum of both errors
+    #[arg(short = 't', action = ArgAction::Count)]
+    time: u8,
+    /// Print the number of each packet in front of its time
+    #[arg(short = '#', long)]
+    number: bool,
     /// Write each printed line at once. This is always so for packets of an interface or a pipe, and
     /// with -l for those of a file
     #[arg(short = 'l')]
     line_buffered: bool,
-    /// Accepted as by tcpdump, also as -nn: addresses and ports are never converted to names
+    /// Accepted as by tcpdump, also as -nn: addresses and ports are never converted to names. -b, -f, -H, -K, -N, -O, -S and
+    /// -u are accepted too, and change nothing
     #[arg(short = 'n', action = ArgAction::Count)]
     numeric: u8,
 }
@@ -56,23 +71,36 @@ pub(super) struct Style {
 /// Prints packets to standard output.
 pub(super) struct Printer {
     style: Style,
+    times: Times,
+    /// Number of packets printed, if it is printed too.
+    number: Option<u64>,
     out: Box<dyn Write + Send>,
 }
 
 impl PrintOptions {
     /// Whether packets are printed.
     pub(super) fn are_requested(&self) -> bool {
-        self.print || self.link_header || self.hex > 0 || self.ascii > 0
+        self.print || self.link_header || self.hex > 0 || self.digits > 0 || self.ascii > 0
+    }
+
+    /// Rejects a form of times that does not exist.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        match TimeStyle::of(self.time) {
+            Some(_) => Ok(()),
+            None => Err(usage("-t: the forms are -t, -tt, -ttt, -tttt and -ttttt")),
+        }
     }
 
     /// A printer whose lines are written at once, or collected if `collects` and -l does not prevent it. With `verbose`, it
     /// also prints fields of the IP header.
     pub(super) fn printer(&self, verbose: bool, collects: bool) -> Printer {
-        let dump = match (self.hex, self.ascii) {
-            (0, 0) => None,
-            (0, count) => Some(Dump { kind: DumpKind::Ascii, with_link_header: count > 1 }),
-            (count, _) => Some(Dump { kind: DumpKind::Hex, with_link_header: count > 1 }),
-        };
+        let kinds = [
+            (DumpKind::Hex, self.hex),
+            (DumpKind::Digits, self.digits),
+            (DumpKind::Ascii, self.ascii),
+        ];
+        let dump = kinds.into_iter().find(|(_, count)| *count > 0);
+        let dump = dump.map(|(kind, count)| Dump { kind, with_link_header: count > 1 });
         let style = Style { link_header: self.link_header, ip_header: verbose, dump };
         // Standard output writes at each end of a line.
         let out = io::stdout();
@@ -81,7 +109,8 @@ impl PrintOptions {
         } else {
             Box::new(out)
         };
-        Printer { style, out }
+        let times = Times::new(TimeStyle::of(self.time).unwrap_or_default());
+        Printer { style, times, number: self.number.then_some(0), out }
     }
 }
 
@@ -93,12 +122,16 @@ impl Printer {
 
     /// Prints a packet, with the name of its interface if there is one.
     pub(super) fn packet(&mut self, line: &Line, interface: Option<&str>) -> Result<(), Error> {
-        let Line { time, content } = line;
-        let printed = match interface {
-            Some(interface) => writeln!(self.out, "{time} {interface} {content}"),
-            None => writeln!(self.out, "{time} {content}"),
-        };
-        printed.map_err(failed)
+        let mut text = String::new();
+        if let Some(number) = &mut self.number {
+            *number += 1;
+            let _ = write!(text, "{number:5}  ");
+        }
+        let time = self.times.next(line.time, line.error);
+        for part in time.as_deref().into_iter().chain(interface) {
+            let _ = write!(text, "{part} ");
+        }
+        writeln!(self.out, "{text}{}", line.content).map_err(failed)
     }
 
     /// Prints a loss of the capture, with the name of its interface if there is one.

@@ -49,14 +49,18 @@ fn requested_precision_selects_the_pcap_format() {
     }
     let (_folder, path) = folder();
     let file = path("x.pcap");
-    for (precision, has_nanoseconds) in [("micro", false), ("nano", true)] {
+    for (precision, has_nanoseconds) in [
+        (&["--time-stamp-precision", "micro"][..], false),
+        (&["--time-stamp-precision", "nano"], true),
+        (&["--micro"], false),
+        (&["--nano"], true),
+    ] {
         let mut traffic = Traffic::new();
-        let options = ["-w", &file, "--time-stamp-precision", precision, "-c", "20", "--json"];
-        let capture = traffic.capture(&options);
+        let capture = traffic.capture(&[precision, &["-w", &file, "-c", "20", "--json"]].concat());
         traffic.send(20);
         summary(capture);
         let times = read(Path::new(&file)).times;
-        assert_eq!(times.iter().any(|time| time % 1000 != 0), has_nanoseconds, "{precision}");
+        assert_eq!(times.iter().any(|time| time % 1000 != 0), has_nanoseconds, "{precision:?}");
     }
 }
 
@@ -88,6 +92,33 @@ fn interface_is_promiscuous_unless_refused() {
         assert!(shown.contains(promiscuity), "{option}: {shown}");
     }
     assert_eq!(Leftovers::now(), before);
+}
+
+#[test]
+fn options_of_tcpdump_without_a_meaning_are_refused() {
+    let cases: [(&[&str], &str); 15] = [
+        (&["-E", "key"], "-E: ESP is not decrypted"),
+        (&["-I"], "-I: frames of IEEE 802.11 are not supported"),
+        (&["--monitor-mode"], "-I: frames of IEEE 802.11 are not supported"),
+        (&["-j", "adapter"], "-j: stamps are chosen with --stamp"),
+        (&["-J"], "-J: use --list"),
+        (&["-L"], "-L: each interface has one link type"),
+        (&["-m", "mib"], "-m: SNMP is not decoded"),
+        (&["-M", "secret"], "-M: TCP-MD5 is not verified"),
+        (&["-P"], "-P: its meaning depends on the system"),
+        (&["-T", "rtp"], "-T: `wirestamp flows` finds RTP"),
+        (&["-V", "files"], "-V: -r reads the captures of a folder as one"),
+        (&["-y", "EN10MB"], "-y: each interface has one link type"),
+        (&["-z", "gzip"], "-z: no command is run after each file; --zstd"),
+        (&["--immediate-mode"], "--immediate-mode: use -U"),
+        (&["-tttttt", "--print"], "-t: the forms are -t, -tt, -ttt, -tttt and -ttttt"),
+    ];
+    for (options, hint) in cases {
+        let output = run(&[&["capture", "-i", "lo"], options].concat());
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{options:?}: {message}");
+        assert!(message.contains(hint), "{options:?}: {message}");
+    }
 }
 
 #[test]

@@ -100,7 +100,7 @@ fn bytes_are_printed_as_by_tcpdump() {
     let (_folder, path) = folder();
     let file = path("x.pcap");
     fs::write(&file, capture_file(&[1, 2])).unwrap();
-    for option in ["-X", "-XX", "-A", "-AA"] {
+    for option in ["-X", "-XX", "-x", "-xx", "-A", "-AA"] {
         // All but the first line of each packet.
         let dump = |text: &str| {
             let of_packet = |line: &&str| !line.contains("192.0.2.1:9") && !line.contains(" IP ");
@@ -111,6 +111,42 @@ fn bytes_are_printed_as_by_tcpdump() {
         assert_eq!(ours, theirs, "{option}");
         assert!(ours.len() >= 4, "{option}: {ours:?}");
     }
+}
+
+#[test]
+fn times_and_numbers_have_the_requested_form() {
+    let (_folder, path) = folder();
+    let file = path("x.pcap");
+    fs::write(&file, capture_file(&[1, 2])).unwrap();
+    let [one, two] = [1, 2].map(|port| format!("{}, 52 bytes", content(port)));
+    let cases: [(&[&str], [&str; 2]); 5] = [
+        (&["-t"], ["", ""]),
+        (&["-tt"], ["1795269909.000000007 ±unknown ", "1795269910.000000007 ±unknown "]),
+        (&["-ttt"], ["00:00:00.000000000 ±0 ns ", "00:00:01.000000000 ±unknown "]),
+        (
+            &["-ttttt", "--number"],
+            ["    1  00:00:00.000000000 ±0 ns ", "    2  00:00:01.000000000 ±unknown "],
+        ),
+        (&["-#", "-t"], ["    1  ", "    2  "]),
+    ];
+    for (options, [first, second]) in cases {
+        let expected = format!("{first}{one}\n{second}{two}\n");
+        assert_eq!(printed(&[options, &["-r", &file]].concat()), expected, "{options:?}");
+    }
+    // The numbers are those of tcpdump.
+    let of_tcpdump = tool("tcpdump", &["-#", "-t", "-n", "-r", &file]);
+    let starts = |text: &str| text.lines().map(|line| line[..7].to_owned()).collect::<Vec<_>>();
+    assert_eq!(starts(&printed(&["-#", "-t", "-r", &file])), starts(&of_tcpdump));
+}
+
+#[test]
+fn options_of_tcpdump_without_an_effect_are_accepted() {
+    let (_folder, path) = folder();
+    let file = path("x.pcap");
+    fs::write(&file, capture_file(&[1, 2])).unwrap();
+    let long = ["--dont-verify-checksums", "--no-optimize", "--absolute-tcp-sequence-numbers"];
+    let options = ["-nnKNOSfbuH", "-tttt", "-r", &file, "--snapshot-length", "0"];
+    assert_eq!(printed(&[&options[..], &long].concat()), printed(&["-r", &file]));
 }
 
 #[test]
