@@ -11,6 +11,7 @@ use wirestamp_lab::Netns;
 use super::*;
 use crate::af_xdp::AfXdp;
 use crate::bpf_program::{Hook, Place, StampedBy};
+use crate::config::Direction;
 use crate::filter::Filter;
 use crate::live_ledger::LiveLedger;
 use crate::packet_socket::Setup;

@@ -8,11 +8,14 @@
 mod anchors;
 mod buffer;
 mod comment;
+mod copied;
 mod destination;
+mod filtered_copy;
 mod folder;
 mod format;
 mod interface;
 mod local_time;
+mod output;
 mod pcap;
 mod pcapng;
 mod pipe;
@@ -30,6 +33,7 @@ mod writer;
 
 pub use anchors::{AnchorLog, read_anchors};
 pub use destination::{Destination, Rotation};
+pub use filtered_copy::FilteredCopy;
 pub use format::Format;
 pub use interface::Interface;
 pub use provenance::Provenance;

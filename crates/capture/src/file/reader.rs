@@ -10,10 +10,11 @@ use pcap_file::DataLink;
 use pcap_file::pcap::{
     PcapHeader, PcapReader, PcapTsResolution, PcapValidationError, RawPcapPacket,
 };
-use pcap_file::pcapng::{Block, PcapNgReader};
+use pcap_file::pcapng::{Block, PcapNgReader, PcapNgState};
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::LinkType;
 
+use super::copied::Copied;
 use super::folder;
 use super::interface::{Interface, obsolete_packet_comments, packet_comments};
 use super::pipe::Pipe;
@@ -59,6 +60,8 @@ pub struct Reader {
     interfaces: Interfaces,
     /// Bytes of the last packet read.
     bytes: Vec<u8>,
+    /// What was read, if it is copied.
+    copied: Option<Copied>,
 }
 
 enum Format {
@@ -129,7 +132,34 @@ impl Reader {
             let bytes = bytes.map_err(|cause| Error::Read { path: path.to_owned(), cause })?;
             Format::Classic(PcapReader::new(bytes).map_err(|e| not_capture(reason(&e)))?)
         };
-        Ok(Self { path: path.to_owned(), format, packets: 0, interfaces, bytes: Vec::new() })
+        let (bytes, copied) = (Vec::new(), None);
+        Ok(Self { path: path.to_owned(), format, packets: 0, interfaces, bytes, copied })
+    }
+
+    /// Copies the file's header, and all that is read after this call.
+    ///
+    /// # Errors
+    /// The header cannot be copied.
+    pub(super) fn begin_copy(&mut self) -> Result<(), Error> {
+        let copied = match &self.format {
+            Format::Next(reader) => Copied::of_section(reader.section().clone()),
+            Format::Classic(reader) => Copied::of_classic(reader.header()),
+        };
+        let copied =
+            copied.map_err(|reason| Error::NotACapture { path: self.path.clone(), reason })?;
+        self.copied = Some(copied);
+        Ok(())
+    }
+
+    /// What was read since the copy began and is not taken from it yet.
+    pub(super) fn copied(&mut self) -> Option<&mut Copied> {
+        self.copied.as_mut()
+    }
+
+    /// Whether the file is a classic pcap.
+    #[must_use]
+    pub fn is_classic(&self) -> bool {
+        matches!(self.format, Format::Classic(_))
     }
 
     /// The path of the file.
@@ -151,10 +181,22 @@ impl Reader {
             Failure::WithoutTime => Error::WithoutTimes { path: path.clone() },
         };
         let next = match &mut self.format {
-            Format::Next(reader) => next_of_pcapng(reader, &mut self.interfaces, &mut self.bytes),
-            Format::Classic(reader) => next_of_classic(reader, &mut self.interfaces),
+            Format::Next(reader) => {
+                let copied = self.copied.as_mut();
+                next_of_pcapng(reader, &mut self.interfaces, &mut self.bytes, copied)
+            }
+            Format::Classic(reader) => {
+                next_of_classic(reader, &mut self.interfaces, self.copied.as_mut())
+            }
         };
-        let next = next.map_err(failed)?;
+        let next = match next {
+            Ok(next) => next,
+            Err(failure) => {
+                // No packet of unknown content is copied.
+                self.copied.iter_mut().for_each(Copied::leave_out);
+                return Err(failed(failure));
+            }
+        };
         if next.is_none()
             && let Some(reason) = self.interfaces.selection.missing(&self.interfaces.all)
         {
@@ -234,10 +276,11 @@ fn next_of_pcapng<'a>(
     reader: &mut PcapNgReader<Bytes>,
     interfaces: &mut Interfaces,
     bytes: &'a mut Vec<u8>,
+    mut copied: Option<&mut Copied>,
 ) -> Result<Option<Packet<'a>>, Failure> {
     loop {
-        let Some(block) = reader.next_block() else { return Ok(None) };
-        let (block, state) = block.map_err(|e| reason(&e))?;
+        let Some(block) = next_block(reader, copied.as_deref_mut()) else { return Ok(None) };
+        let (block, state) = block?;
         match block {
             Block::SectionHeader(_) => interfaces.section = interfaces.all.len(),
             Block::InterfaceDescription(block) => {
@@ -252,6 +295,7 @@ fn next_of_pcapng<'a>(
             Block::EnhancedPacket(packet) => {
                 let index = interfaces.index(packet.interface_id)?;
                 if !interfaces.selection.has(index) {
+                    leave_out(copied.as_deref_mut());
                     continue;
                 }
                 let description = &state.interfaces()[packet.interface_id as usize];
@@ -271,6 +315,7 @@ fn next_of_pcapng<'a>(
                 let id = u32::from(packet.interface_id);
                 let index = interfaces.index(id)?;
                 if !interfaces.selection.has(index) {
+                    leave_out(copied.as_deref_mut());
                     continue;
                 }
                 let description = &state.interfaces()[id as usize];
@@ -293,6 +338,7 @@ fn next_of_pcapng<'a>(
             // They belong to the first interface of the section.
             Block::SimplePacket(_) => {
                 let index = interfaces.index(0)?;
+                leave_out(copied.as_deref_mut());
                 if interfaces.selection.has(index) {
                     return Err(Failure::WithoutTime);
                 }
@@ -303,21 +349,48 @@ fn next_of_pcapng<'a>(
     }
 }
 
+fn leave_out(copied: Option<&mut Copied>) {
+    if let Some(copied) = copied {
+        copied.leave_out();
+    }
+}
+
+/// The next block, which is also copied, if anything is.
+fn next_block<'a>(
+    reader: &'a mut PcapNgReader<Bytes>,
+    copied: Option<&mut Copied>,
+) -> Option<Result<(Block<'a>, &'a PcapNgState), String>> {
+    let Some(copied) = copied else {
+        return Some(reader.next_block()?.map_err(|e| reason(&e)));
+    };
+    let block = reader.next_raw_block()?.map_err(|e| reason(&e));
+    Some(block.and_then(|(raw, state)| {
+        let block = raw.clone().try_into_block(state).map_err(|e| reason(&e))?;
+        copied.block(&raw, &block)?;
+        Ok((block, state))
+    }))
+}
+
 /// Tolerates what tcpdump and tshark tolerate: a fraction of a second or more, which is added, and a length on the wire
 /// below the captured one, which is at least that long.
 fn next_of_classic<'a>(
     reader: &'a mut PcapReader<Bytes>,
     interfaces: &mut Interfaces,
+    copied: Option<&mut Copied>,
 ) -> Result<Option<Packet<'a>>, Failure> {
     let PcapHeader { datalink, snaplen, ts_resolution, .. } = reader.header();
     let link = link(datalink)?;
     let is_selected = interfaces.selection.has(0);
     let Some(packet) = reader.next_raw_packet().filter(|_| is_selected) else { return Ok(None) };
-    let RawPcapPacket { ts_sec, ts_frac, incl_len, orig_len, data } =
-        packet.map_err(|e| reason(&e))?;
-    if incl_len > snaplen {
-        return Err(reason(&PcapValidationError::IncludedLenTooBig(incl_len, snaplen)).into());
+    let packet = packet.map_err(|e| reason(&e))?;
+    if packet.incl_len > snaplen {
+        let error = PcapValidationError::IncludedLenTooBig(packet.incl_len, snaplen);
+        return Err(reason(&error).into());
     }
+    if let Some(copied) = copied {
+        copied.record(&packet);
+    }
+    let RawPcapPacket { ts_sec, ts_frac, incl_len, orig_len, data } = packet;
     let fraction = match ts_resolution {
         PcapTsResolution::MicroSecond => Duration::from_micros(ts_frac.into()),
         PcapTsResolution::NanoSecond => Duration::from_nanos(ts_frac.into()),

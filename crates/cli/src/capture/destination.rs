@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use wirestamp_capture::Facts;
-use wirestamp_capture::file::{self, AnchorLog, Format, Provenance, Rotation, Writer};
+use wirestamp_capture::file::{
+    self, AnchorLog, FilteredCopy, Format, Provenance, Reader, Rotation, Writer, split_interface,
+};
 use wirestamp_clock::{ClockService, Domain};
 use wirestamp_session::Recording;
 
@@ -196,6 +198,48 @@ impl Destination {
             Some((_, why)) => Err(usage(why)),
             None => self.check_anchors(domain),
         }
+    }
+
+    /// Rejects a copy of `input`, a file that `is_classic` or not, that is not possible.
+    pub(super) fn check_copy(&self, input: &Path, is_classic: bool) -> anyhow::Result<()> {
+        let Some(path) = self.path() else { return Ok(()) };
+        let extension = path.extension().unwrap_or_default();
+        let (file, _) = split_interface(input);
+        let wrong = [
+            (
+                self.is_stdout() && io::stdout().is_terminal(),
+                "-w - would print packets to the terminal; redirect the output, or write to a file",
+            ),
+            (are_one(&file, path), "-w would overwrite the file of -r; write to another file"),
+            (
+                extension == "zst",
+                "-r with -w does not compress; use another name, and `zstd FILE` afterwards",
+            ),
+            (
+                !is_classic && extension == "pcap",
+                "-r with -w keeps the format pcapng; name the file .pcapng, and convert it with \
+                 `editcap -F nsecpcap IN OUT`",
+            ),
+            (
+                is_classic && extension == "pcapng",
+                "-r with -w keeps the format pcap; name the file .pcap, and convert it with \
+                 `editcap -F pcapng IN OUT`",
+            ),
+            (
+                self.precision().is_some(),
+                "-r with -w keeps the precision of the file; leave --time-stamp-precision out",
+            ),
+        ];
+        match wrong.into_iter().find(|&(wrong, _)| wrong) {
+            Some((_, why)) => Err(usage(why)),
+            None => Ok(()),
+        }
+    }
+
+    /// Begins a copy of what `reader` reads, if a file is requested.
+    pub(super) fn copy(&self, reader: &mut Reader) -> anyhow::Result<Option<FilteredCopy>> {
+        let Some(path) = self.path() else { return Ok(None) };
+        Ok(Some(FilteredCopy::create(path, reader, self.packet_buffered)?))
     }
 
     fn check_anchors(&self, domain: Domain) -> anyhow::Result<()> {

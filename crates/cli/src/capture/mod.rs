@@ -23,7 +23,6 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use wirestamp_capture::capabilities::card_clock;
-use wirestamp_capture::file::Reader;
 use wirestamp_capture::tune::Tuned;
 use wirestamp_capture::{Config, Cores, Limit, Method, StampSource, Wait, pair};
 
@@ -37,7 +36,6 @@ use self::print::{PrintOptions, Printing};
 use self::privileges::Privileges;
 use self::tcpdump_options::TcpdumpOptions;
 use crate::clock;
-use crate::files::is_pipe;
 use crate::interrupt::{report_on_signal, stop_on_signal};
 use crate::metrics::{self, Endpoint};
 use crate::output::{Output, to_stderr};
@@ -63,6 +61,7 @@ const MAX_SNAP_LENGTH: u32 = 262_144;
     wirestamp capture -i eth0 -i eth1 -w both.pcapng\n  \
     wirestamp capture -i eth0 --print udp port 5004 -c 10\n  \
     wirestamp capture -r calls.pcapng -e -v udp port 5004\n  \
+    wirestamp capture -r calls.pcapng -w sip.pcapng udp port 5060\n  \
     wirestamp capture -i eth0 --stamp raw --spin -c 100000\n  \
     wirestamp capture -i eth0 --stamp raw -w calls.pcapng --anchors calls.csv\n  \
     wirestamp capture -i eth0 --stamp hardware -Q in -w calls.pcapng\n  \
@@ -80,10 +79,13 @@ pub(crate) struct Arguments {
           "-J", "-L", "-V"])]
     interface: Vec<Target>,
     /// Print the packets of this capture file, with its times, instead of capturing; - is standard
-    /// input, FILE#IF one interface of the file; the filter, -c and the options of printed packets apply
+    /// input, FILE#IF one interface of the file; the filter, -c and the options of printed packets apply. With -w,
+    /// write them to another file of the same format, with their times, comments, interfaces, clock, and the statistics of
+    /// the whole capture
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["interface", "list_interfaces", "list",
           "method", "stamp", "duration", "direction", "buffer_size", "spin", "realtime", "threads", "cores",
-          "tune", "wait_for_interface", "yes", "write", "events", "metrics"])]
+          "tune", "wait_for_interface", "yes", "format", "zstd", "file_size", "rotate_seconds", "file_count",
+          "anchors", "events", "metrics"])]
     read: Option<PathBuf>,
     /// List the interfaces, and whether packets can be captured on each, or why not
     #[arg(short = 'D', long, conflicts_with_all = ["interface", "list"])]
@@ -187,10 +189,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let filter = arguments.filter.expression()?;
     arguments.check(filter.as_deref(), output)?;
     if let Some(file) = &arguments.read {
-        let reader = Reader::open(file).context("-r")?;
-        arguments.privileges.drop_now(None, false)?;
-        let printer = arguments.print.printer(output.verbose, !is_pipe(file));
-        return read::print(reader, filter, arguments.count, printer, output);
+        return read::run(arguments, file, filter, output);
     }
     if arguments.interface.len() > 1 {
         return several::run(arguments, &arguments.interface, filter.as_deref(), output);

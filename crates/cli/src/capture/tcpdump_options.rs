@@ -116,7 +116,7 @@ impl TcpdumpOptions {
 
 impl clap::Args for TcpdumpOptions {
     fn augment_args(command: Command) -> Command {
-        let accepted = ACCEPTED.iter().map(|(name, long)| hidden(name, long, false));
+        let accepted = ACCEPTED.iter().map(|&(name, long)| hidden(name, long, false));
         let refused = REFUSED.iter().map(|it| hidden(it.name, it.long, it.takes_value));
         command.args(accepted.chain(refused))
     }

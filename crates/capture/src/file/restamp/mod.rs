@@ -4,7 +4,6 @@
 //! Both passes end where the file ended at the start, because it may still grow. The new file differs only in
 //! times, in the errors in wirestamp's comments, and in the section's length, which is left open.
 
-mod output;
 mod survey;
 mod write;
 

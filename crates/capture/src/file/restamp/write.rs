@@ -8,17 +8,17 @@ use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPa
 use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption;
 use pcap_file::pcapng::blocks::interface_statistics::InterfaceStatisticsOption;
 use pcap_file::pcapng::blocks::opt_common::CommonOption;
-use pcap_file::pcapng::blocks::section_header::SectionHeaderBlock;
 use pcap_file::pcapng::blocks::{
     ENHANCED_PACKET_BLOCK, INTERFACE_DESCRIPTION_BLOCK, INTERFACE_STATISTIC_BLOCK,
     SECTION_HEADER_BLOCK,
 };
 use pcap_file::pcapng::{Block, PcapNgWriter, RawBlock};
 
-use super::output::Output;
 use super::{PROGRESS_INTERVAL, Restamp, Watch};
 use crate::Error;
 use crate::file::buffer::BUFFER_BYTES;
+use crate::file::copied::open_ended;
+use crate::file::output::Output;
 use crate::file::times::since_epoch;
 use crate::file::{Provenance, RawValue, reader};
 
@@ -33,6 +33,7 @@ impl Restamp<'_> {
         let failed = |cause| self.not_written(output, cause);
         let mut blocks = self.begin()?;
         let mut output = Output::create(output).map_err(failed)?;
+        // Its length is open: comments change their size.
         let section = open_ended(blocks.section().clone());
         let pending = Vec::with_capacity(2 * BUFFER_BYTES);
         let mut writer = PcapNgWriter::with_section_header(pending, section)
@@ -180,9 +181,4 @@ fn is_unchanged(block: &RawBlock<'_>) -> bool {
             | INTERFACE_STATISTIC_BLOCK
             | ENHANCED_PACKET_BLOCK
     )
-}
-
-/// The header of a section with unknown length (-1): comments change their size.
-fn open_ended(section: SectionHeaderBlock<'_>) -> SectionHeaderBlock<'_> {
-    SectionHeaderBlock { section_length: -1, ..section }
 }

@@ -8,6 +8,7 @@ mod events;
 mod extcap;
 mod file_sets;
 mod files;
+mod filtered_files;
 mod hardware;
 mod live_counts;
 mod metrics;

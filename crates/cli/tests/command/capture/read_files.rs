@@ -17,7 +17,7 @@ fn frame(port: u8) -> Vec<u8> {
 }
 
 /// A classic file in nanoseconds with datagrams to these ports, one a second.
-fn capture_file(ports: &[u8]) -> Vec<u8> {
+pub(super) fn capture_file(ports: &[u8]) -> Vec<u8> {
     let mut file: Vec<u8> = [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 262_144, 1]
         .iter()
         .flat_map(|word| word.to_le_bytes())
@@ -188,7 +188,7 @@ fn impossible_readings_are_refused() {
         (&["-r", &file, "udp prot"], 2, "cannot compile filter"),
         (&["-r", &file, "--json"], 2, "leave --json out"),
         (&["-r", &file, "-i", "lo"], 2, "--interface"),
-        (&["-r", &file, "-w", "x"], 2, "--write"),
+        (&["-r", &file, "-w", "x", "-C", "1"], 2, "--file-size"),
         (&["-r", &file, "--method", "ring"], 2, "--method"),
     ];
     for (arguments, code, hint) in cases {
