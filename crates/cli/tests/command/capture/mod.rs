@@ -10,6 +10,7 @@ mod file_sets;
 mod files;
 mod filtered_files;
 mod hardware;
+mod late_interface;
 mod live_counts;
 mod metrics;
 mod options;
