@@ -145,6 +145,12 @@ const FIELDS: &[Field<FlowReport>] = &[
     Field::whole("video_max_frame_bytes", |it| frames(it, |it| it.max_frame_bytes.and_then(whole))),
     Field::whole("video_freezes", |it| frames(it, |it| it.freezes.and_then(whole))),
     Field::whole("video_freezes_duration_ns", |it| frames(it, |it| it.freezes_duration_ns)),
+    Field::whole("ts_sync_losses", |it| it.transport_stream.and_then(|ts| whole(ts.sync_losses))),
+    Field::whole("ts_pid_errors", |it| it.transport_stream.and_then(|ts| whole(ts.pid_errors))),
+    Field::whole("ts_pcr_accuracy_errors", |it| {
+        it.transport_stream.and_then(|ts| ts.pcr_accuracy_errors.and_then(whole))
+    }),
+    Field::whole("ts_cat_errors", |it| it.transport_stream.and_then(|ts| whole(ts.cat_errors))),
 ];
 
 /// A count, always far below the limit.

@@ -85,6 +85,10 @@ pub(crate) struct Arguments {
     /// A gap longer than this ends a packet train: milliseconds, or with a unit such as 100ms or 1s
     #[arg(long, value_name = "MS", default_value_t = 100, value_parser = milliseconds(1..=3_600_000))]
     train_gap: u32,
+    /// Time without a packet of a PID of video or audio that is an error of an MPEG transport stream (PID_error of ETSI TR
+    /// 101 290), and without a CAT while packets are encrypted: milliseconds, or with a unit such as 2s
+    #[arg(long, value_name = "MS", default_value_t = 5000, value_parser = milliseconds(1..=3_600_000))]
+    pid_period: u32,
     /// Max number of flows, and of calls, in memory; new flows evict the longest idle, which is only aggregated
     #[arg(long, value_name = "FLOWS", default_value_t = 16_384,
           value_parser = clap::value_parser!(u32).range(1..=16_777_216))]
@@ -217,6 +221,7 @@ impl Arguments {
             codecs: self.codec.clone(),
             calls: usize::try_from(self.max_flows).unwrap_or(usize::MAX),
             digits: self.dtmf,
+            pid_period: Span::from_millis(self.pid_period.into()),
         }
     }
 }

@@ -48,7 +48,8 @@ pub(super) fn of(
     if more > 0 {
         let _ = writeln!(text, "... and {more} more; --top {} shows all", document.flows.len());
     }
-    text.push_str(&transport_streams::text(&document.flows, top));
+    let narrow = width.filter(|_| !everything);
+    text.push_str(&transport_streams::text(&document.flows, top, narrow));
     text.push_str(&calls::text(&document.calls, top, everything));
     if everything {
         text.push_str(resolution(&document.flows));

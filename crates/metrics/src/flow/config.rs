@@ -26,6 +26,9 @@ pub struct FlowConfig {
     pub calls: usize,
     /// Whether digits dialled during a call are kept. They may be secret.
     pub digits: bool,
+    /// Time without a packet of a PID, or without a conditional access table, that is an error of a transport stream (ETSI TR
+    /// 101 290 indicators 1.6 and 2.6).
+    pub pid_period: Span,
 }
 
 impl Default for FlowConfig {
@@ -39,6 +42,7 @@ impl Default for FlowConfig {
             codecs: Vec::new(),
             calls: 0,
             digits: false,
+            pid_period: Span::from_secs(5),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Content of a UDP flow: RTP streams, candidates for them, UDP tests, and MPEG transport streams.
 
-use wirestamp_clock::{Time, Utc};
+use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::transport_stream::is_transport_stream;
 
 use super::gap::Gap;
@@ -54,10 +54,18 @@ impl Media {
         packets.map_or(PacketKind::Unknown, |packets| self.begin(&packets, context, missed))
     }
 
-    /// Records the payload of a datagram, or that of its RTP: the captured bytes, and the length on the wire.
-    pub(super) fn record_payload(&mut self, payload: &[u8], length: usize, time: Time<Utc>) {
+    /// Records the payload of a datagram, or that of its RTP: the captured bytes, and the length on the wire. `period` is
+    /// [`FlowConfig::pid_period`](super::FlowConfig).
+    pub(super) fn record_payload(
+        &mut self,
+        payload: &[u8],
+        length: usize,
+        time: Time<Utc>,
+        period: Span,
+    ) {
         if self.transport_stream.is_some() || is_transport_stream(payload) {
-            self.transport_stream.get_or_insert_default().record(payload, length, time);
+            let new = || Box::new(TransportStream::new(period));
+            self.transport_stream.get_or_insert_with(new).record(payload, length, time);
         }
     }
 

@@ -72,7 +72,7 @@ pub use monitor::{FlowMonitor, FlowPacket};
 pub use report::{EvictedFlows, FlowReport, TcpReport, UdpTest};
 pub use rtcp::{LossComparison, RoundTripReport, RtcpReport, UnknownRtcpValue, VoipReport};
 pub use rtp_map::{RtpMap, RtpMapEntry};
-pub use transport_stream::TransportStreamReport;
+pub use transport_stream::{TransportStreamReport, UnknownTransportStreamValue};
 pub use udp_test::{Iperf3Report, WirestampReport};
 pub use unknown_mos::UnknownMos;
 pub use video::VideoReport;

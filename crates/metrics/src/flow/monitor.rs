@@ -156,7 +156,7 @@ impl FlowMonitor {
         let Content::Udp(media) = content else { return };
         let Some(rtp) = Rtp::parse(packet.payload(), on_wire) else {
             media.test.record(packet.payload(), time, missed);
-            media.record_payload(packet.payload(), on_wire, time);
+            media.record_payload(packet.payload(), on_wire, time, config.pid_period);
             rest.record(length, time, config.train_gap);
             if begins_rtcp(packet.payload()) {
                 let (key, payload) = (*key, (packet.payload(), on_wire));
@@ -165,7 +165,7 @@ impl FlowMonitor {
             return;
         };
         let payload_length = rtp.payload_range().map_or(0, |range| range.len());
-        media.record_payload(rtp.payload(), payload_length, time);
+        media.record_payload(rtp.payload(), payload_length, time, config.pid_period);
         let context = StreamContext { config, announced, flow: key };
         let room = *streams < config.flows;
         match media.record(&Header::of(&rtp, length, time), room, context, missed) {

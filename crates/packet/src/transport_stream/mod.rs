@@ -1,8 +1,18 @@
 //! Packets of MPEG transport streams (ISO/IEC 13818-1 section 2.4), as IPTV has them in UDP or RTP.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `mod.rs` | packets |
+//! | `assembler.rs`, `section.rs` | sections of several packets; one section |
+//! | `program_map.rs` | elementary streams of a program |
 
+mod assembler;
+mod program_map;
 mod section;
 
-pub use section::{Association, Section, SectionError};
+pub use assembler::SectionAssembler;
+pub use program_map::ElementaryStream;
+pub use section::{Association, Section, SectionError, has_correct_checksum};
 
 /// Bytes of a packet.
 pub const PACKET_BYTES: usize = 188;
@@ -179,7 +189,10 @@ mod tests {
             bytes[0] = SYNC;
             if let Some(packet) = TsPacket::parse(&bytes) {
                 let _ = packet.presentation_time();
-                let _ = Section::begin(&packet);
+                let mut assembler = SectionAssembler::default();
+                assembler.record(&packet, |bytes| {
+                    let _ = Section::parse(bytes).map(|it| it.elementary_streams().count());
+                });
             }
         }
     }

@@ -1,9 +1,10 @@
 //! Packets of one PID.
 
 use wirestamp_clock::{Span, Time, Utc};
-use wirestamp_packet::transport_stream::{CLOCK_RATE_HZ, TsPacket};
+use wirestamp_packet::transport_stream::{CLOCK_RATE_HZ, SectionAssembler, TsPacket};
 
-use super::TransportStreamReport;
+use super::due::Due;
+use super::report::TransportStreamReport;
 
 /// Max time between two sections of a table (TR 101 290 indicators 1.3 and 1.5).
 const MAX_TABLE_INTERVAL: Span = Span::from_millis(500);
@@ -15,19 +16,24 @@ const MAX_CLOCK_STEP: u64 = CLOCK_RATE_HZ / 10;
 const MAX_PRESENTATION_INTERVAL: Span = Span::from_millis(700);
 
 /// Clock references wrap after 33 bits of 90 kHz.
-const CLOCK_WRAP: u64 = (1 << 33) * 300;
+pub(super) const CLOCK_WRAP: u64 = (1 << 33) * 300;
 
 /// The state of a PID.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Part {
+    pub(super) has_packets: bool,
     last: Option<Last>,
     /// Value of the last clock reference.
     clock: Option<u64>,
     clock_due: Due,
     presentation_due: Due,
-    /// A program map, or the program association table.
-    is_table: bool,
+    /// Section of the program association table that lists it as the PID of a program map.
+    pub(super) listed_in: Option<u8>,
     table_due: Due,
+    /// PID and program of the map that refers to it.
+    pub(super) referred_by: Option<(u16, u16)>,
+    packet_due: Due,
+    pub(super) sections: SectionAssembler,
 }
 
 /// The last packet.
@@ -39,64 +45,107 @@ struct Last {
     is_repetition: bool,
 }
 
-/// Something that has to be repeated.
-#[derive(Clone, Copy, Debug, Default)]
-struct Due {
-    last: Option<Time<Utc>>,
+/// How a packet follows the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Continuity {
+    Continues,
+    /// The same packet again, which is permitted once.
+    Repeated,
+    Broken,
 }
 
-impl Due {
-    /// Counts 1 if it is missing for longer than `max` by now; then its time begins again.
-    fn missing(&mut self, now: Time<Utc>, max: Span) -> u64 {
-        let is_missing = self.last.is_some_and(|last| now - last > max);
-        if is_missing {
-            self.last = Some(now);
-        }
-        u64::from(is_missing)
-    }
+/// What [`Part::record`] found.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Recorded {
+    pub(super) continuity: Continuity,
+    /// Whether the clock continues since the last clock reference.
+    pub(super) is_clock_continuous: bool,
+}
 
-    /// Notes that it came, and counts as [`Self::missing`].
-    fn came(&mut self, now: Time<Utc>, max: Span) -> u64 {
-        let missing = self.missing(now, max);
-        self.last = Some(now);
-        missing
-    }
+/// What is missing by now.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Missing {
+    /// Intervals without a section of its table.
+    pub(super) table: u64,
+    /// Periods without a packet.
+    pub(super) packet: u64,
 }
 
 impl Part {
-    /// Whether it has had packets.
-    pub(super) const fn has_packets(&self) -> bool {
-        self.last.is_some()
-    }
-
-    /// Whether it is a program map, or the program association table.
-    pub(super) const fn is_table(&self) -> bool {
-        self.is_table
-    }
-
-    /// Notes that it is a table, which is due from this time on.
+    /// Its table is due from this time on.
     pub(super) fn expect_table(&mut self, time: Time<Utc>) {
-        if !self.is_table {
-            self.is_table = true;
-            self.table_due.last.get_or_insert(time);
+        self.table_due.begin(time);
+    }
+
+    /// Notes that a section of its table came; counts what was missing before.
+    pub(super) fn table_came(&mut self, time: Time<Utc>) -> u64 {
+        let missing = self.table_due.each(time, MAX_TABLE_INTERVAL);
+        self.table_due.came(time);
+        missing
+    }
+
+    /// Its table is not due.
+    pub(super) fn leave_association(&mut self) {
+        self.listed_in = None;
+        self.table_due.stop();
+        self.sections.interrupt();
+    }
+
+    /// A program map refers to it.
+    pub(super) fn refer(&mut self, by: (u16, u16), time: Time<Utc>) {
+        self.referred_by.get_or_insert(by);
+        self.packet_due.begin(time);
+    }
+
+    /// No program map refers to it.
+    pub(super) fn leave_map(&mut self) {
+        self.referred_by = None;
+        self.packet_due.stop();
+    }
+
+    /// Counts what is missing by now.
+    pub(super) fn check(
+        &mut self,
+        time: Time<Utc>,
+        period: Span,
+        counts: &mut TransportStreamReport,
+    ) -> Missing {
+        counts.pcr_repetition_errors += self.clock_due.once(time, MAX_CLOCK_INTERVAL);
+        counts.pts_errors += self.presentation_due.once(time, MAX_PRESENTATION_INTERVAL);
+        Missing {
+            table: self.table_due.each(time, MAX_TABLE_INTERVAL),
+            packet: self.packet_due.each(time, period),
         }
     }
 
-    /// Notes that a table begins; counts 1 if it was missing for too long.
-    pub(super) fn begin_table(&mut self, time: Time<Utc>) -> u64 {
-        self.table_due.came(time, MAX_TABLE_INTERVAL)
-    }
-
-    /// Counts what is missing by now; returns the errors of its table.
-    pub(super) fn check(&mut self, time: Time<Utc>, counts: &mut TransportStreamReport) -> u64 {
-        counts.pcr_repetition_errors += self.clock_due.missing(time, MAX_CLOCK_INTERVAL);
-        counts.pts_errors += self.presentation_due.missing(time, MAX_PRESENTATION_INTERVAL);
-        if self.is_table { self.table_due.missing(time, MAX_TABLE_INTERVAL) } else { 0 }
-    }
-
-    /// A damaged packet came: its counter is unknown.
+    /// A damaged packet came: its counter and content are unknown.
     pub(super) fn interrupt(&mut self) {
         self.last = None;
+        self.sections.interrupt();
+    }
+
+    /// The synchronisation is lost: nothing is due.
+    pub(super) fn lose(&mut self) {
+        self.interrupt();
+        self.clock = None;
+        for due in [
+            &mut self.clock_due,
+            &mut self.presentation_due,
+            &mut self.table_due,
+            &mut self.packet_due,
+        ] {
+            due.stop();
+        }
+    }
+
+    /// The synchronisation is acquired again: tables and packets are due from this time on.
+    pub(super) fn resume(&mut self, time: Time<Utc>) {
+        if self.listed_in.is_some() {
+            self.table_due.begin(time);
+        }
+        if self.referred_by.is_some() {
+            self.packet_due.begin(time);
+        }
     }
 
     /// Records the next packet.
@@ -104,41 +153,66 @@ impl Part {
         &mut self,
         packet: &TsPacket<'_>,
         time: Time<Utc>,
+        period: Span,
         counts: &mut TransportStreamReport,
-    ) {
-        counts.continuity_errors += u64::from(!self.continues(packet));
+    ) -> Recorded {
+        self.has_packets = true;
+        let continuity = self.continues(packet);
+        if continuity == Continuity::Broken {
+            counts.continuity_errors += 1;
+            self.sections.interrupt();
+        }
+        if self.referred_by.is_some() {
+            counts.pid_errors += self.packet_due.each(time, period);
+            self.packet_due.came(time);
+        }
         if packet.discontinuity {
             self.clock = None;
         }
+        let mut is_clock_continuous = true;
         if let Some(clock) = packet.clock {
-            counts.pcr_repetition_errors += self.clock_due.came(time, MAX_CLOCK_INTERVAL);
-            let step = self
-                .clock
-                .replace(clock)
-                .map_or(0, |last| (clock + CLOCK_WRAP - last) % CLOCK_WRAP);
-            counts.pcr_discontinuity_errors += u64::from(step > MAX_CLOCK_STEP);
+            counts.pcr_repetition_errors += self.clock_due.once(time, MAX_CLOCK_INTERVAL);
+            self.clock_due.came(time);
+            let last = self.clock.replace(clock);
+            let step = last.map_or(0, |last| (clock + CLOCK_WRAP - last) % CLOCK_WRAP);
+            let jumps = step > MAX_CLOCK_STEP;
+            counts.pcr_discontinuity_errors += u64::from(jumps);
+            is_clock_continuous = last.is_some() && !jumps;
         }
         if packet.presentation_time().is_some() {
-            counts.pts_errors += self.presentation_due.came(time, MAX_PRESENTATION_INTERVAL);
+            counts.pts_errors += self.presentation_due.once(time, MAX_PRESENTATION_INTERVAL);
+            self.presentation_due.came(time);
         }
+        Recorded { continuity, is_clock_continuous }
     }
 
     /// Whether the counter continues (ISO/IEC 13818-1 section 2.4.3.3): it counts packets with payload, and a packet may
     /// be repeated once, with the same payload.
-    fn continues(&mut self, packet: &TsPacket<'_>) -> bool {
+    fn continues(&mut self, packet: &TsPacket<'_>) -> Continuity {
         let counter = packet.continuity;
         let digest = packet.payload.map_or(0, digest);
         let Some(last) = self.last.filter(|_| !packet.discontinuity) else {
             self.last = Some(Last { counter, digest, is_repetition: false });
-            return true;
+            return Continuity::Continues;
         };
         if packet.payload.is_none() {
             self.last = Some(Last { counter, ..last });
-            return counter == last.counter;
+            return if counter == last.counter {
+                Continuity::Continues
+            } else {
+                Continuity::Broken
+            };
         }
         let is_repetition = counter == last.counter && digest == last.digest;
         self.last = Some(Last { counter, digest, is_repetition });
-        if is_repetition { !last.is_repetition } else { counter == (last.counter + 1) & 0x0f }
+        if is_repetition {
+            return if last.is_repetition { Continuity::Broken } else { Continuity::Repeated };
+        }
+        if counter == (last.counter + 1) & 0x0f {
+            Continuity::Continues
+        } else {
+            Continuity::Broken
+        }
     }
 }
 

@@ -17,15 +17,49 @@ fn clock(pid: u16, counter: u8, millis: u64) -> Vec<u8> {
     bytes
 }
 
+/// A whole section with its checksum.
+fn section(table: u8, extension: u16, content: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(content.len() + 9).unwrap();
+    let head = [&[table][..], &(0xb000 | length).to_be_bytes(), &extension.to_be_bytes()].concat();
+    let mut bytes = [&head[..], &[0xc1, 0, 0], content].concat();
+    let crc = bytes.iter().fold(u32::MAX, |crc, byte| {
+        (0..8).rev().fold(crc, |crc, bit| {
+            let is_odd = crc >> 31 != u32::from(byte >> bit & 1);
+            if is_odd { (crc << 1) ^ 0x04c1_1db7 } else { crc << 1 }
+        })
+    });
+    bytes.extend(crc.to_be_bytes());
+    bytes
+}
+
+/// A packet that begins with these sections.
+fn sections(pid: u16, counter: u8, sections: &[Vec<u8>]) -> Vec<u8> {
+    packet(pid, counter, &[&[0], &sections.concat()[..]].concat())
+}
+
 /// A program association table with one program, whose map has PID 0x1000.
 fn associations(counter: u8) -> Vec<u8> {
-    let table = [0, 0, 0xb0, 0x0d, 0, 1, 0xc1, 0, 0, 0, 1, 0xf0, 0, 0x2a, 0xb1, 0x04, 0xb2];
-    packet(0, counter, &table)
+    sections(0, counter, &[section(0, 1, &[0, 1, 0xf0, 0])])
 }
+
+/// The map of program 1: video on these PIDs.
+fn map(counter: u8, pids: &[u16]) -> Vec<u8> {
+    let entry = |pid: &u16| [&[0x1b][..], &pid.to_be_bytes(), &[0xf0, 0]].concat();
+    let entries: Vec<_> = pids.iter().flat_map(entry).collect();
+    sections(0x1000, counter, &[section(2, 1, &[&[0xe1, 0, 0xf0, 0][..], &entries].concat())])
+}
+
+fn scrambled(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes[3] |= 0x80;
+    bytes
+}
+
+/// Max time without a packet of a PID in these tests.
+const PERIOD: Span = Span::from_secs(1);
 
 /// Records datagrams of one packet, 10 ms apart.
 fn report(packets: impl IntoIterator<Item = Vec<u8>>) -> TransportStreamReport {
-    let mut stream = TransportStream::default();
+    let mut stream = TransportStream::new(PERIOD);
     for (number, bytes) in (0..).zip(packets) {
         stream.record(&bytes, bytes.len(), Time::from_nanos(number * 10_000_000));
     }
@@ -36,9 +70,16 @@ fn report(packets: impl IntoIterator<Item = Vec<u8>>) -> TransportStreamReport {
 fn clean_stream_has_no_errors() {
     let found = report((0..100).flat_map(|number| {
         let time = u64::from(number) * 20;
-        [associations(number), packet(0x1000, number, &[0; 20]), clock(0x100, number, time)]
+        [associations(number), map(number, &[0x100]), clock(0x100, number, time)]
     }));
-    let expected = TransportStreamReport { packets: 300, pids: 3, ..Default::default() };
+    let expected = TransportStreamReport {
+        packets: 300,
+        pids: 3,
+        pcr_accuracy_errors: Some(0),
+        pcr_accuracy_checked: 90,
+        pcr_accuracy_max_ns: Some(0.0),
+        ..Default::default()
+    };
     assert_eq!(found, expected);
 }
 
@@ -58,24 +99,133 @@ fn continuity_errors_are_counted() {
     assert_eq!(report(lost).continuity_errors, 1, "15 are lost");
 }
 
+/// Packets of video, 10 ms each.
+fn media(count: u8) -> impl Iterator<Item = Vec<u8>> + Clone {
+    (0..count).map(|number| packet(0x100, number, &[]))
+}
+
 #[test]
 fn tables_are_due_each_half_second() {
-    let media = |numbers: std::ops::Range<u8>| numbers.map(|number| packet(0x100, number, &[]));
-    let tables = |numbers: std::ops::Range<u8>| numbers.map(associations);
-    let found = report(tables(0..1).chain(media(0..60)).chain(tables(1..2)).chain(media(60..70)));
-    assert_eq!((found.pat_errors, found.pmt_errors), (1, 1), "there is no map");
-    // Of 2 s without tables, three intervals of 0.5 s and 50 ms for the check are over.
-    let found = report(media(0..200));
-    assert_eq!((found.pat_errors, found.pmt_errors), (3, 0));
-    let damaged = (0..4).map(|number| {
-        let mut bytes = associations(number);
-        bytes[15] ^= 1;
-        bytes
+    let of = |packets: &mut dyn Iterator<Item = Vec<u8>>| {
+        let found = report(packets);
+        (found.pat_errors, found.pmt_errors, found.crc_errors)
+    };
+    let pat = |counter| [associations(counter)].into_iter();
+    assert_eq!(of(&mut pat(0).chain(media(59)).chain(pat(1)).chain(media(10))), (1, 1, 0));
+    // 2 s without tables: after 0.5, 1 and 1.5 s.
+    assert_eq!(of(&mut media(201)), (3, 0, 0));
+    let late = pat(0).chain(media(55)).chain([map(0, &[0x100])]);
+    assert_eq!(of(&mut late.clone()), (1, 1, 0), "a late map");
+    let mut damaged = associations(1);
+    damaged[15] ^= 1;
+    let damaged = pat(0).chain(media(40)).chain([damaged]).chain(media(20));
+    assert_eq!(of(&mut damaged.clone()), (1, 1, 1), "a damaged section is none");
+    let other = [sections(0, 0, &[section(0x42, 1, &[])]), scrambled(associations(1))];
+    assert_eq!(of(&mut other.into_iter().chain(media(48))), (2, 0, 0));
+    let maps = [associations(0), scrambled(map(0, &[])), map(1, &[]), scrambled(map(2, &[]))];
+    assert_eq!(of(&mut maps.into_iter()), (0, 2, 0));
+}
+
+#[test]
+fn programs_that_leave_the_association_table_are_not_due() {
+    let none = |counter| sections(0, counter, &[section(0, 1, &[])]);
+    let begin = [associations(0), map(0, &[0x100]), none(1)].into_iter();
+    let found =
+        report(begin.chain((0..5).flat_map(|number| {
+            media(40).map(|_| packet(NULL_PID, 0, &[])).chain([none(number + 2)])
+        })));
+    assert_eq!((found.pat_errors, found.pmt_errors, found.pid_errors), (0, 0, 0));
+}
+
+#[test]
+fn sections_of_several_packets_are_checked() {
+    let programs: Vec<u8> = (1..=100).flat_map(|program| [0, program, 0xf0, 0]).collect();
+    let long = section(0, 1, &programs);
+    let split = |counter: u8, bytes: &[u8]| {
+        let (begin, rest) = bytes.split_at(183);
+        let mut packets = vec![packet(0, counter, &[&[0], begin].concat())];
+        for (number, part) in (1..).zip(rest.chunks(184)) {
+            let mut bytes = packet(0, counter + number, part);
+            bytes[1] &= 0x1f;
+            packets.push(bytes);
+        }
+        packets
+    };
+    let mut damaged = long.clone();
+    damaged[300] ^= 1;
+    let found = report([split(0, &long), split(3, &damaged), split(6, &long)].concat());
+    assert_eq!((found.crc_errors, found.pat_errors, found.continuity_errors), (1, 0, 0));
+    // Without its middle packet, a section is incomplete, and not damaged.
+    let mut lost = split(0, &long);
+    lost.remove(1);
+    let found = report([lost, split(3, &long)].concat());
+    assert_eq!((found.crc_errors, found.pat_errors, found.continuity_errors), (0, 0, 1));
+}
+
+#[test]
+fn checksums_of_all_tables_of_the_standard_are_checked() {
+    let tables = [(1, 1), (0x10, 0x40), (0x11, 0x42), (0x11, 0x4a), (0x12, 0x4e), (0x14, 0x73)];
+    let damaged = tables.map(|(pid, table)| {
+        let mut bytes = section(table, 1, &[1, 2, 3]);
+        bytes[9] ^= 4;
+        sections(pid, 0, &[bytes])
     });
-    assert_eq!(report(damaged).crc_errors, 4);
-    let map = |number| packet(0x1000, number, &[0, 2, 0xb0]);
-    let late = tables(0..1).chain(media(0..60)).chain([map(0)]);
-    assert_eq!(report(late).pmt_errors, 1);
+    let mut none = section(0x70, 1, &[1, 2, 3]);
+    none[9] ^= 4;
+    let time = sections(0x14, 1, &[none]);
+    assert_eq!(report(damaged.into_iter().chain([time])).crc_errors, 6, "not of the TDT");
+}
+
+#[test]
+fn pids_of_a_program_map_are_due_in_each_period() {
+    let begin = [associations(0), map(0, &[0x100, 0x101])];
+    let maps = |to: u8| {
+        (0..to).flat_map(|number| {
+            media(20)
+                .map(move |mut it| {
+                    it[3] = 0x10 | (it[3] & 0x0f).wrapping_add(number * 4) & 0x0f;
+                    it
+                })
+                .chain([associations(number + 1), map(number + 1, &[0x100, 0x101])])
+        })
+    };
+    // 22 packets of 10 ms in each of 15 rounds, without PID 0x101: 3.3 s.
+    let found = report(begin.clone().into_iter().chain(maps(15)));
+    assert_eq!((found.pid_errors, found.pat_errors, found.pmt_errors), (3, 0, 0), "{found:?}");
+    let found = report(begin.into_iter().chain(maps(15)).chain([packet(0x101, 0, &[])]));
+    assert_eq!(found.pid_errors, 3, "{found:?}");
+}
+
+#[test]
+fn encrypted_packets_need_a_conditional_access_table() {
+    let access = |counter| sections(1, counter, &[section(1, 0xffff, &[])]);
+    let other = |counter| sections(1, counter, &[section(2, 1, &[])]);
+    let of = |packets: &mut dyn Iterator<Item = Vec<u8>>| report(packets).cat_errors;
+    assert_eq!(of(&mut media(10)), 0, "nothing is encrypted");
+    assert_eq!(of(&mut media(10).map(scrambled)), 1);
+    assert_eq!(of(&mut media(10).map(scrambled).chain([access(0)])), 0);
+    assert_eq!(of(&mut media(10).chain([access(0), other(1), other(2)])), 2);
+    // A period of 1 s without the table, after 0.1 s and with the packet after it.
+    let long = media(250).map(scrambled);
+    assert_eq!(of(&mut media(10).map(scrambled).chain([access(0)]).chain(long)), 2);
+}
+
+#[test]
+fn nothing_else_is_checked_without_synchronisation() {
+    let wrong = || vec![0; PACKET_BYTES];
+    let mut marked = packet(0x100, 9, &[]);
+    marked[1] |= 0x80;
+    let begin = [associations(0), map(0, &[0x100]), packet(0x100, 0, &[]), packet(0x100, 1, &[])];
+    let lost = begin.into_iter().chain([wrong(), wrong(), marked]).chain(media(3));
+    let found = report(lost.chain([wrong()]));
+    assert_eq!((found.sync_losses, found.sync_byte_errors, found.transport_errors), (1, 3, 0));
+    assert_eq!((found.packets, found.continuity_errors), (11, 0));
+    // 4 s without synchronisation, and 0.4 s with it.
+    let begin = [associations(0), map(0, &[0x100]), packet(0x100, 0, &[]), packet(0x100, 1, &[])];
+    let wrong = std::iter::repeat_n(wrong(), 400);
+    let found = report(begin.into_iter().chain(wrong).chain(media(45)));
+    assert_eq!((found.sync_losses, found.sync_byte_errors), (1, 400));
+    assert_eq!((found.pat_errors, found.pmt_errors, found.pid_errors), (0, 0, 0));
 }
 
 #[test]
@@ -115,7 +265,7 @@ fn damaged_packets_are_counted() {
 
 #[test]
 fn other_flows_and_cut_packets_have_no_report() {
-    let mut stream = TransportStream::default();
+    let mut stream = TransportStream::new(PERIOD);
     let time = Time::from_nanos(0);
     let bytes = packet(0x100, 0, &[]);
     for _ in 0..10 {
