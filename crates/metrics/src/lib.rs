@@ -20,7 +20,7 @@
 //! | jitter and loss of iperf3 | its `src/iperf_udp.c` | [`iperf3`] |
 //! | gaps of packet trains, before and after the network | | [`TrainGaps`] |
 //! | skew between the clocks of the points | Moon, Skelly and Towsley 1999 | [`ClockSkew`] |
-//! | media delivery index | RFC 4445 section 3 | [`flow::VideoReport`] |
+//! | media delivery index | RFC 4445 section 3 | [`flow::VideoReport`], [`flow::TransportDeliveryReport`] |
 //!
 //! The RFCs on IP performance (all but 3550 and 4445) define these metrics for test traffic; here they apply to all
 //! packets that pass both points.

@@ -3,7 +3,7 @@
 use wirestamp_metrics::Summary;
 use wirestamp_metrics::flow::{
     EncapsulationReport, EncapsulationsReport, FlowReport, Iperf3Report, RtcpReport, RtpReport,
-    TcpReport, VideoFramesReport, VideoReport,
+    TcpReport, TransportDeliveryReport, VideoFramesReport, VideoReport,
 };
 
 use crate::{Field, Table};
@@ -59,9 +59,18 @@ const FIELDS: &[Field<FlowReport>] = &[
     Field::real("mos_lowest", |it| rtp(it, |rtp| rtp.mos_lowest)),
     Field::real("mos_highest", |it| rtp(it, |rtp| rtp.mos_highest)),
     Field::real("r_factor", |it| rtp(it, |rtp| rtp.r_factor)),
-    Field::real("media_rate_bps", |it| video(it, |index| Some(index.media_rate_bps))),
-    Field::real("max_delay_factor_ms", |it| video(it, |index| index.max_delay_factor_ms)),
-    Field::real("max_loss_rate", |it| video(it, |index| Some(index.max_loss_rate))),
+    Field::real("media_rate_bps", |it| {
+        video(it, |index| Some(index.media_rate_bps))
+            .or_else(|| delivery(it, |index| index.media_rate_bps))
+    }),
+    Field::real("max_delay_factor_ms", |it| {
+        video(it, |index| index.max_delay_factor_ms)
+            .or_else(|| delivery(it, |index| index.max_delay_factor_ms))
+    }),
+    Field::real("max_loss_rate", |it| {
+        video(it, |index| Some(index.max_loss_rate))
+            .or_else(|| delivery(it, |index| index.max_loss_rate))
+    }),
     Field::whole("iperf3_sent", |it| test(it, |test| whole(test.sent))),
     Field::whole("iperf3_lost", |it| test(it, |test| whole(test.lost))),
     Field::whole("iperf3_out_of_order", |it| test(it, |test| whole(test.out_of_order))),
@@ -173,6 +182,13 @@ fn encapsulation(flow: &FlowReport) -> Option<&EncapsulationReport> {
 
 fn video<T>(flow: &FlowReport, get: impl FnOnce(&VideoReport) -> Option<T>) -> Option<T> {
     rtp(flow, |rtp| rtp.media_delivery.as_ref().and_then(get))
+}
+
+fn delivery<T>(
+    flow: &FlowReport,
+    get: impl FnOnce(&TransportDeliveryReport) -> Option<T>,
+) -> Option<T> {
+    flow.transport_stream.as_ref().and_then(|it| it.media_delivery.as_ref()).and_then(get)
 }
 
 fn frames<T>(flow: &FlowReport, get: impl FnOnce(&VideoFramesReport) -> Option<T>) -> Option<T> {

@@ -5,6 +5,7 @@ use wirestamp_packet::transport_stream::is_transport_stream;
 
 use super::gap::Gap;
 use super::header::{Header, StreamContext};
+use super::loss_times::LossTimes;
 use super::missed::CaptureLosses;
 use super::recognition::Recognition;
 use super::stream::Stream;
@@ -62,16 +63,17 @@ impl Media {
         length: usize,
         time: Time<Utc>,
         period: Span,
+        losses: &LossTimes,
     ) {
         if self.transport_stream.is_some() || is_transport_stream(payload) {
             let new = || Box::new(TransportStream::new(period));
-            self.transport_stream.get_or_insert_with(new).record(payload, length, time);
+            self.transport_stream.get_or_insert_with(new).record(payload, length, time, losses);
         }
     }
 
     /// Errors of the MPEG transport stream; none for other flows.
-    pub(super) fn transport_stream(&self) -> Option<TransportStreamReport> {
-        self.transport_stream.as_ref()?.report()
+    pub(super) fn transport_stream(&self, losses: &LossTimes) -> Option<TransportStreamReport> {
+        self.transport_stream.as_ref()?.report(losses)
     }
 
     /// Gaps that the capture may have caused.

@@ -23,7 +23,7 @@
 //! | `rtcp/` | reports of the far ends by RTCP |
 //! | `series.rs` | impairment over time |
 //! | `video.rs`, `delay_factor.rs` | media delivery index of a stream of unknown rate |
-//! | `transport_stream/` | errors of MPEG transport streams |
+//! | `transport_stream/` | errors and media delivery index of MPEG transport streams |
 //! | `video_frames/` | frames, freezes and rates of a video |
 //! | `report.rs`, `media_report.rs`, `unknown_mos.rs` | reports of a flow and of an RTP stream |
 
@@ -72,7 +72,9 @@ pub use monitor::{FlowMonitor, FlowPacket};
 pub use report::{EvictedFlows, FlowReport, TcpReport, UdpTest};
 pub use rtcp::{LossComparison, RoundTripReport, RtcpReport, UnknownRtcpValue, VoipReport};
 pub use rtp_map::{RtpMap, RtpMapEntry};
-pub use transport_stream::{TransportStreamReport, UnknownTransportStreamValue};
+pub use transport_stream::{
+    TransportDeliveryReport, TransportStreamReport, UnknownTransportStreamValue,
+};
 pub use udp_test::{Iperf3Report, WirestampReport};
 pub use unknown_mos::UnknownMos;
 pub use video::VideoReport;

@@ -150,13 +150,14 @@ impl FlowMonitor {
 
     fn observe_datagram(&mut self, place: usize, seen: &FlowPacket<'_>) {
         let FlowPacket { packet, length, time, .. } = *seen;
-        let Self { config, table, announced, missed, streams, unjoined_rtcp, .. } = self;
+        let Self { config, table, announced, missed, loss_times, streams, unjoined_rtcp, .. } =
+            self;
         let Flow { key, rest, content, .. } = table.flow(place);
         let on_wire = packet.payload_length().unwrap_or(packet.payload().len());
         let Content::Udp(media) = content else { return };
         let Some(rtp) = Rtp::parse(packet.payload(), on_wire) else {
             media.test.record(packet.payload(), time, missed);
-            media.record_payload(packet.payload(), on_wire, time, config.pid_period);
+            media.record_payload(packet.payload(), on_wire, time, config.pid_period, loss_times);
             rest.record(length, time, config.train_gap);
             if begins_rtcp(packet.payload()) {
                 let (key, payload) = (*key, (packet.payload(), on_wire));
@@ -165,7 +166,7 @@ impl FlowMonitor {
             return;
         };
         let payload_length = rtp.payload_range().map_or(0, |range| range.len());
-        media.record_payload(rtp.payload(), payload_length, time, config.pid_period);
+        media.record_payload(rtp.payload(), payload_length, time, config.pid_period, loss_times);
         let context = StreamContext { config, announced, flow: key };
         let room = *streams < config.flows;
         match media.record(&Header::of(&rtp, length, time), room, context, missed) {

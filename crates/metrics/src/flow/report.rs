@@ -301,7 +301,7 @@ fn of_rest(flow: &Flow, test: Option<&Test>) -> FlowReport {
 
 /// Reports of a flow.
 pub(super) fn of(flow: &Flow, config: &FlowConfig, losses: &LossTimes) -> Vec<FlowReport> {
-    let mut reports = by_content(flow, config);
+    let mut reports = by_content(flow, config, losses);
     for report in &mut reports {
         let [first, last] = [report.first_ns, report.last_ns].map(Time::from_nanos);
         let missed = losses.between(first, last);
@@ -314,14 +314,14 @@ pub(super) fn of(flow: &Flow, config: &FlowConfig, losses: &LossTimes) -> Vec<Fl
     reports
 }
 
-fn by_content(flow: &Flow, config: &FlowConfig) -> Vec<FlowReport> {
+fn by_content(flow: &Flow, config: &FlowConfig, losses: &LossTimes) -> Vec<FlowReport> {
     let (mut reports, mut test, mut transport_stream) = (Vec::new(), None, None);
     match &flow.content {
         Content::Tcp { direction, .. } => {
             return vec![FlowReport::of_tcp(flow.key, &flow.rest, direction)];
         }
         Content::Udp(media) => {
-            (test, transport_stream) = (media.test.test(), media.transport_stream());
+            (test, transport_stream) = (media.test.test(), media.transport_stream(losses));
             let streams = media.streams.iter();
             reports.extend(streams.map(|it| FlowReport::of_stream(flow.key, it, config)));
         }
@@ -334,7 +334,12 @@ fn by_content(flow: &Flow, config: &FlowConfig) -> Vec<FlowReport> {
         |report: &FlowReport| report.rtp.as_ref().is_some_and(|rtp| rtp.media_delivery.is_some());
     let place = reports.iter().position(is_video).or(reports.len().checked_sub(1));
     if let Some(place) = place {
-        reports[place].transport_stream = transport_stream;
+        // The numbers of RTP show more losses than the counters of its content.
+        let is_rtp = reports[place].rtp.is_some();
+        reports[place].transport_stream = transport_stream.map(|it| TransportStreamReport {
+            media_delivery: it.media_delivery.filter(|_| !is_rtp),
+            ..it
+        });
     }
     reports
 }

@@ -97,6 +97,9 @@ fn errors_of_transport_streams_are_counted(files: [&Path; 2]) {
             let of = |key: &str| stream["transport_stream"][key].as_u64().unwrap();
             assert!(of("packets") > 100 && of("pids") >= 3, "{stream:#}");
             assert_eq!(of("continuity_errors") > 0, is_degraded, "{stream:#}");
+            // RTP has its own index.
+            let in_udp = stream["transport_stream"].get("media_delivery");
+            assert_eq!(in_udp.is_some(), stream["dport"] == 40_050, "{stream:#}");
             assert_eq!(of("sync_byte_errors") + of("crc_errors") + of("transport_errors"), 0);
         }
     }

@@ -12,8 +12,9 @@
 //! The method is only valid where the bitrate is constant and the positions are known:
 //!
 //! - At least three quarters of the references have to be within an eighth of a packet's duration, or within 500 ns if
-//!   that is more. Otherwise the bitrate is variable, or most references are inaccurate: the window is not counted. At a
-//!   variable bitrate a reference is displaced by whole packets.
+//!   that is more. Otherwise the bitrate is variable, or most references are inaccurate, or null packets are lost in the
+//!   middle of the window: it is not counted, and the next one begins with its second half. At a variable bitrate a
+//!   reference is displaced by whole packets.
 //! - After a continuity error or a loss of synchronisation, the positions are unknown: a new window begins. It also begins
 //!   at discontinuities of the clock.
 //! - A deviation of half a packet's duration or more that an adjacent reference has as well is a shift of the positions: of
@@ -23,7 +24,7 @@
 
 use std::collections::BTreeMap;
 
-use wirestamp_packet::transport_stream::CLOCK_RATE_HZ;
+use wirestamp_packet::transport_stream::{CLOCK_RATE_HZ, PACKET_BYTES};
 
 use super::part::CLOCK_WRAP;
 use super::unknown::UnknownTransportStreamValue;
@@ -33,6 +34,8 @@ use crate::numeric::count_to_f64;
 const WINDOW: usize = 32;
 /// Those that may be away from the line: a quarter.
 const MAX_AWAY: usize = WINDOW / 4;
+/// Max windows of a PID in a row that are not counted at a constant bitrate: null packets are lost in one.
+const MAX_FAILURES: u32 = 1;
 /// Max PIDs with clock references that are observed.
 const MAX_PIDS: usize = 16;
 /// Max deviation: 500 ns in ticks of 27 MHz.
@@ -41,15 +44,23 @@ const MAX_DEVIATION: f64 = 13.5;
 /// The accuracy of a stream's clock references.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ClockAccuracy {
-    windows: BTreeMap<u16, Vec<Reference>>,
+    windows: BTreeMap<u16, Window>,
     references: u64,
     checked: u64,
     errors: u64,
     max_deviation: f64,
     variable_windows: u64,
     interruptions: u64,
-    /// Duration of a packet in ticks of 27 MHz, in the newest window; none where the bitrate was variable.
+    /// Duration of a packet in ticks of 27 MHz, in the newest window; none where the bitrate is variable.
     packet_duration: Option<f64>,
+}
+
+/// The newest clock references of a PID.
+#[derive(Clone, Debug, Default)]
+struct Window {
+    references: Vec<Reference>,
+    /// Windows in a row that were not counted.
+    failures: u32,
 }
 
 /// A clock reference.
@@ -81,19 +92,24 @@ impl ClockAccuracy {
         }
         let window = self.windows.entry(pid).or_default();
         if !is_continuous {
-            window.clear();
+            window.references.clear();
         }
-        window.push(Reference { packet, clock });
-        if window.len() < WINDOW {
+        window.references.push(Reference { packet, clock });
+        if window.references.len() < WINDOW {
             return;
         }
-        let line = Line::through(window);
-        window.drain(..WINDOW - 2);
-        self.packet_duration = line.as_ref().map(|line| line.packet_duration);
-        let Some(line) = line else {
+        let Some(line) = Line::through(&window.references) else {
+            window.references.drain(..WINDOW / 2);
+            window.failures += 1;
             self.variable_windows += 1;
+            if window.failures > MAX_FAILURES {
+                self.packet_duration = None;
+            }
             return;
         };
+        window.references.drain(..WINDOW - 2);
+        window.failures = 0;
+        self.packet_duration = Some(line.packet_duration);
         let inner = WINDOW - 2;
         self.checked += inner as u64;
         for deviation in (1..=inner).filter_map(|place| line.deviation(place)) {
@@ -104,8 +120,9 @@ impl ClockAccuracy {
 
     /// Packets are missing: the positions of the next ones are unknown.
     pub(super) fn interrupt(&mut self) {
-        self.interruptions += u64::from(self.windows.values().any(|it| !it.is_empty()));
-        self.windows.values_mut().for_each(Vec::clear);
+        let has_references = self.windows.values().any(|it| !it.references.is_empty());
+        self.interruptions += u64::from(has_references);
+        self.windows.values_mut().for_each(|it| it.references.clear());
     }
 
     /// The result so far.
@@ -119,7 +136,13 @@ impl ClockAccuracy {
         }
     }
 
-    /// Why no reference was checked.
+    /// The constant bitrate in bytes per second, in the newest window of any PID.
+    pub(super) fn rate(&self) -> Result<f64, UnknownTransportStreamValue> {
+        let ticks = self.packet_duration.ok_or_else(|| self.unknown())?;
+        Ok(count_to_f64(PACKET_BYTES as u64 * CLOCK_RATE_HZ) / ticks)
+    }
+
+    /// Why no reference was checked, or why the bitrate is unknown.
     fn unknown(&self) -> UnknownTransportStreamValue {
         if self.references == 0 {
             UnknownTransportStreamValue::NoClockReferences
@@ -197,7 +220,7 @@ mod tests {
     const TICKS: f64 = 188.0 * 8.0 * 27e6 / 5e6;
 
     /// A stream with one reference in [`STEP`] packets, each with this deviation in ticks and with packets lost before it.
-    fn result(references: impl IntoIterator<Item = (i64, u64)>) -> AccuracyResult {
+    fn accuracy(references: impl IntoIterator<Item = (i64, u64)>) -> ClockAccuracy {
         let (mut accuracy, mut lost) = (ClockAccuracy::default(), 0);
         for (number, (deviation, lost_before)) in (0..).zip(references) {
             lost += lost_before;
@@ -207,7 +230,11 @@ mod tests {
             let clock = (CLOCK_WRAP - 5_000_000 + exact).wrapping_add_signed(deviation);
             accuracy.record(0x100, 1000 + packet - lost, clock % CLOCK_WRAP, true);
         }
-        accuracy.result()
+        accuracy
+    }
+
+    fn result(references: impl IntoIterator<Item = (i64, u64)>) -> AccuracyResult {
+        accuracy(references).result()
     }
 
     #[test]
@@ -243,6 +270,23 @@ mod tests {
             let found = result((0..100).map(|number| (0, if number == place { 7 } else { 0 })));
             assert_eq!(found.errors, Ok(0), "lost before {place}");
         }
+    }
+
+    #[test]
+    fn bitrate_is_known_in_spite_of_lost_null_packets() {
+        let rates = |numbers: i64, deviation: &dyn Fn(i64) -> i64, lost: &dyn Fn(i64) -> u64| {
+            let references = (0..numbers).map(|number| (deviation(number), lost(number)));
+            accuracy(references).rate().map(|rate| (8.0 * rate).round())
+        };
+        for place in 40..80 {
+            let lost = |number| if number == place { 7 } else { 0 };
+            assert_eq!(rates(100, &|_| 0, &lost), Ok(5e6), "lost before {place}");
+        }
+        // From 100 on, the bitrate is variable.
+        let variable = |number: i64| if number < 100 { 0 } else { number * 7919 % 13 * 8000 };
+        assert_eq!(rates(100, &variable, &|_| 0), Ok(5e6));
+        let why = Err(UnknownTransportStreamValue::VariableBitrate);
+        assert_eq!(rates(200, &variable, &|_| 0), why);
     }
 
     #[test]

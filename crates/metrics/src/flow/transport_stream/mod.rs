@@ -7,9 +7,11 @@
 //! | `part.rs`, `due.rs` | the packets of one PID; what has to come again |
 //! | `tables.rs` | programs, elementary streams, and errors of the tables |
 //! | `accuracy.rs` | accuracy of clock references |
+//! | `delivery.rs` | media delivery index |
 //! | `report.rs`, `unknown.rs` | the report; why values are unknown |
 
 mod accuracy;
+mod delivery;
 mod due;
 mod part;
 mod report;
@@ -26,7 +28,10 @@ use wirestamp_packet::transport_stream::{
     NULL_PID, PACKET_BYTES, TsPacket, begins_packet, is_marked_damaged, is_transport_stream,
 };
 
+use super::loss_times::LossTimes;
 use accuracy::ClockAccuracy;
+pub use delivery::TransportDeliveryReport;
+use delivery::{Arrival, Delivery};
 use part::{Continuity, Part};
 pub use report::TransportStreamReport;
 use sync::{SyncChange, Synchronisation};
@@ -54,6 +59,9 @@ pub(super) struct TransportStream {
     parts: BTreeMap<u16, Part>,
     access: ConditionalAccess,
     accuracy: ClockAccuracy,
+    delivery: Delivery,
+    /// Packets missing by the continuity counters, modulo 16 for each break.
+    lost: u64,
     /// When it was last checked what is missing.
     checked: Option<Time<Utc>>,
 }
@@ -70,13 +78,21 @@ impl TransportStream {
             parts: BTreeMap::new(),
             access: ConditionalAccess::default(),
             accuracy: ClockAccuracy::default(),
+            delivery: Delivery::new(),
+            lost: 0,
             checked: None,
         }
     }
 
     /// Records the payload of the next datagram of the flow: its captured bytes, and its length on the wire. A datagram with
     /// other content is ignored, or begins the recognition again.
-    pub(super) fn record(&mut self, payload: &[u8], length: usize, time: Time<Utc>) {
+    pub(super) fn record(
+        &mut self,
+        payload: &[u8],
+        length: usize,
+        time: Time<Utc>,
+        losses: &LossTimes,
+    ) {
         let is_known = self.datagrams >= MIN_DATAGRAMS;
         if payload.len() < length {
             self.is_cut |= is_known;
@@ -91,11 +107,19 @@ impl TransportStream {
         }
         self.datagrams += 1;
         self.check(time);
+        let lost_before = self.lost;
         payload.chunks(PACKET_BYTES).for_each(|bytes| self.record_packet(bytes, time));
+        let arrival = Arrival {
+            time,
+            bytes: u32::try_from(payload.len()).unwrap_or(u32::MAX),
+            lost: self.lost - lost_before,
+            rate: self.accuracy.rate().ok(),
+        };
+        self.delivery.record(arrival, losses);
     }
 
     /// The counts; none for other flows, and if packets were not captured completely.
-    pub(super) fn report(&self) -> Option<TransportStreamReport> {
+    pub(super) fn report(&self, losses: &LossTimes) -> Option<TransportStreamReport> {
         let is_known = self.datagrams >= MIN_DATAGRAMS && !self.is_cut;
         let pids = self.parts.values().filter(|part| part.has_packets).count();
         let accuracy = self.accuracy.result();
@@ -106,6 +130,7 @@ impl TransportStream {
             pcr_accuracy_checked: accuracy.checked,
             pcr_accuracy_max_ns: accuracy.max_deviation_ns,
             pcr_accuracy_unknown: accuracy.errors.err(),
+            media_delivery: self.delivery.report(self.accuracy.rate(), losses),
             ..self.counts
         })
     }
@@ -181,7 +206,10 @@ impl TransportStream {
         match recorded.continuity {
             Continuity::Continues => {}
             Continuity::Repeated => return,
-            Continuity::Broken => self.accuracy.interrupt(),
+            Continuity::Broken { missing } => {
+                self.lost += u64::from(missing);
+                self.accuracy.interrupt();
+            }
         }
         if let Some(clock) = packet.clock {
             let position = self.counts.packets;

@@ -51,7 +51,10 @@ pub(super) enum Continuity {
     Continues,
     /// The same packet again, which is permitted once.
     Repeated,
-    Broken,
+    /// This number of packets is missing, modulo 16; 0 if a packet came more than twice.
+    Broken {
+        missing: u8,
+    },
 }
 
 /// What [`Part::record`] found.
@@ -158,7 +161,7 @@ impl Part {
     ) -> Recorded {
         self.has_packets = true;
         let continuity = self.continues(packet);
-        if continuity == Continuity::Broken {
+        if matches!(continuity, Continuity::Broken { .. }) {
             counts.continuity_errors += 1;
             self.sections.interrupt();
         }
@@ -195,23 +198,20 @@ impl Part {
             self.last = Some(Last { counter, digest, is_repetition: false });
             return Continuity::Continues;
         };
+        let follows = |expected: u8| match counter.wrapping_sub(expected) & 0x0f {
+            0 => Continuity::Continues,
+            missing => Continuity::Broken { missing },
+        };
         if packet.payload.is_none() {
             self.last = Some(Last { counter, ..last });
-            return if counter == last.counter {
-                Continuity::Continues
-            } else {
-                Continuity::Broken
-            };
+            return follows(last.counter);
         }
         let is_repetition = counter == last.counter && digest == last.digest;
         self.last = Some(Last { counter, digest, is_repetition });
-        if is_repetition {
-            return if last.is_repetition { Continuity::Broken } else { Continuity::Repeated };
-        }
-        if counter == (last.counter + 1) & 0x0f {
-            Continuity::Continues
-        } else {
-            Continuity::Broken
+        match (is_repetition, last.is_repetition) {
+            (true, true) => Continuity::Broken { missing: 0 },
+            (true, false) => Continuity::Repeated,
+            (false, _) => follows(last.counter + 1),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::delivery::TransportDeliveryReport;
 use super::unknown::UnknownTransportStreamValue;
 
 /// Counts of TR 101 290. Packets that the capture lost, or that arrive reordered, count as errors of continuity. While the
@@ -65,4 +66,8 @@ pub struct TransportStreamReport {
     pub cat_errors: u64,
     /// Packets with an impossible length of the adaptation field.
     pub malformed_packets: u64,
+    /// Media delivery index in plain UDP. None in RTP, whose index is `media_delivery` of the flow, and before the first complete
+    /// second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media_delivery: Option<TransportDeliveryReport>,
 }

@@ -8,7 +8,7 @@ const MIN_CORRECT: u32 = 5;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Synchronisation {
     pub(super) is_lost: bool,
-    /// Sync bytes in a row that speak against the state.
+    /// Sync bytes in a row that contradict the state.
     opposite: u32,
 }
 

@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 
 /// A packet with this PID, counter and payload.
@@ -59,11 +61,12 @@ const PERIOD: Span = Span::from_secs(1);
 
 /// Records datagrams of one packet, 10 ms apart.
 fn report(packets: impl IntoIterator<Item = Vec<u8>>) -> TransportStreamReport {
-    let mut stream = TransportStream::new(PERIOD);
+    let (mut stream, losses) = (TransportStream::new(PERIOD), LossTimes::default());
     for (number, bytes) in (0..).zip(packets) {
-        stream.record(&bytes, bytes.len(), Time::from_nanos(number * 10_000_000));
+        stream.record(&bytes, bytes.len(), Time::from_nanos(number * 10_000_000), &losses);
     }
-    stream.report().expect("a transport stream")
+    let found = stream.report(&losses).expect("a transport stream");
+    TransportStreamReport { media_delivery: None, ..found }
 }
 
 #[test]
@@ -265,16 +268,40 @@ fn damaged_packets_are_counted() {
 
 #[test]
 fn other_flows_and_cut_packets_have_no_report() {
-    let mut stream = TransportStream::new(PERIOD);
+    let (mut stream, losses) = (TransportStream::new(PERIOD), LossTimes::default());
     let time = Time::from_nanos(0);
     let bytes = packet(0x100, 0, &[]);
     for _ in 0..10 {
-        (0..3).for_each(|_| stream.record(&bytes, bytes.len(), time));
-        stream.record(&[0; 40], 40, time);
+        (0..3).for_each(|_| stream.record(&bytes, bytes.len(), time, &losses));
+        stream.record(&[0; 40], 40, time, &losses);
     }
-    assert_eq!(stream.report(), None);
-    (0..4).for_each(|_| stream.record(&bytes, bytes.len(), time));
-    assert!(stream.report().is_some());
-    stream.record(&bytes[..96], bytes.len(), time);
-    assert_eq!(stream.report(), None);
+    assert_eq!(stream.report(&losses), None);
+    (0..4).for_each(|_| stream.record(&bytes, bytes.len(), time, &losses));
+    assert!(stream.report(&losses).is_some());
+    stream.record(&bytes[..96], bytes.len(), time, &losses);
+    assert_eq!(stream.report(&losses), None);
+}
+
+proptest! {
+    #[test]
+    fn any_packets_are_recorded_without_panic(
+        packets in prop::collection::vec((0..4_u16, any::<[u8; 40]>(), any::<u8>(), -1000..1000_i64), 8..200),
+    ) {
+        let (mut stream, losses) = (TransportStream::new(PERIOD), LossTimes::default());
+        let tables = [associations(0), map(0, &[0x100, 1]), associations(1), map(1, &[2])];
+        tables.iter().for_each(|it| stream.record(it, it.len(), Time::from_nanos(0), &losses));
+        let mut time = 0;
+        for (pid, content, flags, step) in packets {
+            let pid = [0, 1, 0x100, 0x1000][usize::from(pid)];
+            let mut bytes = packet(pid, flags, &content);
+            bytes[3] = flags;
+            if flags.is_multiple_of(7) {
+                bytes[0] = flags;
+            }
+            time += step * 1_000_000;
+            stream.record(&bytes, bytes.len(), Time::from_nanos(time), &losses);
+        }
+        let found = stream.report(&losses).expect("a transport stream");
+        prop_assert!(found.null_packets + found.malformed_packets <= found.packets);
+    }
 }

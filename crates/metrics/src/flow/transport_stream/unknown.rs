@@ -15,8 +15,13 @@ pub enum UnknownTransportStreamValue {
     TooFewClockReferences,
     /// Packets are missing at least once in 32 clock references of a PID.
     PacketsLost,
-    /// The bitrate is variable, or most clock references are inaccurate. The packets do not show which of both.
+    /// The bitrate is variable, or most clock references are inaccurate, or null packets are lost, which have no counter. The
+    /// packets do not show which.
     VariableBitrate,
+    /// The media rate is not known for a whole interval yet.
+    NoWholeInterval,
+    /// The capture lost packets, which may be of this stream.
+    CaptureLost,
 }
 
 impl UnknownTransportStreamValue {
@@ -28,6 +33,8 @@ impl UnknownTransportStreamValue {
             Self::TooFewClockReferences => "too-few-clock-references",
             Self::PacketsLost => "packets-lost",
             Self::VariableBitrate => "variable-bitrate",
+            Self::NoWholeInterval => "no-whole-interval",
+            Self::CaptureLost => "capture-lost",
         }
     }
 }
@@ -38,7 +45,9 @@ impl fmt::Display for UnknownTransportStreamValue {
             Self::NoClockReferences => "there are no clock references (PCR)",
             Self::TooFewClockReferences => "there are fewer than 32 clock references (PCR)",
             Self::PacketsLost => "packets are missing between the clock references (PCR)",
-            Self::VariableBitrate => "the bitrate is variable, or most PCR are inaccurate",
+            Self::VariableBitrate => "variable bitrate, inaccurate PCR, or lost null packets",
+            Self::NoWholeInterval => "the media rate is not known for a whole second yet",
+            Self::CaptureLost => "the capture lost packets, which may be of the stream",
         })
     }
 }

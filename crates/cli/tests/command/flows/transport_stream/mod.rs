@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::rtcp::SECOND;
 use crate::common::tool;
 use stream::{
     AUDIO, MAP, NULL, Packet, VIDEO, absences, arrival, blank, breaks, capture, clock, constant,
@@ -58,6 +59,7 @@ fn errors_of_damaged_streams_equal_the_damage() {
     missing_tables_and_pids(&path, &packets);
     clock_references(&path, &packets);
     lost_datagrams(&path, &packets);
+    delivery_index(&path, &packets);
 }
 
 fn clean_stream(path: &Path, packets: &[Packet]) {
@@ -194,6 +196,41 @@ fn tshark_skips(path: &Path) -> Vec<u64> {
     text.split([',', '\n']).filter_map(|it| it.trim().parse().ok()).collect()
 }
 
+fn delivery_index(path: &Path, packets: &[Packet]) {
+    let all = datagrams(packets);
+    // All of these seconds but the last are complete.
+    let seconds = usize::try_from(all.last().unwrap().0 / SECOND).unwrap();
+    let index = |datagrams: &[(u64, &[Packet])]| {
+        let found = report(path, datagrams, &[])["media_delivery"].clone();
+        ["media_rate_bps", "delay_factor_ms", "max_delay_factor_ms", "loss_rate", "max_loss_rate"]
+            .map(|key| found[key].as_f64().unwrap_or_else(|| panic!("{key}: {found:#}")))
+    };
+    #[track_caller]
+    fn assert_near(found: [f64; 5], expected: [f64; 5]) {
+        let is_near = |(a, b): (&f64, &f64)| (a - b).abs() <= b.abs() * 1e-6;
+        assert!(found.iter().zip(&expected).all(is_near), "{found:?} {expected:?}");
+    }
+    // One datagram lasts 5.264 ms.
+    assert_near(index(&all), [2e6, 5.264, 5.264, 0.0, 0.0]);
+    // The datagrams of 10 intervals arrive together, so that the buffer has to hold 10.
+    let mut late = all.clone();
+    let until = late[1210].0;
+    late[1201..1210].iter_mut().for_each(|it| it.0 = until);
+    assert_near(index(&late), [2e6, 5.264, 52.64, 0.0, 0.0]);
+    // Losses within two seconds.
+    let is_lost = |number: usize| [700, 760, 761, 1100].contains(&number);
+    let left: Vec<_> = (0..all.len()).filter(|it| !is_lost(*it)).map(|it| all[it]).collect();
+    let mut lost = vec![0; seconds + 1];
+    for it in breaks(&left) {
+        lost[usize::try_from(it.time / SECOND).unwrap()] += it.missing;
+    }
+    let max = *lost[..seconds].iter().max().unwrap();
+    assert!(max >= 7 && lost[seconds - 1] == 0, "{lost:?}");
+    let found = index(&left);
+    assert_eq!(found[3..], [0.0, f64::from(u32::try_from(max).unwrap())], "{lost:?}");
+    assert!((found[0] - 2e6).abs() < 1.0, "{found:?}");
+}
+
 #[test]
 fn accuracy_of_clocks_is_unknown_at_a_variable_bitrate() {
     let folder = tempfile::tempdir().unwrap();
@@ -205,6 +242,14 @@ fn accuracy_of_clocks_is_unknown_at_a_variable_bitrate() {
         (&found["pcr_accuracy_errors"], &found["pcr_accuracy_checked"]),
         (&Value::Null, &0.into())
     );
+    let delivery = &found["media_delivery"];
+    assert_eq!(delivery["media_rate_unknown"], "variable-bitrate", "{found:#}");
+    assert_eq!(delivery["delay_factor_unknown"], "variable-bitrate", "{found:#}");
+    assert_eq!(
+        (&delivery["media_rate_bps"], &delivery["delay_factor_ms"]),
+        (&Value::Null, &Value::Null)
+    );
+    assert_eq!(delivery["loss_rate"], 0.0, "{found:#}");
     // Too short.
     capture(&path, &datagrams(&packets[..200]));
     let found = report(&path, &datagrams(&packets[..200]), &[]);

@@ -97,6 +97,8 @@ pub(super) fn report(path: &Path, datagrams: &[(u64, &[Packet])], options: &[&st
 
 /// A break of the continuity counter of a PID.
 pub(super) struct Break {
+    /// When it shows.
+    pub(super) time: u64,
     pub(super) missing: u64,
     pub(super) has_payload: bool,
 }
@@ -105,7 +107,8 @@ pub(super) struct Break {
 pub(super) fn breaks(datagrams: &[(u64, &[Packet])]) -> Vec<Break> {
     let mut counters = BTreeMap::new();
     let mut found = Vec::new();
-    for packet in datagrams.iter().flat_map(|(_, packets)| *packets) {
+    let packets = datagrams.iter().flat_map(|(time, all)| all.iter().map(|it| (*time, it)));
+    for (time, packet) in packets {
         if pid(packet) == NULL {
             continue;
         }
@@ -114,7 +117,7 @@ pub(super) fn breaks(datagrams: &[(u64, &[Packet])]) -> Vec<Break> {
         if let Some(last) = counters.insert(pid(packet), counter) {
             let missing = (counter + 32 - last - u8::from(has_payload)) % 16;
             if missing > 0 {
-                found.push(Break { missing: missing.into(), has_payload });
+                found.push(Break { time, missing: missing.into(), has_payload });
             }
         }
     }
