@@ -2,6 +2,7 @@
 
 mod arguments;
 mod calls;
+mod delivery;
 mod document;
 mod encapsulations;
 mod file;

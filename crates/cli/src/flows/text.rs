@@ -7,7 +7,7 @@ use wirestamp_metrics::flow::FlowReport;
 
 use super::calls;
 use super::document::Document;
-use super::{encapsulations, rtcp, transport_streams, video};
+use super::{delivery, encapsulations, rtcp, transport_streams, video};
 use crate::output::{count, mean, percent, plural, rated_by, time};
 use crate::table::{fitting, table};
 use crate::tap;
@@ -50,6 +50,11 @@ pub(super) fn of(
     }
     let narrow = width.filter(|_| !everything);
     text.push_str(&transport_streams::text(&document.flows, top, narrow));
+    let delivery = delivery::text(&document.flows, top, narrow);
+    if !delivery.is_empty() && !text.ends_with("\n\n") {
+        text.push('\n');
+    }
+    text.push_str(&delivery);
     text.push_str(&calls::text(&document.calls, top, everything));
     if everything {
         text.push_str(resolution(&document.flows));

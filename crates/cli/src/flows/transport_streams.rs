@@ -107,6 +107,40 @@ fn row(flow: &FlowReport) -> Option<Vec<String>> {
     Some(cells)
 }
 
+/// The lines of a stream's page: names and texts.
+pub(super) fn lines(ts: &TransportStreamReport) -> Vec<(&'static str, String)> {
+    let [packets, nulls, pids] = [ts.packets, ts.null_packets, ts.pids].map(count);
+    let first = [
+        ("sync loss", ts.sync_losses),
+        ("sync", ts.sync_byte_errors),
+        ("PAT", ts.pat_errors),
+        ("continuity", ts.continuity_errors),
+        ("PMT", ts.pmt_errors),
+        ("PID", ts.pid_errors),
+    ];
+    let second = [
+        ("marked", ts.transport_errors),
+        ("CRC", ts.crc_errors),
+        ("PCR", ts.pcr_discontinuity_errors.max(ts.pcr_repetition_errors)),
+        ("PTS", ts.pts_errors),
+        ("CAT", ts.cat_errors),
+    ];
+    let text = |errors: &[(&str, u64)]| {
+        let errors: Vec<_> =
+            errors.iter().map(|(name, errors)| format!("{name} {}", count(*errors))).collect();
+        errors.join(", ")
+    };
+    let mut lines = vec![
+        ("MPEG-TS", format!("packets {packets}, null {nulls}, PIDs {pids} (ETSI TR 101 290)")),
+        ("first priority", text(&first)),
+        ("second priority", format!("{}, PCR accuracy {}", text(&second), accuracy(ts))),
+    ];
+    if let Some(reason) = ts.pcr_accuracy_unknown {
+        lines.push(("", format!("No PCR accuracy: {reason}")));
+    }
+    lines
+}
+
 fn accuracy(ts: &TransportStreamReport) -> String {
     ts.pcr_accuracy_errors.map_or_else(|| "-".to_owned(), count)
 }

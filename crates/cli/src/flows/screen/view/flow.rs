@@ -11,7 +11,7 @@ use wirestamp_metrics::flow::{
     CallReport, FlowReport, Iperf3Report, RtpReport, TcpReport, WirestampReport,
 };
 
-use super::super::super::{encapsulations, rtcp, video};
+use super::super::super::{delivery, encapsulations, rtcp, transport_streams, video};
 use super::super::REFRESH_INTERVAL;
 use super::super::data::Data;
 use super::super::graph::Graph;
@@ -61,6 +61,12 @@ pub(super) fn lines(report: &FlowReport, data: &Data, theme: Theme) -> Vec<Line<
     }
     if let Some(rtp) = &report.rtp {
         page.voice(report, rtp);
+    }
+    for (name, text) in report.transport_stream.iter().flat_map(transport_streams::lines) {
+        page.figure(name, text);
+    }
+    if let Some(text) = delivery::line(report) {
+        page.figure("delivery index", text);
     }
     for (name, text) in report.video.iter().flat_map(video::lines) {
         page.figure(name, text);
@@ -135,15 +141,6 @@ impl Page {
         self.figure("max delta", millis(Some(rtp.max_delta_ms)));
         let [now, most] = [rtp.skew_ms, rtp.max_skew_ms].map(millis);
         self.figure("skew", format!("now {now}, max {most}"));
-        if let Some(video) = &rtp.media_delivery {
-            let factor = millis(video.max_delay_factor_ms);
-            let rate = rate(video.media_rate_bps);
-            let text = format!(
-                "delay factor up to {factor}, up to {:.0} packets lost per second, at {rate} (RFC 4445)",
-                video.max_loss_rate
-            );
-            self.figure("delivery index", text);
-        }
     }
 
     fn losses(&mut self, report: &FlowReport, rtp: &RtpReport) {
