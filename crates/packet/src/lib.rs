@@ -60,7 +60,9 @@ pub use encapsulation::Encapsulation;
 pub use encapsulation::layer::{EncapsulationKind, EncapsulationLayer};
 pub use flow::FlowKey;
 pub use frame::Packet;
-pub use identity::{IDENTITY_BYTES, IdentityKey, MatchRule, PacketId, Reassembly, Recognised};
+pub use identity::{
+    IDENTITY_BYTES, IdentityKey, JoinedDatagram, MatchRule, PacketId, Reassembly, Recognised,
+};
 pub use ip_header::IpHeader;
 pub use link::LinkType;
 pub use parse_error::ParseError;

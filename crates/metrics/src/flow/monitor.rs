@@ -3,7 +3,9 @@
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::rtcp::begins_rtcp;
 use wirestamp_packet::rtp::Rtp;
-use wirestamp_packet::{Encapsulation, FlowKey, Packet, Segmentation, TcpSegment};
+use wirestamp_packet::{
+    Encapsulation, FlowKey, JoinedDatagram, Packet, Reassembly, Segmentation, TcpSegment,
+};
 
 use super::call::{CallReport, Calls};
 use super::config::FlowConfig;
@@ -46,6 +48,7 @@ pub struct FlowMonitor {
     /// Last packet of the evicted RTP streams.
     evicted_until: Option<Time<Utc>>,
     segmentation: Segmentation,
+    fragments: Reassembly,
     missed: CaptureLosses,
     loss_times: LossTimes,
     total: Volume,
@@ -66,6 +69,7 @@ impl FlowMonitor {
             announced: Announcements::new(2 * config.calls),
             config,
             segmentation: Segmentation::default(),
+            fragments: Reassembly::default(),
             missed: CaptureLosses::default(),
             loss_times: LossTimes::default(),
             total: Volume::default(),
@@ -91,7 +95,9 @@ impl FlowMonitor {
         }
         match &flow.content {
             Content::Udp(_) => {
-                if is_sip(&key, packet.payload()) {
+                if packet.is_fragment() {
+                    self.read_fragment(packet, time);
+                } else if is_sip(&key, packet.payload()) {
                     self.read_message(packet.payload(), &key, time);
                 }
                 self.observe_datagram(place, seen);
@@ -206,6 +212,17 @@ impl FlowMonitor {
             for (message, time) in stream.record(&segment, payload, seen.time) {
                 self.read_message(&message, &key, time);
             }
+        }
+    }
+
+    /// Joins fragments of UDP, and reads a message of SIP that they contain.
+    #[cold]
+    fn read_fragment(&mut self, packet: &Packet<'_>, time: Time<Utc>) {
+        let Some(JoinedDatagram { flow, payload }) = self.fragments.join(packet, time) else {
+            return;
+        };
+        if is_sip(&flow, &payload) {
+            self.read_message(&payload, &flow, time);
         }
     }
 

@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::internet::Fragment;
 use crate::{FlowKey, Packet};
-pub use reassembly::Reassembly;
+pub use reassembly::{JoinedDatagram, Reassembly};
 pub use recognised::Recognised;
 pub use rule::MatchRule;
 

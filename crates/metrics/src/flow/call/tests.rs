@@ -22,11 +22,19 @@ impl Capture {
     }
 
     fn packet(&mut self, protocol: u8, from: ([u8; 4], u16), to: ([u8; 4], u16), rest: &[u8]) {
+        self.frame(&Self::bytes(protocol, from, to, rest));
+    }
+
+    /// A packet of IPv4.
+    fn bytes(protocol: u8, from: ([u8; 4], u16), to: ([u8; 4], u16), rest: &[u8]) -> Vec<u8> {
         let length = u16::try_from(24 + rest.len()).unwrap().to_be_bytes();
         let header = [0x45, 0, length[0], length[1], 0, 0, 0x40, 0, 64, protocol, 0, 0];
         let ports = [from.1, to.1].map(u16::to_be_bytes);
-        let bytes = [&header[..], &from.0, &to.0, ports.as_flattened(), rest].concat();
-        let packet = Packet::parse(LinkType::Ip, &bytes).expect("an IP packet");
+        [&header[..], &from.0, &to.0, ports.as_flattened(), rest].concat()
+    }
+
+    fn frame(&mut self, bytes: &[u8]) {
+        let packet = Packet::parse(LinkType::Ip, bytes).expect("an IP packet");
         let time = Time::from_nanos(self.millis * 1_000_000);
         let length = u32::try_from(bytes.len()).unwrap();
         self.monitor.observe(&FlowPacket { packet: &packet, length, time, encapsulation: None });
@@ -360,4 +368,41 @@ fn call_on_hold_by_the_old_form_has_no_one_way_audio() {
     set_up(&mut capture, "a", OF_ALICE, "0.0.0.0 5000 RTP/AVP 0");
     capture.rtp((BOB, 5000), (ALICE, 4000), 150);
     assert_eq!(capture.calls()[0].one_way_audio, None);
+}
+
+/// The fragments of an IPv4 packet, with at most 400 bytes above IP.
+fn fragments(packet: &[u8]) -> Vec<Vec<u8>> {
+    let (header, body) = packet.split_at(20);
+    let last = body.chunks(400).count() - 1;
+    let fragment = |(index, piece): (usize, &[u8])| {
+        let mut fragment = [header, piece].concat();
+        let length = u16::try_from(fragment.len()).unwrap();
+        let offset = u16::try_from(50 * index).unwrap() | u16::from(index < last) << 13;
+        fragment[2..4].copy_from_slice(&length.to_be_bytes());
+        fragment[6..8].copy_from_slice(&offset.to_be_bytes());
+        fragment
+    };
+    body.chunks(400).enumerate().map(fragment).collect()
+}
+
+#[test]
+fn messages_in_fragments_are_read_when_complete() {
+    let mut invite = message("a", "INVITE sip:bob@b SIP/2.0", "7 INVITE", "", OF_ALICE);
+    invite = invite.replace("Call-ID", &format!("X: {}\r\nCall-ID", "x".repeat(1500)));
+    for order in [[0, 1, 2, 3, 4], [4, 2, 3, 0, 1]] {
+        let mut capture = Capture::new(10);
+        let length = u16::try_from(8 + invite.len()).unwrap().to_be_bytes();
+        let datagram = [&length[..], &[0, 0], invite.as_bytes()].concat();
+        let fragments = fragments(&Capture::bytes(17, (ALICE, 5060), (BOB, 5060), &datagram));
+        assert_eq!(fragments.len(), order.len());
+        for (sent, place) in order.into_iter().enumerate() {
+            assert_eq!(capture.calls().len(), 0, "{sent}");
+            capture.frame(&fragments[place]);
+        }
+        let [call] = &capture.calls()[..] else { panic!("one call") };
+        assert_eq!((&*call.call_id, &*call.caller), ("a", "sip:alice@a"));
+        assert_eq!(call.messages[0].src, "10.0.0.1:5060".parse().unwrap());
+        capture.rtp((BOB, 5000), (ALICE, 4000), 2);
+        assert_eq!(capture.calls()[0].to_caller.len(), 1, "by the session description");
+    }
 }

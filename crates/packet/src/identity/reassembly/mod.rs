@@ -32,6 +32,24 @@ pub struct Reassembly {
     kept: usize,
 }
 
+/// A UDP datagram that was captured in fragments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JoinedDatagram {
+    /// Its flow.
+    pub flow: FlowKey,
+    /// Its payload.
+    pub payload: Vec<u8>,
+}
+
+/// The packet of a fragment, with this fragment.
+enum Collected {
+    /// The fragment's length is unknown, or it contradicts an earlier one.
+    Invalid,
+    /// Another fragment is missing.
+    Incomplete,
+    Complete(Parts),
+}
+
 /// What all fragments of a packet have in common: flow without ports, and identification.
 type Whole = (FlowKey, u32);
 
@@ -49,23 +67,47 @@ impl Reassembly {
         time: Time<Utc>,
         key: IdentityKey,
     ) -> Recognised {
-        let Some(piece) = Piece::of(packet) else { return Recognised::Unidentified };
+        match self.collect(packet, frame, time) {
+            Collected::Invalid => Recognised::Unidentified,
+            Collected::Incomplete => Recognised::Incomplete,
+            Collected::Complete(parts) => {
+                let (flow, length) = (parts.flow, parts.frames);
+                let id = parts.identity(key);
+                id.map_or(Recognised::Unidentified, |id| Recognised::As { id, flow, length })
+            }
+        }
+    }
+
+    /// Adds a fragment of a UDP datagram that was captured at `time`. Returns the datagram with the fragment that completes
+    /// it, unless the capture has only the beginning of one of them.
+    pub fn join(&mut self, packet: &Packet<'_>, time: Time<Utc>) -> Option<JoinedDatagram> {
+        match self.collect(packet, 0, time) {
+            Collected::Complete(parts) => {
+                let payload = parts.udp_payload()?.to_vec();
+                Some(JoinedDatagram { flow: parts.flow, payload })
+            }
+            Collected::Invalid | Collected::Incomplete => None,
+        }
+    }
+
+    fn collect(&mut self, packet: &Packet<'_>, frame: u32, time: Time<Utc>) -> Collected {
+        let Some(piece) = Piece::of(packet) else { return Collected::Invalid };
         let whole = (without_ports(packet.flow()), packet.fragment().identification);
         self.make_room();
         let continues = |parts: &Parts| parts.continues_with(&piece, time);
         if !self.incomplete.get(&whole).is_some_and(continues) {
             self.begin(whole, packet, time);
         }
-        let Some(parts) = self.incomplete.get_mut(&whole) else { return Recognised::Incomplete };
+        let Some(parts) = self.incomplete.get_mut(&whole) else { return Collected::Incomplete };
         if parts.is_contradictory {
-            return Recognised::Incomplete;
+            return Collected::Incomplete;
         }
         let kept = parts.bytes.len();
         if parts.contradicts(&piece) {
             parts.is_contradictory = true;
             parts.bytes = Vec::new();
             self.kept = self.kept.saturating_sub(kept);
-            return Recognised::Unidentified;
+            return Collected::Invalid;
         }
         if piece.range.start == 0 {
             parts.flow = packet.flow();
@@ -73,11 +115,9 @@ impl Reassembly {
         parts.add(&piece, frame);
         self.kept += parts.bytes.len() - kept;
         if !parts.is_complete() {
-            return Recognised::Incomplete;
+            return Collected::Incomplete;
         }
-        let (id, flow, length) = (parts.identity(key), parts.flow, parts.frames);
-        self.remove(&whole);
-        id.map_or(Recognised::Unidentified, |id| Recognised::As { id, flow, length })
+        self.remove(&whole).map_or(Collected::Incomplete, Collected::Complete)
     }
 
     /// Begins a packet. Parts of an earlier one with the same identification are dropped.
@@ -97,9 +137,10 @@ impl Reassembly {
         }
     }
 
-    fn remove(&mut self, whole: &Whole) {
-        let removed = self.incomplete.remove(whole);
-        self.kept = self.kept.saturating_sub(removed.map_or(0, |parts| parts.bytes.len()));
+    fn remove(&mut self, whole: &Whole) -> Option<Parts> {
+        let removed = self.incomplete.remove(whole)?;
+        self.kept = self.kept.saturating_sub(removed.bytes.len());
+        Some(removed)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use etherparse::{UdpSlice, ip_number};
 use wirestamp_clock::{Span, Time, Utc};
 
 use super::ranges::Ranges;
@@ -125,6 +126,16 @@ impl Parts {
 
     pub(super) fn is_complete(&self) -> bool {
         self.length.is_some_and(|length| self.observed.covers(&(0..length)))
+    }
+
+    /// Payload of the complete packet, if it is UDP and all bytes were captured. UDP has its own length field, and bytes after
+    /// its end are not payload.
+    pub(super) fn udp_payload(&self) -> Option<&[u8]> {
+        let length = self.length.filter(|length| self.captured.covers(&(0..*length)))?;
+        if self.flow.protocol != ip_number::UDP.0 {
+            return None;
+        }
+        Some(UdpSlice::from_slice_lax(self.bytes.get(..length)?).ok()?.payload())
     }
 
     /// The identity that the complete packet has without fragmentation. None if too few of its first bytes were captured.

@@ -77,6 +77,30 @@ fn fragments_have_the_identity_of_their_packet_in_any_order() {
 }
 
 #[test]
+fn datagram_is_joined_in_any_order_if_it_was_captured_completely() {
+    let payload: Vec<u8> = (0..250).collect();
+    let whole = Datagram::new(&payload).ipv4();
+    let flow = Packet::parse(LinkType::Ip, &whole).expect("an IP packet").flow();
+    let mut fragments = fragments(&whole, 64);
+    let join = |reassembly: &mut Reassembly, bytes: &[u8]| {
+        let packet = Packet::parse(LinkType::Ip, bytes).expect("an IP packet");
+        reassembly.join(&packet, Time::from_nanos(0))
+    };
+    for _ in 0..fragments.len() {
+        fragments.rotate_left(1);
+        let mut reassembly = Reassembly::default();
+        let mut joined: Vec<_> = fragments.iter().map(|it| join(&mut reassembly, it)).collect();
+        let expected = JoinedDatagram { flow, payload: payload.clone() };
+        assert_eq!(joined.pop(), Some(Some(expected)));
+        assert!(joined.iter().all(Option::is_none));
+        assert_eq!((reassembly.incomplete.len(), reassembly.kept), (0, 0));
+    }
+    fragments[1].truncate(50);
+    let mut reassembly = Reassembly::default();
+    assert!(fragments.iter().all(|it| join(&mut reassembly, it).is_none()));
+}
+
+#[test]
 fn packet_without_one_of_its_fragments_is_not_recognised() {
     let mut fragments = fragments(&Datagram::new(&[7; 300]).ipv4(), 64);
     fragments.remove(1);
