@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use wirestamp_capture::Capture;
 use wirestamp_clock::ClockService;
-use wirestamp_metrics::flow::FlowReport;
+use wirestamp_metrics::flow::{EndedStreams, FlowReport, MOS_BOUNDS};
 use wirestamp_results::{Families, Labels, seconds};
 use wirestamp_session::LiveFigures;
 use wirestamp_session::flows::SharedFlows;
@@ -48,20 +48,26 @@ pub(crate) fn serve(
 struct FlowSnapshot {
     kept: usize,
     evicted: u64,
+    ended: EndedStreams,
     totals: FlowTotals,
     worst: Vec<FlowReport>,
 }
 
 impl FlowSnapshot {
     fn after(before: &FlowTotals, flows: &SharedFlows) -> Self {
+        flows.count_ended();
         // Before the reports: flows that are evicted meanwhile must not be in both.
         let without_flows = FlowTotals::without_flows(&flows.lock().monitor);
-        let (mut worst, evicted) = (flows.reports(), flows.lock().monitor.evicted.flows);
+        let mut worst = flows.reports();
+        let (evicted, ended) = {
+            let monitor = &flows.lock().monitor;
+            (monitor.evicted.flows, monitor.ended)
+        };
         let kept = worst.len();
         let totals = without_flows.with(&worst).after(before);
         worst.sort_unstable_by(FlowReport::worst_first);
         worst.truncate(MAX_FLOWS);
-        Self { kept, evicted, totals, worst }
+        Self { kept, evicted, ended, totals, worst }
     }
 
     fn collect(&self, families: &mut Families) {
@@ -69,6 +75,9 @@ impl FlowSnapshot {
         families.add("wirestamp_flows", &[], kept);
         families.add("wirestamp_flows_given_up_total", &[], self.evicted);
         self.totals.collect(families);
+        let EndedStreams { up_to, count, sum } = self.ended;
+        let buckets = MOS_BOUNDS.into_iter().zip(up_to);
+        families.add_histogram("wirestamp_flows_rtp_mos", &[], buckets, (count, sum));
         self.worst.iter().for_each(|report| flow(families, report, &labels(report)));
     }
 }

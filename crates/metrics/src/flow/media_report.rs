@@ -147,6 +147,11 @@ impl RtpReport {
     }
 }
 
+/// Conversational MOS of a stream; none if it cannot be rated.
+pub(super) fn mos(stream: &Stream, config: &FlowConfig) -> Option<f64> {
+    CodecRater::new(stream, config).rating(&stream.total).map(|rating| rating.mos())
+}
+
 fn millis(span: Span) -> f64 {
     nanos_to_f64(span.as_nanos()) / 1e6
 }

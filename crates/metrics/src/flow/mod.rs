@@ -20,6 +20,7 @@
 //! | `missed/`, `gaps.rs`, `gap.rs`, `gap_losses.rs`, `pacing.rs` | assigns missing packets to the capture or the network |
 //! | `uncertainty.rs` | bounds of that assignment; packets without sequence numbers |
 //! | `udp_test.rs` | tests of iperf3 and of `wirestamp send` |
+//! | `ended_streams.rs` | MOS of the RTP streams that ended |
 //! | `rtcp/` | reports of the far ends by RTCP |
 //! | `series.rs` | impairment over time |
 //! | `video.rs`, `delay_factor.rs` | media delivery index of a stream of unknown rate |
@@ -34,6 +35,7 @@ mod delay_factor;
 mod digits;
 mod encapsulations;
 mod encoding;
+mod ended_streams;
 mod gap;
 mod gap_losses;
 mod gaps;
@@ -67,6 +69,7 @@ mod volume;
 pub use call::{CallMessage, CallReport, CallSide, CallState, CallStream};
 pub use config::FlowConfig;
 pub use encapsulations::{EncapsulationReport, EncapsulationsReport, LayerReport};
+pub use ended_streams::{EndedStreams, MOS_BOUNDS};
 pub use media_report::RtpReport;
 pub use monitor::{FlowMonitor, FlowPacket};
 pub use report::{EvictedFlows, FlowReport, TcpReport, UdpTest};

@@ -9,6 +9,7 @@ use wirestamp_packet::{
 
 use super::call::{CallReport, Calls};
 use super::config::FlowConfig;
+use super::ended_streams::EndedStreams;
 use super::header::{Header, StreamContext};
 use super::loss_times::LossTimes;
 use super::media::{Media, PacketKind};
@@ -56,6 +57,8 @@ pub struct FlowMonitor {
     unjoined_rtcp: rtcp::Unjoined,
     /// Totals of evicted flows.
     pub evicted: EvictedFlows,
+    /// MOS of ended RTP streams.
+    pub ended: EndedStreams,
 }
 
 impl FlowMonitor {
@@ -76,6 +79,7 @@ impl FlowMonitor {
             streams: 0,
             unjoined_rtcp: rtcp::Unjoined::default(),
             evicted: EvictedFlows::default(),
+            ended: EndedStreams::default(),
         }
     }
 
@@ -150,6 +154,9 @@ impl FlowMonitor {
             self.streams -= flow.streams();
             self.evicted_until = self.evicted_until.max(flow.last_of_streams());
             report::add_evicted(&flow, &mut self.evicted);
+            if let Content::Udp(media) = &flow.content {
+                self.ended.count_evicted(&media.streams, &self.config);
+            }
         }
         place
     }
@@ -280,6 +287,18 @@ impl FlowMonitor {
         let (config, losses) = (&self.config, &self.loss_times);
         let flows = self.table.flows.iter().skip(skipped).take(count);
         flows.flat_map(move |flow| report::of(flow, config, losses))
+    }
+
+    /// Adds the streams of `count` flows after the first `skipped` that have ended by the newest packet to [`Self::ended`].
+    pub fn count_ended(&mut self, skipped: usize, count: usize) {
+        self.decide();
+        let Some(now) = self.total.last else { return };
+        let Self { table, ended, config, .. } = self;
+        for flow in table.flows.iter_mut().skip(skipped).take(count) {
+            if let Content::Udp(media) = &mut flow.content {
+                ended.count_ended(&mut media.streams, now, config);
+            }
+        }
     }
 
     /// Packets lost by the capture at known times ([`Self::missed`]).

@@ -67,6 +67,8 @@ pub(super) struct Stream {
     pub(super) digits: Digits,
     /// Reports on it; none without RTCP.
     pub(super) rtcp: Option<Box<StreamRtcp>>,
+    /// Whether it is one of the ended streams, whose MOS is counted.
+    pub(super) is_counted: bool,
     payload: Payload,
     numbers: Numbers,
     pacing: Pacing,
@@ -99,6 +101,7 @@ impl Stream {
             codecs: CodecParts::default(),
             digits: Digits::default(),
             rtcp: None,
+            is_counted: false,
             payload,
             numbers: Numbers::default(),
             pacing: Pacing::default(),

@@ -33,6 +33,21 @@ impl SharedFlows {
         self.flows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Counts the RTP streams that have ended ([`FlowMonitor::ended`]). The flows are locked in parts.
+    ///
+    /// [`FlowMonitor::ended`]: wirestamp_metrics::flow::FlowMonitor::ended
+    pub fn count_ended(&self) {
+        let mut counted = 0;
+        loop {
+            let mut flows = self.lock();
+            flows.monitor.count_ended(counted, AT_ONCE);
+            counted += AT_ONCE;
+            if counted >= flows.monitor.flow_count() {
+                return;
+            }
+        }
+    }
+
     /// Reports of all flows, unordered. The flows are locked in parts, so the capture rarely waits. Later reports may
     /// therefore include some newer packets.
     pub fn reports(&self) -> Vec<FlowReport> {

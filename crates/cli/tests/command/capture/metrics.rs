@@ -127,6 +127,30 @@ fn flow_metrics_have_the_worst_flows() {
 }
 
 #[test]
+fn evicted_streams_are_in_the_histogram_of_mos() {
+    if !is_root() {
+        return;
+    }
+    let conversation = Conversation::new();
+    let arguments = ["-i", "lo", "-Q", "in", "--json", "--max-flows", "1", &conversation.filter];
+    let exporter = Exporter::start("flows", &arguments);
+    let text = exporter.scrape();
+    assert_eq!(value(&text, "wirestamp_flows_rtp_mos_count"), Some(0.0), "{text}");
+    conversation.call(50, 0);
+    conversation.fetch();
+    let text = exporter.scrape_until("wirestamp_flows_rtp_mos_count", 1.0);
+    assert_conventional(&text);
+    let mos = value(&text, "wirestamp_flows_rtp_mos_sum").unwrap();
+    assert!((1.0..4.5).contains(&mos), "{text}");
+    for bound in ["2.58", "3.1", "3.6", "4.03", "4.34", "+Inf"] {
+        let bucket = format!("wirestamp_flows_rtp_mos_bucket{{le=\"{bound}\"}}");
+        let is_up_to = bound.parse::<f64>().unwrap() >= mos;
+        assert_eq!(value(&text, &bucket), Some(f64::from(u8::from(is_up_to))), "{bucket}: {text}");
+    }
+    exporter.end();
+}
+
+#[test]
 fn dashboard_uses_existing_metrics() {
     if !is_root() {
         return;

@@ -1,5 +1,6 @@
 //! Tests of the flow monitor with complete packets.
 
+mod ended_streams;
 mod iperf3;
 mod missed;
 mod other_traffic;
