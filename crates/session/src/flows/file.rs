@@ -15,7 +15,8 @@ pub struct FileOptions {
     pub filter: Option<Filter>,
     /// Max packets to read, from the start.
     pub count: Option<u64>,
-    /// Accepts a damaged file and reads the packets before the damage. Otherwise damage is an error.
+    /// Accepts a damaged file and reads the packets before the damage. Otherwise damage is an error. A file of which no
+    /// packet can be read, because of its link type or missing times, is always an error.
     pub partial: bool,
     /// Whether packets in tunnels belong to the flow inside.
     pub inner: bool,
@@ -38,7 +39,7 @@ pub struct FileReport {
 /// Reads a file into flows. A second thread reads the file, unless the options have a count.
 ///
 /// # Errors
-/// When the file is damaged and `partial` is not set.
+/// When the file is damaged and `partial` is not set, or when it has packets and none can be read.
 pub fn of_file(
     mut reader: Reader,
     config: FlowConfig,
@@ -62,17 +63,18 @@ pub fn of_file(
 impl FileReport {
     fn take(&mut self, packets: &mut impl Packets, options: &FileOptions) -> Result<(), Error> {
         let mut left = options.count.unwrap_or(u64::MAX);
+        let mut is_any_read = false;
         while left > 0 {
             let packet = match packets.next_packet() {
                 Ok(Some(packet)) => packet,
                 Ok(None) => break,
-                Err(reason @ Error::NoInterfaceInFile { .. }) => return Err(reason),
-                Err(reason) if options.partial => {
+                Err(reason) if options.partial && is_partial(&reason, is_any_read) => {
                     self.damage = Some(reason.to_string());
                     break;
                 }
                 Err(reason) => return Err(reason),
             };
+            is_any_read = true;
             packet.missed.iter().for_each(|missed| self.flows.missed(missed));
             let filter = options.filter.as_ref();
             if filter.is_none_or(|filter| passes(filter, &packet)) {
@@ -82,5 +84,14 @@ impl FileReport {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether the packets before this error are a part of the file that can be used.
+const fn is_partial(error: &Error, is_any_read: bool) -> bool {
+    match error {
+        Error::Damaged { .. } => true,
+        Error::LinkType { .. } | Error::WithoutTimes { .. } => is_any_read,
+        _ => false,
     }
 }

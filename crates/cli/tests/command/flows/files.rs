@@ -216,11 +216,12 @@ fn invalid_arguments_fail_with_one_line() {
     let usb = [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 189, 0, 0, 0, 0].map(u32::to_le_bytes);
     fs::write(folder.path().join("usb.pcap"), usb.as_flattened()).unwrap();
     fs::write(folder.path().join("text"), "no capture").unwrap();
-    let cases: [(&str, i32, &str); 8] = [
+    let cases: [(&str, i32, &str); 9] = [
         ("", 2, "FILE"),
         ("usb.pcap --duration 5", 2, "--duration applies to interfaces"),
         ("-i lo --partial", 2, "--partial applies to files"),
         ("usb.pcap", 1, "has the link type USB_LINUX (189), which wirestamp cannot read"),
+        ("usb.pcap --partial", 1, "has the link type USB_LINUX (189), which wirestamp cannot read"),
         ("text", 1, "text"),
         ("nothing.pcap", 1, "nothing.pcap"),
         ("usb.pcap udp prot 5", 2, "filter"),
