@@ -232,6 +232,14 @@ pub enum Error {
         /// Its interfaces.
         reason: String,
     },
+    /// The file cannot be one of several.
+    #[error("cannot read {path} together with other files: {reason}")]
+    NotSeveral {
+        /// The file.
+        path: PathBuf,
+        /// The obstacle, and the next step.
+        reason: &'static str,
+    },
     /// A file of anchors cannot be used.
     #[error("cannot use {path} as anchors: {reason}")]
     Anchors {

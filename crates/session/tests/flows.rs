@@ -62,7 +62,7 @@ fn a_capture_cut_anywhere_is_an_error_in_one_line_or_in_part_what_was_there() {
         match flows(&whole[..length], &partial) {
             Ok(found) => {
                 assert_eq!(found.flows.monitor.packets(), packets, "{length}");
-                assert_eq!(found.damage.is_none(), at_a_limit);
+                assert_eq!(found.damage.is_empty(), at_a_limit);
             }
             Err(Error::NotACapture { .. }) => assert!(length < 24),
             Err(error) => panic!("{length}: {error}"),

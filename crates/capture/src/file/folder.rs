@@ -1,10 +1,9 @@
 //! The capture files of a folder, such as those of a ring, as one capture.
 
 use std::collections::VecDeque;
-use std::fs;
+use std::fs::{self, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use wirestamp_clock::{Time, Utc};
 
@@ -19,6 +18,14 @@ pub(super) struct Files {
     first: Option<(Kind, Vec<u8>)>,
 }
 
+/// A capture file; sorted by its time.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct DatedFile {
+    /// Time of the first packet; of the last change, if there is none.
+    pub(super) first: Option<Time<Utc>>,
+    pub(super) path: PathBuf,
+}
+
 /// The capture files of `folder`, in the order of their first packets, by `first_time`. A file without packets has the time of
 /// its last change. Other files, and empty ones, are left out.
 ///
@@ -28,6 +35,20 @@ pub(super) fn open(
     folder: &Path,
     first_time: impl Fn(&Path) -> Result<Option<Time<Utc>>, Error>,
 ) -> Result<Files, Error> {
+    let mut files = files_of(folder, first_time)?;
+    files.sort();
+    let waiting = files.into_iter().map(|file| file.path).collect();
+    Ok(Files { waiting, current: None, first: None })
+}
+
+/// The capture files of a folder and the times of [`open`], in no particular order.
+///
+/// # Errors
+/// As [`open`].
+pub(super) fn files_of(
+    folder: &Path,
+    first_time: impl Fn(&Path) -> Result<Option<Time<Utc>>, Error>,
+) -> Result<Vec<DatedFile>, Error> {
     let failed = |cause| Error::Read { path: folder.to_owned(), cause };
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed)? {
@@ -42,16 +63,18 @@ pub(super) fn open(
             Err(Error::NotACapture { .. }) => continue,
             Err(error) => return Err(error),
         };
-        let changed = |modified: SystemTime| Time::try_from(modified).ok();
-        files.push((first.or_else(|| changed(metadata.modified().ok()?)), path));
+        files.push(DatedFile { first: first.or_else(|| changed(&metadata)), path });
     }
     if files.is_empty() {
         let reason = "the folder has no capture files".to_owned();
         return Err(Error::NotACapture { path: folder.to_owned(), reason });
     }
-    files.sort();
-    let waiting = files.into_iter().map(|(_, path)| path).collect();
-    Ok(Files { waiting, current: None, first: None })
+    Ok(files)
+}
+
+/// Time of the last change of a file.
+pub(super) fn changed(metadata: &Metadata) -> Option<Time<Utc>> {
+    Time::try_from(metadata.modified().ok()?).ok()
 }
 
 impl Files {

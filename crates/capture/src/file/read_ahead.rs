@@ -59,13 +59,13 @@ struct ReadPacket {
     place: Range<usize>,
 }
 
-/// Gives the packets of a file to `use_packets`, and reads ahead meanwhile. Afterwards, `reader` is at the end of the
+/// Gives the packets of a file, or of several, to `use_packets`, and reads ahead meanwhile. Afterwards, `reader` is at the end of the
 /// file, or further than the packets that were used.
 ///
 /// # Errors
 /// No thread can be created.
 pub fn read_ahead<T>(
-    reader: &mut Reader,
+    reader: &mut (impl Packets + Send),
     use_packets: impl FnOnce(&mut ReadAhead) -> T,
 ) -> io::Result<T> {
     thread::scope(|scope| {
@@ -79,7 +79,7 @@ pub fn read_ahead<T>(
     })
 }
 
-fn read_all(reader: &mut Reader, filled: &SyncSender<Chunk>, reusable: &Receiver<Chunk>) {
+fn read_all(reader: &mut impl Packets, filled: &SyncSender<Chunk>, reusable: &Receiver<Chunk>) {
     loop {
         let mut chunk = reusable.try_recv().unwrap_or_default();
         chunk.fill(reader);
@@ -92,7 +92,7 @@ fn read_all(reader: &mut Reader, filled: &SyncSender<Chunk>, reusable: &Receiver
 }
 
 impl Chunk {
-    fn fill(&mut self, reader: &mut Reader) {
+    fn fill(&mut self, reader: &mut impl Packets) {
         self.bytes.clear();
         self.packets.clear();
         while self.bytes.len() < CHUNK_BYTES && self.packets.len() < CHUNK_PACKETS {

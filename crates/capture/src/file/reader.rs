@@ -44,6 +44,21 @@ pub struct Packet<'a> {
     pub missed: Vec<CaptureLoss>,
 }
 
+impl Packet<'static> {
+    /// A packet without content.
+    pub(super) const fn empty() -> Self {
+        Packet {
+            interface: 0,
+            time: Time::from_nanos(0),
+            error: None,
+            link: LinkType::Ethernet,
+            bytes: Cow::Borrowed(&[]),
+            length: 0,
+            missed: Vec::new(),
+        }
+    }
+}
+
 impl Packet<'_> {
     /// The packet without its captured bytes, whose place is free then.
     pub(super) fn without_bytes(self) -> Packet<'static> {
@@ -222,17 +237,26 @@ impl Reader {
     /// packets, as a classic pcap.
     #[must_use]
     pub fn capture_lost(&self) -> Option<u64> {
-        let all: Vec<_> = self.interfaces.selected().collect();
-        // A set of files has the interface several times, and the last one counts all packets since the start.
-        let is_last = |(index, interface): &(usize, &&Interface)| {
-            let later = all.get(index + 1..).unwrap_or_default();
-            !later.iter().any(|later| interface.continues_in(later))
-        };
-        let last = || all.iter().enumerate().filter(is_last).map(|(_, interface)| *interface);
-        let is_stated = last().filter(|it| it.packets > 0).all(|it| it.capture_lost().is_some());
-        let lost = last().filter_map(Interface::capture_lost);
-        is_stated.then(|| lost.fold(0, u64::saturating_add))
+        lost_by_all(&self.selected().collect::<Vec<_>>())
     }
+
+    /// The interfaces whose packets are read.
+    pub(super) fn selected(&self) -> impl Iterator<Item = &Interface> {
+        self.interfaces.selected()
+    }
+}
+
+/// Packets missing in all files with these interfaces; none if it is unknown for one that has packets.
+pub(super) fn lost_by_all(all: &[&Interface]) -> Option<u64> {
+    // A set of files has the interface several times, and the last one counts all packets since the start.
+    let is_last = |(index, interface): &(usize, &&Interface)| {
+        let later = all.get(index + 1..).unwrap_or_default();
+        !later.iter().any(|later| interface.continues_in(later))
+    };
+    let last = || all.iter().enumerate().filter(is_last).map(|(_, interface)| *interface);
+    let is_stated = last().filter(|it| it.packets > 0).all(|it| it.capture_lost().is_some());
+    let lost = last().filter_map(Interface::capture_lost);
+    is_stated.then(|| lost.fold(0, u64::saturating_add))
 }
 
 /// Why a packet cannot be read.

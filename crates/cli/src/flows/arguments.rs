@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use wirestamp_capture::file::split_interface;
 use wirestamp_capture::{Error, Method, StampSource, pair};
 use wirestamp_clock::Span;
 use wirestamp_metrics::JitterBuffer;
@@ -25,23 +26,25 @@ use crate::usage::usage;
     wirestamp flows calls.pcapng --json --filter 'udp portrange 16384-32767'\n  \
     wirestamp flows calls.pcapng --delay 80 --jitter-buffer 40\n  \
     wirestamp flows calls.pcapng --parquet calls.parquet\n  \
+    wirestamp flows eth0.pcapng eth1.pcapng.gz ring/ udp\n  \
     wirestamp flows -i eth0 --duration 60 udp\n\n\
     SIP calls (UDP, TCP) are listed with their streams; -v adds the messages of each call. \
     A single point cannot measure one-way delay. Voice is rated (MOS, R-factor) for the sum of \
     --delay and --jitter-buffer.")]
 pub(crate) struct Arguments {
     /// A capture file: pcapng or pcap, also compressed with zstd, gzip or xz; FILE#IF for one interface of it; or a folder,
-    /// whose captures are read as one, such as a ring
+    /// whose captures are read as one, such as a ring. Further files, and folders with a / in their name, may follow: all are
+    /// read as one capture, in the order of the stamps
     #[arg(value_name = "FILE")]
     file: Option<String>,
     /// A filter in pcap-filter(7) syntax
-    #[arg(value_name = "FILTER", trailing_var_arg = true)]
+    #[arg(value_name = "FILTER")]
     words: Vec<String>,
     /// Capture live on this interface, or on interface@namespace; any captures at all interfaces
     #[arg(short, long, value_name = "IF")]
     interface: Option<Target>,
     /// Same as FILTER at the end
-    #[arg(long = "filter", value_name = "FILTER", conflicts_with = "words")]
+    #[arg(long = "filter", value_name = "FILTER")]
     filter: Option<String>,
     /// End after this many packets
     #[arg(short, long, value_name = "PACKETS", value_parser = clap::value_parser!(u64).range(1..))]
@@ -133,16 +136,17 @@ pub(super) struct LiveArguments {
 
 /// Where the packets come from.
 pub(super) enum Source<'a> {
-    File(&'a Path),
+    /// One or more.
+    Files(Vec<&'a Path>),
     Interface(&'a Target),
 }
 
-impl Source<'_> {
-    /// The file, if it is one.
-    pub(super) fn file(&self) -> Option<&Path> {
+impl<'a> Source<'a> {
+    /// The files, if there are any.
+    pub(super) fn files(&self) -> &[&'a Path] {
         match self {
-            Self::File(path) => Some(path),
-            Self::Interface(_) => None,
+            Self::Files(paths) => paths,
+            Self::Interface(_) => &[],
         }
     }
 }
@@ -164,6 +168,9 @@ impl Arguments {
             ("--yes", consent.is_given()),
             ("--metrics", endpoint.is_open()),
         ];
+        if self.filter.is_some() && !self.filter_words().is_empty() {
+            return Err(usage("a filter is given with --filter and at the end; leave one out"));
+        }
         match (&self.interface, &self.file) {
             (Some(_), _) if self.partial => {
                 Err(usage("--partial applies to files, not to interfaces"))
@@ -176,10 +183,10 @@ impl Arguments {
                 None if is_interface_only(file) => Err(usage(format!(
                     "no file {file}, but an interface of that name; use `flows -i {file}`"
                 ))),
-                None if self.words.first().is_some_and(|word| Path::new(word).is_file()) => {
-                    Err(usage("flows reads one file, or all captures in a folder; give the folder"))
+                None => {
+                    let more = self.words.iter().take_while(|word| is_file(word));
+                    Ok(Source::Files([file].into_iter().chain(more).map(Path::new).collect()))
                 }
-                None => Ok(Source::File(Path::new(file))),
             },
             (None, None) => Err(usage("no input; give a capture FILE, or an interface with -i IF")),
         }
@@ -203,10 +210,18 @@ impl Arguments {
 
     /// The filter, if there is one.
     pub(super) fn filter(&self) -> Option<String> {
-        // With an interface, the positional FILE is the filter's first word.
-        let first = self.file.iter().filter(|_| self.interface.is_some());
-        let words: Vec<_> = first.chain(&self.words).chain(&self.filter).map(|it| &**it).collect();
+        let words: Vec<_> = self.filter_words().into_iter().chain(self.filter.as_deref()).collect();
         Some(words.join(" ")).filter(|text| !text.trim().is_empty())
+    }
+
+    /// The words of the filter at the end.
+    fn filter_words(&self) -> Vec<&str> {
+        let words = self.words.iter().map(String::as_str);
+        match &self.interface {
+            // The positional FILE is the filter's first word.
+            Some(_) => self.file.as_deref().into_iter().chain(words).collect(),
+            None => words.skip_while(|word| is_file(word)).collect(),
+        }
     }
 
     /// The configuration of the flow monitor.
@@ -240,6 +255,14 @@ fn is_interface_only(name: &str) -> bool {
     // The kernel's list of interfaces: sysfs(5).
     let is_there = || Path::new("/sys/class/net").join(name).exists();
     !name.contains('/') && !Path::new(name).exists() && is_there()
+}
+
+/// Whether a word after the first file is another file or folder, and not the begin of a filter. A folder needs a `/`: it may
+/// have the name of a keyword, such as `net`.
+fn is_file(word: &str) -> bool {
+    let (path, _) = split_interface(Path::new(word));
+    // The name of a file that does not exist is not in the syntax of filters.
+    path.is_file() || word.contains('/') && path.is_dir() || word == "-" || word.contains(".pcap")
 }
 
 /// Whether standard input and output are a terminal.

@@ -10,9 +10,12 @@ use wirestamp_session::flows::Flows;
 /// values are null.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Document {
-    /// The file. Absent for interfaces.
+    /// The file. Absent for interfaces and for several files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) file: Option<String>,
+    /// The files and folders, read as one capture. Absent for interfaces and for one file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) files: Option<Vec<String>>,
     /// Packets of all flows.
     pub(super) packets: u64,
     /// Bytes on the wire of these packets, with link headers.
@@ -90,6 +93,7 @@ impl Document {
         let calls = monitor.calls(&reports);
         Self {
             file: None,
+            files: None,
             packets: monitor.packets(),
             bytes: monitor.bytes(),
             duration_ns: monitor.duration().as_nanos(),

@@ -1,17 +1,17 @@
-//! Flows of a capture file.
+//! Flows of a capture file, or of several.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use wirestamp_capture::Filter;
 use wirestamp_capture::file::Reader;
-use wirestamp_session::flows::{FileOptions, of_file};
+use wirestamp_session::flows::{FileOptions, FileReport, of_file, of_files};
 
 use super::arguments::Arguments;
 use super::document::Document;
 use super::screen::{self, Data};
 use crate::interrupt::stop_on_signal;
 
-pub(super) fn run(path: &Path, arguments: &Arguments) -> anyhow::Result<Document> {
+pub(super) fn run(paths: &[&Path], arguments: &Arguments) -> anyhow::Result<Document> {
     let options = FileOptions {
         filter: arguments.filter().as_deref().map(Filter::compile).transpose()?,
         count: arguments.count,
@@ -19,16 +19,25 @@ pub(super) fn run(path: &Path, arguments: &Arguments) -> anyhow::Result<Document
         inner: arguments.inner,
     };
     let stop = arguments.browses()?.then(stop_on_signal).transpose()?;
-    let mut found = of_file(Reader::open(path)?, arguments.config(), &options)?;
+    let names: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+    let mut found = match paths {
+        [path] => of_file(Reader::open(path)?, arguments.config(), &options)?,
+        _ => {
+            let paths: Vec<PathBuf> = paths.iter().map(Into::into).collect();
+            of_files(&paths, arguments.config(), &options)?
+        }
+    };
+    let from = names.join(", ");
     let document = Document {
-        file: Some(path.display().to_string()),
+        file: (paths.len() == 1).then(|| from.clone()),
+        files: (paths.len() > 1).then_some(names),
         clock_error_ns: found.error.map(|error| error.as_nanos()),
-        remarks: found.damage.into_iter().collect(),
+        remarks: remarks(&found),
         ..Document::of(&mut found.flows, found.capture_lost)
     };
     if let Some(stop) = stop {
         let data = Data {
-            from: path.display().to_string(),
+            from,
             filter: arguments.filter(),
             packets: document.packets,
             bytes: document.bytes,
@@ -40,4 +49,16 @@ pub(super) fn run(path: &Path, arguments: &Arguments) -> anyhow::Result<Document
         screen::show(data, |_| (), &stop)?;
     }
     Ok(document)
+}
+
+fn remarks(found: &FileReport) -> Vec<String> {
+    let mut remarks = found.damage.clone();
+    if let Some([one, other]) = &found.overlap {
+        remarks.push(format!(
+            "{} and {} overlap in time; a packet that is in both counts twice",
+            one.display(),
+            other.display()
+        ));
+    }
+    remarks
 }

@@ -29,9 +29,9 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let source = arguments.source()?;
     let outputs =
         [("--csv", arguments.csv.as_deref()), ("--parquet", arguments.parquet.as_deref())];
-    check_outputs(&outputs, source.file().as_slice())?;
+    check_outputs(&outputs, source.files())?;
     let mut document = match source {
-        arguments::Source::File(path) => file::run(path, arguments)?,
+        arguments::Source::Files(paths) => file::run(&paths, arguments)?,
         arguments::Source::Interface(target) => live::run(target, arguments, output)?,
     };
     arguments.parties.select(&mut document);

@@ -1,6 +1,8 @@
-//! The flows of a capture file.
+//! The flows of a capture file, or of several.
 
-use wirestamp_capture::file::{Packets, Reader, read_ahead};
+use std::path::{Path, PathBuf};
+
+use wirestamp_capture::file::{MergedFiles, Packets, Reader, read_ahead};
 use wirestamp_capture::{Error, Filter};
 use wirestamp_clock::Span;
 use wirestamp_metrics::flow::FlowConfig;
@@ -22,18 +24,20 @@ pub struct FileOptions {
     pub inner: bool,
 }
 
-/// Flows of a file.
+/// Flows of a file, or of several.
 #[derive(Clone, Debug)]
 pub struct FileReport {
     /// The flows.
     pub flows: Flows,
-    /// Max error of a stamp against the capturing machine's clock, if the file has it for all
+    /// Max error of a stamp against the capturing machine's clock, if the files have it for all
     /// packets.
     pub error: Option<Span>,
-    /// Packets lost by the capture; none if the file does not say it.
+    /// Packets lost by the capture; none if a file does not say it.
     pub capture_lost: Option<u64>,
-    /// Position of damage, if only the part before it was used.
-    pub damage: Option<String>,
+    /// Positions of damage, if only the parts before it were used.
+    pub damage: Vec<String>,
+    /// The first two of several files that overlap in time. A packet that both captured counts twice.
+    pub overlap: Option<[PathBuf; 2]>,
 }
 
 /// Reads a file into flows. A second thread reads the file, unless the options have a count.
@@ -45,22 +49,57 @@ pub fn of_file(
     config: FlowConfig,
     options: &FileOptions,
 ) -> Result<FileReport, Error> {
-    let flows = Flows::new(config).inside_tunnels(options.inner);
-    let mut report =
-        FileReport { flows, error: Some(Span::ZERO), capture_lost: None, damage: None };
-    if options.count.is_some() {
-        // What a thread reads ahead would count as read.
-        report.take(&mut reader, options)?;
-    } else {
-        let path = reader.path().to_owned();
-        read_ahead(&mut reader, |packets| report.take(packets, options))
-            .map_err(|cause| Error::Read { path, cause })??;
-    }
+    let path = reader.path().to_owned();
+    let mut report = FileReport::of(&mut reader, &path, config, options)?;
     reader.take_missed().iter().for_each(|missed| report.flows.missed(missed));
     Ok(FileReport { capture_lost: reader.capture_lost(), ..report })
 }
 
+/// Reads several files into the same flows, in the order of the stamps.
+///
+/// # Errors
+/// As [`of_file`], and as [`MergedFiles::open`].
+pub fn of_files(
+    paths: &[PathBuf],
+    config: FlowConfig,
+    options: &FileOptions,
+) -> Result<FileReport, Error> {
+    let mut files = MergedFiles::open(paths, options.partial)?;
+    let name = files.name().to_owned();
+    let mut report = FileReport::of(&mut files, &name, config, options)?;
+    files.take_missed().iter().for_each(|missed| report.flows.missed(missed));
+    Ok(FileReport {
+        capture_lost: files.capture_lost(),
+        damage: files.damage().to_vec(),
+        overlap: files.overlap().cloned(),
+        ..report
+    })
+}
+
 impl FileReport {
+    fn of(
+        packets: &mut (impl Packets + Send),
+        path: &Path,
+        config: FlowConfig,
+        options: &FileOptions,
+    ) -> Result<Self, Error> {
+        let mut report = Self {
+            flows: Flows::new(config).inside_tunnels(options.inner),
+            error: Some(Span::ZERO),
+            capture_lost: None,
+            damage: Vec::new(),
+            overlap: None,
+        };
+        if options.count.is_some() {
+            // What a thread reads ahead would count as read.
+            report.take(packets, options)?;
+        } else {
+            read_ahead(packets, |packets| report.take(packets, options))
+                .map_err(|cause| Error::Read { path: path.to_owned(), cause })??;
+        }
+        Ok(report)
+    }
+
     fn take(&mut self, packets: &mut impl Packets, options: &FileOptions) -> Result<(), Error> {
         let mut left = options.count.unwrap_or(u64::MAX);
         let mut is_any_read = false;
@@ -69,7 +108,7 @@ impl FileReport {
                 Ok(Some(packet)) => packet,
                 Ok(None) => break,
                 Err(reason) if options.partial && is_partial(&reason, is_any_read) => {
-                    self.damage = Some(reason.to_string());
+                    self.damage.push(reason.to_string());
                     break;
                 }
                 Err(reason) => return Err(reason),

@@ -8,14 +8,20 @@ use tempfile::TempDir;
 use crate::common::{json, run, stderr};
 
 /// A block of pcapng (draft-ietf-opsawg-pcapng section 3.1).
-fn block(kind: u32, body: &[u8]) -> Vec<u8> {
+pub(super) fn block(kind: u32, body: &[u8]) -> Vec<u8> {
     let padding = body.len().next_multiple_of(4) - body.len();
     let length = u32::try_from(12 + body.len() + padding).unwrap().to_ne_bytes();
     [&kind.to_ne_bytes()[..], &length, body, &vec![0; padding], &length].concat()
 }
 
+/// The header of a section.
+pub(super) fn section() -> Vec<u8> {
+    let body = [&0x1a2b_3c4d_u32.to_ne_bytes()[..], &[1, 0, 0, 0], &[0xff; 8]].concat();
+    block(0x0a0d_0d0a, &body)
+}
+
 /// The description of an interface with raw IP (link type 101).
-fn interface(name: &str) -> Vec<u8> {
+pub(super) fn interface(name: &str) -> Vec<u8> {
     let mut body = [&101u16.to_ne_bytes()[..], &[0; 2], &65_535u32.to_ne_bytes()].concat();
     body.extend(2u16.to_ne_bytes());
     body.extend(u16::try_from(name.len()).unwrap().to_ne_bytes());
@@ -25,7 +31,7 @@ fn interface(name: &str) -> Vec<u8> {
 }
 
 /// A UDP packet of an interface, at a time in microseconds.
-fn packet(interface: u32, time: u32, port: u16) -> Vec<u8> {
+pub(super) fn packet(interface: u32, time: u32, port: u16) -> Vec<u8> {
     let [high, low] = port.to_be_bytes();
     let header = [0x45, 0, 0, 28, 0, 0, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
     let datagram = [&header[..], &[high, low, high, low, 0, 8, 0, 0]].concat();
@@ -35,9 +41,8 @@ fn packet(interface: u32, time: u32, port: u16) -> Vec<u8> {
 
 /// Two packets of `eth0` to port 1000, one of `eth1` to port 2000.
 fn captured() -> (TempDir, PathBuf) {
-    let section = [&0x1a2b_3c4d_u32.to_ne_bytes()[..], &[1, 0, 0, 0], &[0xff; 8]].concat();
     let blocks = [
-        block(0x0a0d_0d0a, &section),
+        section(),
         interface("eth0"),
         interface("eth1"),
         packet(0, 10, 1000),
