@@ -12,20 +12,26 @@ use crate::table::table;
 const HEADER: [&str; 7] =
     ["call", "state", "ringing after", "setup", "duration", "to callee", "to caller"];
 
-/// A table of the calls, the worst first, with `everything` followed by the messages of each; empty without calls.
-pub(super) fn text(calls: &[CallReport], top: usize, everything: bool) -> String {
+/// A table of the calls, the worst first, with `everything` followed by the messages of each; empty without calls. Of a `live`
+/// capture, calls that are over come after the others.
+pub(super) fn text(calls: &[CallReport], top: usize, everything: bool, live: bool) -> String {
     if calls.is_empty() {
         return String::new();
     }
     let mut worst: Vec<_> = calls.iter().collect();
     worst
         .sort_by(|one, other| badness(one).partial_cmp(&badness(other)).unwrap_or(Ordering::Equal));
+    if live {
+        worst.sort_by_key(|call| call.state.is_over());
+    }
     worst.truncate(top);
     let rows: Vec<_> = worst.iter().map(|call| row(call)).collect();
     let mut text = format!("\n{}", table(&HEADER, &rows));
     let all = u64::try_from(calls.len()).unwrap_or(u64::MAX);
     let one_way = calls.iter().filter(|call| call.one_way_audio == Some(true)).count();
-    let _ = writeln!(text, "{}, {one_way} with one-way audio", plural(all, "call", "calls"));
+    let over = calls.iter().filter(|call| call.state.is_over()).count();
+    let all = plural(all, "call", "calls");
+    let _ = writeln!(text, "{all}, {over} over, {one_way} with one-way audio");
     for call in &worst {
         if let Some(side) = call.silent_side {
             let side = if side == CallSide::Caller { "caller" } else { "callee" };

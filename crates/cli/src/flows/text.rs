@@ -55,7 +55,7 @@ pub(super) fn of(
         text.push('\n');
     }
     text.push_str(&delivery);
-    text.push_str(&calls::text(&document.calls, top, everything));
+    text.push_str(&calls::text(&document.calls, top, everything, document.tap.is_some()));
     if everything {
         text.push_str(resolution(&document.flows));
         text.push_str(&encapsulations::text(&document.flows, top));

@@ -1,5 +1,7 @@
 //! The data shown on the screen.
 
+use std::collections::HashSet;
+
 use wirestamp_metrics::flow::{CallReport, FlowReport};
 
 use super::graph::Graph;
@@ -26,16 +28,32 @@ pub(crate) struct Data {
 }
 
 impl Data {
-    /// The flows that match the display filter, sorted.
+    /// The flows that match the display filter, sorted. In a live capture, streams of calls that are over come last.
     pub(super) fn listed(&self, state: &State) -> Vec<&FlowReport> {
         let mut listed: Vec<_> =
             self.reports.iter().filter(|report| state.filter.matches(report)).collect();
         listed.sort_by(|one, other| state.order.compare(one, other));
+        let over = self.over();
+        listed.sort_by_key(|report| over.contains(&FlowId::of(report)));
         listed
     }
 
-    /// The calls that a flow belongs to: that of an RTP stream, or those whose messages it carries. The newest first.
-    pub(super) fn calls_of(&self, report: &FlowReport) -> impl Iterator<Item = &CallReport> {
+    /// The streams of a live capture whose calls are over. A running call may use the stream of an earlier one.
+    pub(super) fn over(&self) -> HashSet<FlowId> {
+        let streams = |is_over: bool| {
+            let calls = self.calls.iter().filter(move |call| call.state.is_over() == is_over);
+            calls
+                .flat_map(|call| call.to_callee.iter().chain(&call.to_caller))
+                .map(FlowId::of_stream)
+        };
+        let mut over: HashSet<_> = streams(true).filter(|_| self.live).collect();
+        streams(false).for_each(|running| _ = over.remove(&running));
+        over
+    }
+
+    /// The calls that a flow belongs to: that of an RTP stream, or those whose messages it carries. The newest first, those
+    /// that are over after the others.
+    pub(super) fn calls_of(&self, report: &FlowReport) -> Vec<&CallReport> {
         let key = report.flow();
         let ends = (key.source, key.destination);
         let ssrc = report.rtp.as_ref().map(|rtp| rtp.ssrc);
@@ -46,7 +64,9 @@ impl Data {
             }
             None => call.messages.iter().any(|it| (it.src, it.dst) == ends),
         };
-        self.calls.iter().rev().filter(is_of)
+        let mut calls: Vec<_> = self.calls.iter().rev().filter(is_of).collect();
+        calls.sort_by_key(|call| call.state.is_over());
+        calls
     }
 
     /// The values of a flow over time.

@@ -1,11 +1,14 @@
 //! The state of the screen, and its changes by keys.
 
-use wirestamp_metrics::flow::FlowReport;
+use wirestamp_metrics::flow::{CallStream, FlowReport};
 use wirestamp_packet::FlowKey;
 
 use super::filter::DisplayFilter;
 use super::graph::Graph;
 use super::order::Order;
+
+/// Protocol number of UDP (IANA "Assigned Internet Protocol Numbers").
+const UDP: u8 = 17;
 
 /// Identity of a flow or of one of its RTP streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,6 +20,12 @@ pub(super) struct FlowId {
 impl FlowId {
     pub(super) fn of(report: &FlowReport) -> Self {
         Self { flow: report.flow(), ssrc: report.rtp.as_ref().map(|rtp| rtp.ssrc) }
+    }
+
+    /// Identity of the stream of a call.
+    pub(super) fn of_stream(stream: &CallStream) -> Self {
+        let CallStream { src: source, dst: destination, ssrc, .. } = *stream;
+        Self { flow: FlowKey { source, destination, protocol: UDP }, ssrc: Some(ssrc) }
     }
 }
 

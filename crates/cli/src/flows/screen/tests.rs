@@ -177,6 +177,45 @@ fn messages_of_a_call_are_a_ladder_on_the_page_of_its_stream() {
     assert!(!text.contains("INVITE"), "\n{text}");
 }
 
+#[test]
+fn streams_of_calls_that_are_over_are_last_in_a_live_capture() {
+    let over = |live, states: &[CallState]| {
+        let calls = states.iter().map(|state| CallReport { state: *state, ..sip_call() });
+        let data = Data { calls: calls.collect(), live, ..data() };
+        let place = listed(&State::default(), &data).iter().position(|it| it == "10.77.1.7:5008");
+        place == Some(3)
+    };
+    for (state, is_over) in [
+        (CallState::Calling, false),
+        (CallState::Ringing, false),
+        (CallState::Answered, false),
+        (CallState::Ended, true),
+        (CallState::Cancelled, true),
+        (CallState::Failed, true),
+    ] {
+        assert_eq!(over(true, &[state]), is_over, "{state:?}");
+        assert!(!over(false, &[state]), "{state:?}");
+    }
+    // A new call with the stream of an earlier one.
+    assert!(!over(true, &[CallState::Ended, CallState::Answered]));
+}
+
+#[test]
+fn calls_that_are_over_are_last_on_a_page() {
+    let named = |id: &str, state| CallReport { callee: id.into(), state, ..sip_call() };
+    let calls = vec![
+        named("sip:b", CallState::Answered),
+        named("sip:c", CallState::Ended),
+        named("sip:d", CallState::Failed),
+        named("sip:e", CallState::Ringing),
+    ];
+    let data = Data { calls, live: false, ..data() };
+    let (text, _) = drawn(&after(&[Key::Enter, Key::End], &data), &data, 100, 80);
+    let calls: Vec<_> = text.lines().filter(|line| line.starts_with("call ")).collect();
+    let expected = ["e, ringing", "b, answered", "d, failed", "c, ended"];
+    assert_eq!(calls, expected.map(|it| format!("call            sip:ann@one > sip:{it}")));
+}
+
 const LADDER: &str = "\
 call            sip:ann@one > sip:bob@two, answered
                10.77.1.7:5060            10.77.1.9:5060            10.77.2.2:5060

@@ -114,6 +114,15 @@ impl CallState {
         }
     }
 
+    /// Whether the call is over: ended, cancelled or failed.
+    #[must_use]
+    pub const fn is_over(self) -> bool {
+        match self {
+            Self::Calling | Self::Ringing | Self::Answered => false,
+            Self::Ended | Self::Cancelled | Self::Failed => true,
+        }
+    }
+
     fn of(dialog: &Dialog) -> Self {
         match (dialog.ended, dialog.is_established, dialog.over()) {
             (Some(_), true, _) => Self::Ended,

@@ -92,7 +92,7 @@ pub(super) fn lines(report: &FlowReport, data: &Data, theme: Theme) -> Vec<Line<
     if let Some(times) = report.tcp.as_ref().and_then(|tcp| tcp.rtt_ns.as_ref()) {
         page.distribution("round trip", times);
     }
-    data.calls_of(report).take(MAX_CALLS).for_each(|call| page.call(call));
+    data.calls_of(report).into_iter().take(MAX_CALLS).for_each(|call| page.call(call));
     page.lines
 }
 

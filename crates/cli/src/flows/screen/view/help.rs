@@ -13,7 +13,7 @@ const KEYS: [(&str, &str); 12] = [
     ("Enter", "all values of the flow"),
     ("Esc", "back to the list; in the list: show all flows"),
     ("s", "sort: worst first, loss, jitter, round trip,"),
-    ("", "bytes, newest packet"),
+    ("", "bytes, newest packet; ended calls come last"),
     ("g", "graph the rate, MOS, jitter, loss"),
     ("/", "show only flows that match all terms:"),
     ("", "host A, src A, dst A, port N, tcp, udp, rtp,"),

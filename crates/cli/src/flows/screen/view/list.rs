@@ -6,7 +6,7 @@ use ratatui::widgets::{Paragraph, Row, Table, TableState, Wrap};
 use wirestamp_metrics::flow::FlowReport;
 
 use super::super::data::Data;
-use super::super::state::State;
+use super::super::state::{FlowId, State};
 use super::columns::{Column, fitting};
 use super::theme::Theme;
 
@@ -30,10 +30,12 @@ pub(super) fn draw(
     let longest = shown.clone().map(|report| report.flow().to_string().len()).max().unwrap_or(0);
     let columns = fitting(area.width, u16::try_from(longest).unwrap_or(u16::MAX));
     let heading = Row::new(columns.iter().map(|(column, _)| column.heading(state)));
+    let over = data.over();
     let rows = shown.map(|report| {
         let cell =
             |&(column, width): &(Column, u16)| column.cell(report, width, (state, data), theme);
-        Row::new(columns.iter().map(cell))
+        let row = Row::new(columns.iter().map(cell));
+        if over.contains(&FlowId::of(report)) { row.style(theme.over()) } else { row }
     });
     let table = Table::new(rows, columns.iter().map(Column::constraint))
         .header(heading.style(theme.strong()))

@@ -19,6 +19,11 @@ impl Theme {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
+    /// Streams of calls that are over.
+    pub(super) fn over(self) -> Style {
+        Style::new().add_modifier(Modifier::DIM)
+    }
+
     /// Values that users complain about.
     pub(super) fn bad(self) -> Style {
         self.colour(Color::Red).add_modifier(Modifier::BOLD)
