@@ -1,5 +1,6 @@
 //! Rows of `--csv` and `--parquet`, written in batches during a measurement.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use wirestamp_results::{Error, Field, Table, TableFile, TableFormat};
@@ -9,7 +10,7 @@ const BATCH: usize = 32_768;
 
 /// The files of `--csv` and `--parquet`, and the rows that are not written yet.
 pub(crate) struct RowFiles<R: 'static> {
-    columns: &'static [Field<R>],
+    columns: Cow<'static, [Field<R>]>,
     files: Vec<TableFile>,
     rows: Vec<R>,
     failed: Option<Error>,
@@ -18,11 +19,12 @@ pub(crate) struct RowFiles<R: 'static> {
 impl<R: 'static> RowFiles<R> {
     /// Creates the requested files.
     pub(crate) fn create(
-        columns: &'static [Field<R>],
+        columns: impl Into<Cow<'static, [Field<R>]>>,
         csv: Option<&Path>,
         parquet: Option<&Path>,
     ) -> Result<Self, Error> {
-        let create = |(path, format): (&Path, _)| TableFile::create_as(path, format, columns);
+        let columns = columns.into();
+        let create = |(path, format): (&Path, _)| TableFile::create_as(path, format, &columns);
         let csv = csv.map(|path| (path, TableFormat::Csv));
         let parquet = parquet.map(|path| (path, TableFormat::Parquet));
         let files = csv.into_iter().chain(parquet).map(create).collect::<Result<_, _>>()?;
@@ -55,7 +57,7 @@ impl<R: 'static> RowFiles<R> {
     }
 
     fn write(&mut self) -> Result<(), Error> {
-        let rows = Table::of(&self.rows, self.columns);
+        let rows = Table::of(&self.rows, &self.columns);
         self.rows.clear();
         self.files.iter_mut().try_for_each(|file| file.append(&rows))
     }

@@ -91,6 +91,12 @@ impl FlowTable {
         total
     }
 
+    /// Quality of a flow; none if it is not in the table.
+    #[must_use]
+    pub fn get(&self, flow: &FlowKey) -> Option<&Quality> {
+        self.flows.get(flow)
+    }
+
     /// Flows in the table with their qualities, in the order of the keys.
     #[must_use]
     pub fn flows(&self) -> Vec<(FlowKey, &Quality)> {

@@ -26,7 +26,7 @@ impl Table {
     }
 
     pub(crate) fn write_csv_header(&self, writer: &mut csv::Writer<File>) -> io::Result<()> {
-        Ok(writer.write_record(self.columns.iter().map(|column| column.name))?)
+        Ok(writer.write_record(self.columns.iter().map(|column| column.name.as_bytes()))?)
     }
 
     pub(crate) fn write_csv_rows(&self, writer: &mut csv::Writer<File>) -> io::Result<()> {

@@ -90,7 +90,7 @@ impl Column {
                 (Physical::INT64, Some(LogicalType::timestamp(true, TimeUnit::NANOS)))
             }
         };
-        Type::primitive_type_builder(self.name, physical)
+        Type::primitive_type_builder(&self.name, physical)
             .with_repetition(Repetition::OPTIONAL)
             .with_logical_type(logical)
             .build()

@@ -14,7 +14,10 @@ mod pair_session;
 mod point_state;
 mod recording;
 
-pub use compare::{Comparison, Correction, PipeReport, Survey, Terms, compare, survey};
+pub use compare::{
+    ChainCorrections, ChainPacket, Comparison, Correction, Fate, HopDelay, PipeReport, PointStamp,
+    Survey, Terms, compare, compare_chain, survey,
+};
 pub use figures::{AnchorCount, Figures};
 pub use flow_counts::FlowCounts;
 pub use live::{Glance, LiveFigures};

@@ -129,7 +129,8 @@ impl Row {
     }
 }
 
-const fn words(reason: UndeterminedReason) -> &'static str {
+/// The value of the column `reason`.
+pub(super) const fn words(reason: UndeterminedReason) -> &'static str {
     match reason {
         UndeterminedReason::Memory => "memory",
         UndeterminedReason::Missed => "missed",

@@ -147,6 +147,14 @@ impl DelayResult {
             || self.unknown_loss.is_some_and(|reason| reason.includes(flow, quality, &self.flows))
     }
 
+    /// [`Self::is_loss_unknown`] of a flow, or of the further flows if it is not in the table.
+    pub(super) fn is_flow_loss_unknown(&self, flow: &FlowKey) -> bool {
+        match self.flows.get(flow) {
+            Some(quality) => self.is_loss_unknown(Some(flow), quality),
+            None => self.is_loss_unknown(None, &self.flows.others),
+        }
+    }
+
     /// Packets observed at both points.
     pub(super) fn matched(&self) -> u64 {
         self.flows.total().counts().matched

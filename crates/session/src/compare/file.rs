@@ -21,6 +21,8 @@ pub(super) struct File<'a> {
     interfaces: BTreeSet<usize>,
     /// Observations of the last frame that are not returned yet.
     ready: VecDeque<Observation>,
+    /// Max error of the stamp of the last frame, and its interface.
+    frame: (Option<Span>, usize),
     pub(super) state: PointState,
     /// Packets lost by the capture whose times are in the file, and the losses not yet reported.
     dated: u64,
@@ -66,6 +68,7 @@ impl<'a> File<'a> {
             partial,
             interfaces,
             ready: VecDeque::new(),
+            frame: (None, 0),
             state,
             dated: 0,
             missed: Vec::new(),
@@ -99,12 +102,18 @@ impl<'a> File<'a> {
             state.take(packet.link, &packet.bytes, packet.length, stamp, |it| ready.push_back(it));
             if let Some(observation) = self.ready.pop_front() {
                 self.interfaces.insert(packet.interface);
+                self.frame = (packet.error, packet.interface);
                 self.disorder.record(packet.time, MAX_STEP_BACK);
                 return Ok(Some(observation));
             }
         }
         self.missed.extend(self.reader.take_missed());
         Ok(None)
+    }
+
+    /// The max error of the stamp of the last packet, if the file has it, and the index of its interface.
+    pub(super) const fn frame(&self) -> (Option<Span>, usize) {
+        self.frame
     }
 
     /// Packets lost by the capture between the last two packets read.

@@ -1,5 +1,6 @@
 //! Two capture files of the same packets, at two points.
 
+mod chain;
 mod clocks;
 mod correction;
 mod file;
@@ -16,6 +17,7 @@ use wirestamp_metrics::{
     CaptureLoss, ClockSkew, Correlator, Observation, Outcome, Point, SkewEstimate,
 };
 
+pub use chain::{ChainCorrections, ChainPacket, Fate, HopDelay, PointStamp, compare_chain};
 pub use correction::Correction;
 pub(crate) use file::passes;
 pub use pipe::PipeReport;

@@ -1,5 +1,6 @@
 //! More than two points in a row: between which of them packets are lost or delayed.
 
+mod packet_rows;
 mod page;
 mod subpaths;
 
@@ -23,7 +24,12 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let names: Vec<&str> = arguments.points().collect();
     check(arguments, &names)?;
     let inputs: Vec<_> = names.iter().map(Path::new).collect();
-    check_outputs(&[("--report", arguments.report.as_deref())], &inputs)?;
+    let outputs = [
+        ("--report", arguments.report.as_deref()),
+        ("--csv", arguments.csv.as_deref()),
+        ("--parquet", arguments.parquet.as_deref()),
+    ];
+    check_outputs(&outputs, &inputs)?;
     let compare = |from, to, rule: Option<MatchRule>| -> anyhow::Result<Subpath<'_>> {
         let [a, b] = [from, to].map(Point::named);
         let result = match rule {
@@ -44,10 +50,12 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     }
     let report = arguments.report.as_deref();
     let written = report.map_or(Ok(()), |path| page::write(path, &chain, arguments));
-    // Print the results even if the report could not be written.
+    let rows = packet_rows::write(arguments, &chain);
+    // Print the results even if a file could not be written.
     let document = serde_json::to_value(Document::Chain(chain.document()?))?;
     output.result(&document, |_| chain.text())?;
     written?;
+    rows?;
     report.iter().for_each(|path| output.remark(format!("report: {}", path.display())));
     let is_known = chain.all().all(|it| it.result.unknown_loss.is_none());
     Ok(if is_known { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -66,15 +74,8 @@ fn check(arguments: &Arguments, names: &[&str]) -> anyhow::Result<()> {
             "cannot compare more than two points: {name} {reason}; give capture files only"
         )));
     }
-    let given = [
-        ("--csv", arguments.csv.is_some()),
-        ("--parquet", arguments.parquet.is_some()),
-        ("--offset", arguments.offset.is_some()),
-    ];
-    match given.into_iter().find(|&(_, given)| given) {
-        Some((option, _)) => {
-            Err(usage(format!("cannot use {option} with more than two points; leave it out")))
-        }
-        None => Ok(()),
+    if arguments.offset.is_some() {
+        return Err(usage("cannot use --offset with more than two points; leave it out"));
     }
+    Ok(())
 }

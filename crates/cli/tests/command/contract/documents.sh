@@ -53,7 +53,8 @@ for command in capture delay flows; do
 done
 kill -INT $reflector $captures
 wait $reflector $captures
-"$0" delay a.pcapng b.pcapng --json > delay-files.json
+"$0" delay a.pcapng b.pcapng --csv delay-packets.csv --json > delay-files.json
+"$0" delay a.pcapng a.pcapng b.pcapng --csv delay-chain.csv > chain.log
 "$0" restamp b.pcapng --anchors anchors.csv -w again.pcapng --json > restamp.json
 "$0" flows b.pcapng --json --csv flows.csv > flows-file.json
 "$0" clock --duration 0.3 --json > clock.json

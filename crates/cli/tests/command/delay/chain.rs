@@ -4,6 +4,7 @@ use std::fs;
 
 use tempfile::TempDir;
 
+use super::packet_rows::rows;
 use super::{BEGIN, Classic};
 use crate::common::{json, run, stderr};
 
@@ -82,7 +83,7 @@ fn report_has_each_subpath_and_the_complete_path() {
 fn options_of_two_points_are_rejected() {
     let (_folder, files) = captured();
     for (more, message) in [
-        (&["--csv", "x.csv"][..], "cannot use --csv with more than two points"),
+        (&["--offset", "1"][..], "cannot use --offset with more than two points"),
         (&["no-such-file"], "no-such-file is not a file"),
     ] {
         let arguments = [&["delay", &files[0], &files[1], &files[2]], more].concat();
@@ -90,4 +91,84 @@ fn options_of_two_points_are_rejected() {
         assert_eq!(output.status.code(), Some(2));
         assert!(stderr(&output).contains(message), "{}", stderr(&output));
     }
+}
+
+#[test]
+fn each_packet_has_a_row_with_its_points_and_hops() {
+    let (folder, files) = captured();
+    let [csv, parquet] = ["rows.csv", "rows.parquet"]
+        .map(|name| folder.path().join(name).to_str().unwrap().to_owned());
+    let output =
+        run(&["delay", &files[0], &files[1], &files[2], "--csv", &csv, "--parquet", &parquet]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = fs::read_to_string(&csv).unwrap();
+    let rows = rows(&text);
+    let [matched, lost] = ["matched", "lost"]
+        .map(|outcome| rows.iter().filter(|row| row["outcome"] == outcome).collect::<Vec<_>>());
+    assert_eq!((rows.len(), matched.len(), lost.len()), (500, 450, 50));
+    for row in matched {
+        let number: i64 = row["sequence"].parse().unwrap();
+        let stamp = BEGIN + number * 20 * MS;
+        let second = (5 + number % 5) * MS;
+        let expected = [
+            ("point1_ns", stamp),
+            ("point2_ns", stamp + MS),
+            ("point3_ns", stamp + MS + second),
+            ("hop1_delay_ns", MS),
+            ("hop2_delay_ns", second),
+            ("delay_ns", MS + second),
+        ];
+        for (column, value) in expected {
+            assert_eq!(row[column], value.to_string(), "{column} {row:?}");
+        }
+        assert_eq!((row["lost_hop"], row["sport"], row["hop2_reordered"]), ("", "5000", "0"));
+        assert_eq!([row["point1_error_ns"], row["error_ns"]], ["", ""], "the file has no errors");
+    }
+    for row in lost {
+        let empty = ["point3_ns", "hop2_delay_ns", "delay_ns", "reason", "point3_time"];
+        assert!(empty.iter().all(|column| row[column].is_empty()), "{row:?}");
+        assert_eq!((row["lost_hop"], row["hop1_delay_ns"]), ("2", "1000000"));
+        assert!(row["point1_time"].starts_with("20"), "{row:?}");
+    }
+    assert!(fs::read(&parquet).unwrap().starts_with(b"PAR1"));
+}
+
+/// Packet 0 passes all points, 1 is not observed at the second one, 2 is lost before it, 3 is seen there for the first
+/// time, and 4 arrives there twice and is lost once after it.
+#[test]
+fn rows_name_where_packets_appear_and_disappear() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |number: u32, more: i64| (BEGIN + i64::from(number) * 20 * MS + more * MS, number);
+    let many = || 10..40;
+    let points = [
+        vec![at(0, 0), at(1, 0), at(2, 0), at(4, 0)],
+        vec![at(0, 1), at(3, 1), at(4, 1), at(4, 2)],
+        vec![at(0, 3), at(1, 3), at(3, 3), at(4, 3)],
+    ];
+    let files = points.into_iter().enumerate().map(|(place, packets)| {
+        let path = folder.path().join(format!("{place}.pcap"));
+        let place = i64::try_from(place).unwrap();
+        let packets = packets.into_iter().chain(many().map(|number| at(number, place)));
+        fs::write(&path, Classic::packets(packets).0).unwrap();
+        path.to_str().unwrap().to_owned()
+    });
+    let files: Vec<_> = files.collect();
+    let csv = folder.path().join("rows.csv").to_str().unwrap().to_owned();
+    let output = run(&["delay", &files[0], &files[1], &files[2], "--csv", &csv]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = fs::read_to_string(&csv).unwrap();
+    let rows = rows(&text);
+    let of = |first: (i64, u32), column: &str| {
+        let found: Vec<_> = rows.iter().filter(|row| row[column] == first.0.to_string()).collect();
+        assert_eq!(found.len(), 1, "{first:?} {rows:?}");
+        ["outcome", "lost_hop", "hop1_delay_ns", "hop2_delay_ns", "delay_ns"]
+            .map(|column| found[0][column])
+    };
+    assert_eq!(of(at(0, 0), "point1_ns"), ["matched", "", "1000000", "2000000", "3000000"]);
+    assert_eq!(of(at(1, 0), "point1_ns"), ["matched", "", "", "", "3000000"]);
+    assert_eq!(of(at(2, 0), "point1_ns"), ["lost", "1", "", "", ""]);
+    assert_eq!(of(at(3, 1), "point2_ns"), ["unexpected", "", "", "2000000", ""]);
+    assert_eq!(of(at(4, 0), "point1_ns"), ["matched", "", "1000000", "2000000", "3000000"]);
+    assert_eq!(of(at(4, 2), "point2_ns")[0], "duplicated");
+    assert_eq!(rows.len(), 36);
 }

@@ -7,7 +7,7 @@ use crate::delay::{Classic, delay, files, sent};
 use crate::schema;
 
 /// The rows of a CSV file, by the names of their columns.
-fn rows(text: &str) -> Vec<BTreeMap<&str, &str>> {
+pub(super) fn rows(text: &str) -> Vec<BTreeMap<&str, &str>> {
     let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let names = lines.next().unwrap();
     lines.map(|cells| names.iter().copied().zip(cells).collect()).collect()

@@ -1,0 +1,186 @@
+//! Each packet of several capture files in a row, with its stamps at all points.
+
+mod packet;
+mod tracks;
+
+use wirestamp_capture::Error;
+use wirestamp_capture::file::{Provenance, Reader};
+use wirestamp_clock::{Span, Time, Utc};
+use wirestamp_metrics::{CaptureLoss, Correlator, Observation, Point, Segment};
+
+pub use self::packet::{ChainPacket, Fate, HopDelay, PointStamp};
+
+use self::packet::Place;
+use self::tracks::Tracks;
+use super::correction::Correction;
+use super::file::File;
+use super::terms::Terms;
+
+/// Corrections of the stamps in a row of files.
+#[derive(Clone, Debug)]
+pub struct ChainCorrections {
+    /// From each point to the next: the correction of the second one.
+    pub hops: Vec<Correction>,
+    /// From the first point to the last: the correction of the last one.
+    pub whole: Correction,
+}
+
+impl ChainCorrections {
+    /// The stamp of this point on the clock of the first one.
+    fn on_first_clock(&self, point: usize, time: Time<Utc>) -> Time<Utc> {
+        self.hops[..point].iter().rev().fold(time, |time, hop| hop.of_b(time))
+    }
+}
+
+/// Calls `record` with each packet of these files, whose points packets pass one after the other. Reads each file once, and
+/// correlates it with the next, and the first with the last. There is one correction for each two neighbours; that of
+/// `terms` is not used. Memory is that of a correlator for each of these pairs, and of the packets that are open in them.
+///
+/// # Errors
+/// When a file is damaged and `partial` is not set.
+pub fn compare_chain(
+    readers: Vec<Reader>,
+    corrections: &ChainCorrections,
+    terms: &Terms<'_>,
+    record: &mut impl FnMut(ChainPacket),
+) -> Result<(), Error> {
+    let state = || terms.state.cloned().unwrap_or_default();
+    let open = |reader| File::new(reader, terms.partial, terms.filter, state());
+    let mut files: Vec<_> = readers.into_iter().map(open).collect();
+    let mut ahead = Vec::new();
+    for file in &mut files {
+        ahead.push(next(file)?);
+    }
+    let mut chain = Chain::new(files.len(), corrections, terms);
+    let mut clocks = Clocks::default();
+    loop {
+        for (point, file) in files.iter_mut().enumerate() {
+            file.take_missed().for_each(|missed| chain.missed(point, missed));
+        }
+        let times = ahead.iter().enumerate().filter_map(|(point, read)| {
+            let read: &Read = read.as_ref()?;
+            Some((corrections.on_first_clock(point, read.observation.stamp.utc), point))
+        });
+        let Some((_, point)) = times.min() else { break };
+        let file = &mut files[point];
+        let following = next(file)?;
+        let Some(read) = std::mem::replace(&mut ahead[point], following) else { continue };
+        let clock = clocks.number(file.reader.interfaces()[read.interface].provenance.as_ref());
+        chain.observe(point, &read, clock, record);
+    }
+    chain.finish(record);
+    Ok(())
+}
+
+/// An observation with the error of its stamp and its interface.
+struct Read {
+    observation: Observation,
+    error: Option<Span>,
+    interface: usize,
+}
+
+fn next(file: &mut File<'_>) -> Result<Option<Read>, Error> {
+    let observation = file.next()?;
+    let (error, interface) = file.frame();
+    Ok(observation.map(|observation| Read { observation, error, interface }))
+}
+
+/// The system clocks of all interfaces. Only stamps of one clock have a known difference.
+#[derive(Default)]
+struct Clocks(Vec<Provenance>);
+
+impl Clocks {
+    /// The number of the clock of this interface; none if it is unknown.
+    fn number(&mut self, provenance: Option<&Provenance>) -> Option<usize> {
+        let provenance = provenance.filter(|it| it.shares_clock_with(it))?;
+        let known = self.0.iter().position(|it| it.shares_clock_with(provenance));
+        Some(known.unwrap_or_else(|| {
+            self.0.push(provenance.clone());
+            self.0.len() - 1
+        }))
+    }
+}
+
+/// A correlator for each two neighbours, and for the first and the last point.
+struct Chain<'a> {
+    corrections: &'a ChainCorrections,
+    hops: Vec<Correlator>,
+    whole: Correlator,
+    tracks: Tracks,
+}
+
+impl<'a> Chain<'a> {
+    fn new(points: usize, corrections: &'a ChainCorrections, terms: &Terms<'_>) -> Self {
+        let correlator = || Correlator::new(terms.correlation);
+        Self {
+            corrections,
+            hops: corrections.hops.iter().map(|_| correlator()).collect(),
+            whole: correlator(),
+            tracks: Tracks::new(points),
+        }
+    }
+
+    /// The pairs of this point: its side, the correction of its stamps, and the correlator.
+    fn pairs(
+        &mut self,
+        point: usize,
+    ) -> impl Iterator<Item = (Segment, Point, Correction, &mut Correlator)> {
+        let (corrections, last) = (self.corrections, self.hops.len());
+        let hops = self.hops.iter_mut().enumerate().filter_map(move |(hop, correlator)| {
+            if hop == point {
+                Some((Segment::Hop(hop), Point::A, Correction::default(), correlator))
+            } else if hop + 1 == point {
+                Some((Segment::Hop(hop), Point::B, corrections.hops[hop], correlator))
+            } else {
+                None
+            }
+        });
+        let whole = match point {
+            0 => Some((Point::A, Correction::default())),
+            _ if point == last => Some((Point::B, corrections.whole)),
+            _ => None,
+        };
+        let whole = whole.map(|(side, correction)| (Segment::Whole, side, correction));
+        let of_whole = &mut self.whole;
+        hops.chain(
+            whole.map(move |(segment, side, correction)| (segment, side, correction, of_whole)),
+        )
+    }
+
+    fn observe(
+        &mut self,
+        point: usize,
+        read: &Read,
+        clock: Option<usize>,
+        record: &mut impl FnMut(ChainPacket),
+    ) {
+        let Read { observation, error, .. } = *read;
+        let mut tracks = std::mem::take(&mut self.tracks);
+        let number = tracks.open(point, Place::new(&observation, error, clock));
+        for (segment, side, correction, correlator) in self.pairs(point) {
+            let mut seen = observation;
+            seen.stamp.utc = correction.of_b(observation.stamp.utc);
+            // The number identifies the observation in its outcomes. Without a difference clock, the correlator does
+            // not use the raw value.
+            seen.stamp.raw.value = number;
+            correlator.observe(side, seen, &mut |outcome| tracks.decide(segment, &outcome, record));
+        }
+        self.tracks = tracks;
+    }
+
+    fn missed(&mut self, point: usize, missed: CaptureLoss) {
+        for (_, side, correction, correlator) in self.pairs(point) {
+            let [from, until] = [missed.from, missed.until].map(|time| correction.of_b(time));
+            correlator.missed(side, CaptureLoss { from, until, ..missed });
+        }
+    }
+
+    fn finish(self, record: &mut impl FnMut(ChainPacket)) {
+        let Self { hops, whole, mut tracks, .. } = self;
+        for (hop, correlator) in hops.into_iter().enumerate() {
+            correlator.finish(&mut |outcome| tracks.decide(Segment::Hop(hop), &outcome, record));
+        }
+        whole.finish(&mut |outcome| tracks.decide(Segment::Whole, &outcome, record));
+        tracks.finish(record);
+    }
+}
