@@ -15,6 +15,8 @@ pub struct TestPacket {
     pub mark: u64,
     /// Number of the session.
     pub session: u16,
+    /// Number of the packet at its sender, from 0; none at the reflector.
+    pub sequence: Option<u64>,
     /// Send or receive time, by the system clock.
     pub at: Time<Utc>,
     /// Max error of `at` relative to the clock; zero if it is a kernel stamp.

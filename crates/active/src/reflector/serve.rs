@@ -159,6 +159,7 @@ impl Bound {
             observer.packet(&TestPacket {
                 mark: made.0,
                 session,
+                sequence: None,
                 at,
                 error: Span::ZERO,
                 length,

@@ -14,7 +14,7 @@ use wirestamp_clock::Span;
 use wirestamp_packet::stamp::Key;
 
 pub use self::clock_exchange::{ClockExchange, ClockExchanges};
-pub use self::report::{ReflectorInfo, TestReport};
+pub use self::report::{ReflectorInfo, TestReport, unsynchronised};
 pub use self::run::Sender;
 pub use self::schedule::PacketSchedule;
 pub use self::session::{ReceivedAnswer, Session};

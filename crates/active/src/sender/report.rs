@@ -69,24 +69,37 @@ pub struct TestReport {
 }
 
 impl TestReport {
+    /// Why the times of the reflector are unknown; none if they are known.
+    #[must_use]
+    pub const fn unknown_scale(&self) -> Option<&'static str> {
+        if self.peer.unknown_scale {
+            Some("the reflector's times are TAI, and this kernel has no TAI offset configured")
+        } else {
+            None
+        }
+    }
+
     /// The reason why one-way delays are unknown; none if they are known.
     #[must_use]
     pub fn unknown_delay(&self) -> Option<String> {
-        if self.peer.unknown_scale {
-            let reason =
-                "the reflector's times are TAI, and this kernel has no TAI offset configured";
+        if let Some(reason) = self.unknown_scale() {
             return Some(reason.to_owned());
         }
         if self.same_clock {
             return None;
         }
-        let whose = match (self.own.synchronised, self.peer.clock.is_none_or(|it| it.synchronised))
-        {
-            (true, true) => return None,
-            (false, true) => "this machine's clock is not",
-            (true, false) => "the reflector's clock is not",
-            (false, false) => "neither clock is",
-        };
-        Some(format!("{whose} synchronised to UTC"))
+        let there = self.peer.clock.is_none_or(|it| it.synchronised);
+        unsynchronised(self.own.synchronised, there).map(str::to_owned)
+    }
+}
+
+/// Why one-way delays are unknown, if the clock of this machine or that of the reflector is not synchronised.
+#[must_use]
+pub const fn unsynchronised(here: bool, there: bool) -> Option<&'static str> {
+    match (here, there) {
+        (true, true) => None,
+        (false, true) => Some("this machine's clock is not synchronised to UTC"),
+        (true, false) => Some("the reflector's clock is not synchronised to UTC"),
+        (false, false) => Some("neither clock is synchronised to UTC"),
     }
 }

@@ -116,6 +116,9 @@ impl Sender {
             }
         }
         self.last_answers(&mut observer)?;
+        self.stop_waiting(self.waiting.len(), &mut observer);
+        self.session.stop_waiting();
+        self.report_answers(&mut observer);
         let Self { session, failed, first_error, .. } = self;
         Ok(TestReport { failed, first_error, ..session.finish() })
     }
@@ -206,7 +209,8 @@ impl Sender {
             let (at, error) = stamp.map_or(own, |at| (at, Span::ZERO));
             let (from, to, length) = (self.test.from, self.test.to, packet.length);
             let (mark, session) = (mark(packet.made).0, self.test.format.session);
-            observer.packet(&TestPacket { mark, session, at, error, length, from, to });
+            let sequence = Some(packet.sequence);
+            observer.packet(&TestPacket { mark, session, sequence, at, error, length, from, to });
         }
     }
 
@@ -236,9 +240,7 @@ impl Sender {
             self.take_stamps(observer);
         }
         self.session.advance(self.clock.now());
-        while let Some(answer) = self.session.next_answer() {
-            observer.answer(&answer);
-        }
+        self.report_answers(observer);
         if is_drained {
             // An answer stamped before `now` was in the backlog at most, and may still wait for its follow-up.
             let waited = self.session.waited(now).max(Span::ZERO);
@@ -247,6 +249,13 @@ impl Sender {
         // After the answers, which are then in the same batch. Later packets have later times.
         observer.complete(self.waiting.front().map_or(now, |packet| packet.made));
         Ok(())
+    }
+
+    /// Notifies the observer of the answers counted since the last call.
+    fn report_answers(&mut self, observer: &mut impl PacketObserver) {
+        while let Some(answer) = self.session.next_answer() {
+            observer.answer(&answer);
+        }
     }
 
     /// Waits for room in the socket's queue, which a slow interface fills; false after the timeout.

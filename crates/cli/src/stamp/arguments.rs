@@ -80,6 +80,9 @@ pub(crate) struct Arguments {
     /// Send from this network namespace
     #[arg(long, value_name = "NAME")]
     pub(super) namespace: Option<String>,
+    /// Add the packets and delays of each second to the document of --json
+    #[arg(long)]
+    pub(super) per_second: bool,
     #[command(flatten)]
     pub(super) rows: RowArguments,
 }

@@ -4,10 +4,12 @@ mod answer_rows;
 mod arguments;
 pub(crate) mod key;
 mod present;
+mod seconds;
 
 use std::process::ExitCode;
 
 use wirestamp_active::sender::{ReceivedAnswer, Sender};
+use wirestamp_active::{PacketObserver, TestPacket};
 use wirestamp_clock::Span;
 use wirestamp_metrics::ReplyKind;
 
@@ -16,6 +18,7 @@ use crate::output::{Output, time};
 use crate::target::enter_namespace;
 use answer_rows::{AnswerRows, one_way};
 use present::{Document, text};
+use seconds::Seconds;
 
 pub(crate) use arguments::Arguments;
 pub(crate) use present::Members;
@@ -24,9 +27,11 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
     let name = arguments.namespace.clone();
     arguments.rows.check()?;
     let rows = arguments.rows.clone();
+    let with_seconds = arguments.per_second;
     let test = arguments.test()?;
     let stop = stop_on_signal()?;
-    let (to, schedule, same_clock) = (test.to, test.schedule, test.same_clock);
+    let (to, schedule, timeout, same_clock) =
+        (test.to, test.schedule, test.timeout, test.same_clock);
     let is_endless = test.packets.is_none() && test.lasting.is_none();
     let sender = enter_namespace(name.as_deref(), || Sender::open(test))??;
     output.remark(format!(
@@ -35,17 +40,17 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
     ));
     // At high rates, single answers are too many to read.
     let shows_each = output.verbose && !output.json;
-    let mut rows = AnswerRows::create(&rows, same_clock)?;
-    let report = sender.run(&stop, |answer: &ReceivedAnswer| {
-        rows.record(answer);
-        if shows_each {
-            output.detail(line(answer, same_clock));
-        }
-    })?;
+    let mut observer = Observer {
+        rows: AnswerRows::create(&rows, same_clock)?,
+        seconds: with_seconds.then(|| Seconds::new(timeout, same_clock)),
+        show: shows_each.then_some((output, same_clock)),
+    };
+    let report = sender.run(&stop, &mut observer)?;
+    let Observer { rows, seconds, .. } = observer;
     let written = rows.finish(report.both.counts.sent);
     let nothing_sent = report.both.counts.sent == 0;
     let error = report.first_error.clone();
-    let document = Document::new(to, schedule, report)?;
+    let document = Document::new(to, schedule, report, seconds)?;
     // Print the result even if the rows could not be written.
     output.result(&document, text)?;
     written?;
@@ -59,6 +64,29 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Records the packets and answers of a test.
+struct Observer {
+    rows: AnswerRows,
+    /// With `--per-second`.
+    seconds: Option<Seconds>,
+    /// Prints each answer; with the value of `--same-clock`.
+    show: Option<(Output, bool)>,
+}
+
+impl PacketObserver for &mut Observer {
+    fn packet(&mut self, packet: &TestPacket) {
+        self.seconds.iter_mut().for_each(|seconds| seconds.sent(packet));
+    }
+
+    fn answer(&mut self, answer: &ReceivedAnswer) {
+        self.rows.record(answer);
+        self.seconds.iter_mut().for_each(|seconds| seconds.answered(answer));
+        if let Some((output, same_clock)) = self.show {
+            output.detail(line(answer, same_clock));
+        }
+    }
 }
 
 /// A line about an answer, as ping prints it. One-way delays are known only if both clocks are synchronised to UTC, or

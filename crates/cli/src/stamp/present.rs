@@ -9,6 +9,7 @@ use wirestamp_active::ClockState;
 use wirestamp_active::sender::{PacketSchedule, TestReport};
 use wirestamp_metrics::{Distribution, Quality, Summary, TwoWayCounts};
 
+use super::seconds::{Seconds, SecondsDocument};
 use crate::output::{count, mean, percent, plural, time};
 use crate::quality;
 use crate::table::table;
@@ -95,6 +96,9 @@ pub(crate) struct Members<'a> {
     returned_by_kernel: u64,
     /// Traffic class (DSCP) of the packets at the reflector. Null if it was not requested or not reported.
     dscp_there: Option<u8>,
+    /// Packets and delays of each second. Only with `--per-second`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    per_second: Option<SecondsDocument>,
 }
 
 impl Document {
@@ -102,6 +106,7 @@ impl Document {
         to: SocketAddr,
         schedule: PacketSchedule,
         report: TestReport,
+        seconds: Option<Seconds>,
     ) -> anyhow::Result<Self> {
         let counts = report.both.counts;
         let (mean, is_poisson) = (schedule.mean(), matches!(schedule, PacketSchedule::Poisson(_)));
@@ -141,6 +146,7 @@ impl Document {
             sent_by_kernel: report.stamped_by_kernel,
             returned_by_kernel: report.returned_by_kernel,
             dscp_there: report.peer.class.map(|class| class.received),
+            per_second: seconds.map(|seconds| seconds.document(report.unknown_scale())),
         };
         let json = serde_json::to_value(members)?;
         Ok(Self { to, report, json })

@@ -256,7 +256,7 @@ impl TestObserver {
 
 impl PacketObserver for &mut TestObserver {
     fn packet(&mut self, packet: &TestPacket) {
-        let TestPacket { mark, session, at, error, length, from, to } = *packet;
+        let TestPacket { mark, session, at, error, length, from, to, .. } = *packet;
         if session != self.session {
             return;
         }

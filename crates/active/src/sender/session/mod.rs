@@ -369,10 +369,15 @@ impl Session {
         self.is_closed || sent == answered && !self.waiting.is_waiting()
     }
 
+    /// Counts the answers that wait for their follow-ups, without them.
+    pub fn stop_waiting(&mut self) {
+        self.take_complete(Some(Time::from_nanos(i64::MAX)));
+    }
+
     /// Ends the session and returns the result.
     #[must_use]
     pub fn finish(mut self) -> TestReport {
-        self.take_complete(Some(Time::from_nanos(i64::MAX)));
+        self.stop_waiting();
         let closing = self.closing.map_or(0, |first| self.next - first);
         let Self { own, same_clock, peer, forged, not_stamp, strange, length, .. } = self;
         let (stamped_by_kernel, returned_by_kernel) =

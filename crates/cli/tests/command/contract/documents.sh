@@ -46,7 +46,7 @@ await ':8620' reflect.log
 ip netns exec wirestamp-source python3 -c "$rtp"
 ip netns exec wirestamp-source python3 -c "$iperf3"
 ip netns exec wirestamp-source python3 -c "$tcp" send
-ip netns exec wirestamp-source "$0" stamp 10.77.2.2:8620 -c 20 -i 10ms --json > stamp.json
+ip netns exec wirestamp-source "$0" stamp 10.77.2.2:8620 -c 20 -i 10ms --per-second --json > stamp.json
 wait $receiver
 for command in capture delay flows; do
     curl -sS $(sed -n 's|metrics at \(http://.*/metrics\)$|\1|p' $command.log) > $command.prom

@@ -63,3 +63,30 @@ fn one_way_delays_of_unsynchronised_clocks_are_empty_and_bad_files_are_refused()
     let output = stamp(&namespace, &["127.0.0.1", "-c", "1", "--csv", "/nowhere/answers.csv"]);
     assert!(!output.status.success() && stderr(&output).contains("/nowhere"), "{output:?}");
 }
+
+#[test]
+fn seconds_have_their_packets_and_delays() {
+    if !is_root() {
+        return;
+    }
+    let lab = lossy_path();
+    let _reflector = Reflector::start(lab.sink(), &[]);
+    let to = SINK_V4.to_string();
+    let test = [&*to, "-c", "600", "-i", "2ms", "--timeout", "300ms", "--per-second"];
+    let document = stamped(lab.source(), &[&test[..], &["--same-clock"]].concat());
+    let seconds = document["per_second"]["seconds"].as_array().unwrap();
+    assert!(seconds.len() >= 2, "{document}");
+    let sum = |key: &str| seconds.iter().map(|second| second[key].as_u64().unwrap()).sum::<u64>();
+    let [sent, answered, lost] = counts(&document, ["sent", "answered", "lost"]);
+    assert_eq!(["sent", "matched", "lost"].map(sum), [sent, answered, lost], "{document}");
+    let max = |of: &dyn Fn(&serde_json::Value) -> Option<i64>| seconds.iter().filter_map(of).max();
+    assert_eq!(
+        max(&|second| second["round_trip_max_ns"].as_i64()),
+        document["round_trip_ns"]["max"].as_i64()
+    );
+    for way in ["there", "back"] {
+        let min = seconds.iter().filter_map(|second| second[way]["delay_min_ns"].as_i64()).min();
+        assert_eq!(min, document[way]["owd_ns"]["min"].as_i64(), "{document}");
+    }
+    assert_eq!(document["per_second"]["packets_omitted"], 0);
+}
