@@ -61,7 +61,11 @@ pub(super) fn compare_captures(
     let mut flows = arguments.flow_table();
     let [a, b] = open(points)?;
     let mut lost_outside_capture = 0;
-    let mut rows = if writes_rows { PacketRows::create(arguments)? } else { PacketRows::default() };
+    let mut rows = if writes_rows {
+        PacketRows::create(arguments)?.without_errors()
+    } else {
+        PacketRows::default()
+    };
     let mut seconds = arguments.per_second.then(Seconds::default);
     let found = compare(a, b, &terms, &mut |outcome: Outcome, is_outside| {
         flows.record(&outcome);

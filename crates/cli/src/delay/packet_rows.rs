@@ -143,6 +143,8 @@ pub(super) const fn words(reason: UndeterminedReason) -> &'static str {
 pub(super) struct PacketRows {
     files: Option<RowFiles<Row>>,
     lost: LostRows,
+    /// Whether the delays have no errors of their own.
+    omits_errors: bool,
 }
 
 impl PacketRows {
@@ -150,7 +152,12 @@ impl PacketRows {
     pub(super) fn create(arguments: &Arguments) -> Result<Self, Error> {
         let (csv, parquet) = (arguments.csv.as_deref(), arguments.parquet.as_deref());
         let files = RowFiles::create(COLUMNS, csv, parquet)?;
-        Ok(Self { files: Some(files), lost: LostRows::default() })
+        Ok(Self { files: Some(files), lost: LostRows::default(), omits_errors: false })
+    }
+
+    /// Leaves `error_ns` empty: for a file or a pipe, only a common error bound of all delays is known, if any.
+    pub(super) fn without_errors(self) -> Self {
+        Self { omits_errors: true, ..self }
     }
 
     /// Adds a packet. After an error no more is written; [`Self::finish`] returns it.
@@ -159,7 +166,8 @@ impl PacketRows {
         if let Outcome::Lost { sent, sequence } = outcome {
             self.lost.record(sent, *sequence);
         } else if let Some(row) = Row::of_outcome(outcome) {
-            files.record(row);
+            let error = row.error.filter(|_| !self.omits_errors);
+            files.record(Row { error, ..row });
         }
     }
 

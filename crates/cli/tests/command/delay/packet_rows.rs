@@ -37,6 +37,7 @@ fn each_packet_has_a_row_with_its_outcome() {
         assert_eq!(row["delay_ns"], delay(number).to_string(), "{row:?}");
         assert_eq!(row["a_ns"], sent(number).to_string(), "{row:?}");
         assert_eq!((row["sport"], row["protocol"], row["reordered"]), ("5000", "17", "0"));
+        assert_eq!(row["error_ns"], "", "the files do not say which clock made the stamps");
     }
     let lost = rows.iter().find(|row| row["outcome"] == "lost").unwrap();
     assert_eq!((lost["b_ns"], lost["delay_ns"], lost["sequence"]), ("", "", "3"));
