@@ -47,6 +47,12 @@ impl PointState {
         Self { rule, ..self }
     }
 
+    /// Begins again with another rule: packets so far are not counted. The flows are kept.
+    pub(crate) fn switch(&mut self, rule: MatchRule) {
+        let Self { sampling, monitor, .. } = std::mem::take(self);
+        *self = Self { sampling, monitor, rule, ..Self::default() };
+    }
+
     /// The rule by which packets are recognised.
     #[must_use]
     pub const fn rule(&self) -> MatchRule {

@@ -52,8 +52,8 @@ pub(crate) struct Arguments {
     pub(super) sample: Option<Sampling>,
     /// How packets of both points are recognised as the same: packet (addresses and content), beginning (fewer bytes, for
     /// a short snap length), reassembled (fragments are joined), inner (inside of tunnels), payload (without addresses
-    /// and ports, for NAT), rtp (by its numbers, for NAT and relays); auto: packet, and for two files with almost no packets
-    /// in common also the other rules
+    /// and ports, for NAT), rtp (by its numbers, for NAT and relays); auto: packet; if it recognises almost no packet, also the
+    /// other rules: in files, and with an interface on the packets of the first seconds
     #[arg(long = "match", value_name = "RULE", default_value = "auto")]
     pub(super) matching: Matching,
     /// Rate every flow as a phone call with this codec, instead of only RTP by its payload type: g711, g711-plc, g723.1-5.3,

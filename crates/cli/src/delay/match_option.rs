@@ -7,7 +7,7 @@ use wirestamp_packet::MatchRule;
 /// Value of `--match`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Matching {
-    /// [`MatchRule::Packet`], and for two files that have hardly any packet in common by it, the rules that may help.
+    /// [`MatchRule::Packet`]; if it recognises hardly any packet, other rules: in files those that may help, and live all.
     Auto,
     By(MatchRule),
 }

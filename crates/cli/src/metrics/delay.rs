@@ -1,7 +1,7 @@
 //! Metrics of a running delay measurement.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use anyhow::Context;
 use prometheus::core::Collector;
@@ -59,6 +59,19 @@ impl Exported {
         Ok(Self(Some(Exporter { live, figures, total: Quality::new() })))
     }
 
+    /// No metrics.
+    pub(crate) const fn none() -> Self {
+        Self(None)
+    }
+
+    /// Sets all metrics back to zero.
+    pub(crate) fn restart(&mut self) {
+        if let Self(Some(Exporter { live, total, .. })) = self {
+            *total = Quality::new();
+            live.restart();
+        }
+    }
+
     /// Records an outcome.
     pub(crate) fn record(&mut self, outcome: &Outcome) {
         if let Self(Some(Exporter { live, total, .. })) = self {
@@ -74,14 +87,15 @@ impl Exported {
     }
 }
 
-/// Lock-free figures of a measurement, updated at each outcome.
+/// Figures of a measurement, updated at each outcome. The lock is contended by a restart only.
 struct LiveDelay {
     counts: [AtomicU64; COUNTS.len()],
     /// Whether the loss is unknown so far.
     is_loss_unknown: AtomicBool,
     may_miss_direction: bool,
     clock_error_ns: AtomicI64,
-    delays: Histogram,
+    /// Read by each scrape and outcome, and replaced by a restart.
+    delays: RwLock<Histogram>,
 }
 
 /// The counters: parts of their names, the point of those with one series for each, and the counts.
@@ -105,23 +119,41 @@ const LOST: &str = "lost";
 /// The histogram of delays.
 const DELAYS: &str = "wirestamp_delay_one_way_seconds";
 
+/// An empty histogram of delays.
+fn histogram() -> prometheus::Result<Histogram> {
+    let bounds = delay_bounds(&BOUNDS_PER_DECADE);
+    Histogram::with_opts(HistogramOpts::new(DELAYS, help(DELAYS)).buckets(bounds))
+}
+
 impl LiveDelay {
     /// Empty figures.
     fn new(may_miss_direction: bool) -> anyhow::Result<Self> {
-        let options =
-            HistogramOpts::new(DELAYS, help(DELAYS)).buckets(delay_bounds(&BOUNDS_PER_DECADE));
         Ok(Self {
             counts: [const { AtomicU64::new(0) }; COUNTS.len()],
             is_loss_unknown: AtomicBool::new(false),
             may_miss_direction,
             clock_error_ns: AtomicI64::new(0),
-            delays: Histogram::with_opts(options).context("cannot create a histogram")?,
+            delays: RwLock::new(histogram().context("cannot create a histogram")?),
         })
+    }
+
+    fn restart(&self) {
+        self.counts.iter().for_each(|count| count.store(0, Ordering::Relaxed));
+        self.is_loss_unknown.store(false, Ordering::Relaxed);
+        self.clock_error_ns.store(0, Ordering::Relaxed);
+        // It was created before with the same options.
+        if let Ok(empty) = histogram() {
+            *self.delays.write().unwrap_or_else(PoisonError::into_inner) = empty;
+        }
+    }
+
+    fn delays(&self) -> RwLockReadGuard<'_, Histogram> {
+        self.delays.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn record(&self, outcome: &Outcome, total: &Quality) {
         if let Outcome::Matched { delay, .. } = outcome {
-            self.delays.observe(seconds(delay.as_nanos()));
+            self.delays().observe(seconds(delay.as_nanos()));
         }
         let counts = total.counts();
         let is_nothing_at_b = self.may_miss_direction && counts.received == 0;
@@ -145,8 +177,9 @@ impl LiveDelay {
             let labels = point.map(|point| ("point", point.to_owned()));
             families.add(&name, labels.as_slice(), shown.load(Ordering::Relaxed));
         }
-        families.extend(self.delays.collect());
-        if self.delays.get_sample_count() > 0 {
+        let delays = self.delays();
+        families.extend(delays.collect());
+        if delays.get_sample_count() > 0 {
             let error = seconds(self.clock_error_ns.load(Ordering::Relaxed));
             families.add("wirestamp_delay_clock_error_seconds", &[], error);
         }

@@ -6,6 +6,7 @@ use wirestamp_capture::file::{Packet, Provenance, Reader};
 use wirestamp_capture::{CaptureLoss, Error, Filter};
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time, Utc};
 use wirestamp_metrics::Observation;
+use wirestamp_packet::MatchRule;
 
 use crate::point_state::PointState;
 
@@ -79,6 +80,14 @@ impl<'a> File<'a> {
 
     /// The next packet that passes the filter, has an identity, and is in the sample.
     pub(super) fn next(&mut self) -> Result<Option<Observation>, Error> {
+        self.next_with(|_| {})
+    }
+
+    /// The same; `each` is called with all packets read that pass the filter.
+    pub(super) fn next_with(
+        &mut self,
+        mut each: impl FnMut(&Packet<'_>),
+    ) -> Result<Option<Observation>, Error> {
         if let Some(observation) = self.ready.pop_front() {
             return Ok(Some(observation));
         }
@@ -97,6 +106,7 @@ impl<'a> File<'a> {
             if self.filter.is_some_and(|filter| !passes(filter, &packet)) {
                 continue;
             }
+            each(&packet);
             let stamp = stamp(packet.time);
             let Self { state, ready, .. } = self;
             state.take(packet.link, &packet.bytes, packet.length, stamp, |it| ready.push_back(it));
@@ -126,6 +136,12 @@ impl<'a> File<'a> {
     /// Packets lost by the capture at times that are not in the file.
     pub(super) fn undated(&self) -> u64 {
         self.reader.capture_lost().map_or(0, |lost| lost.saturating_sub(self.dated))
+    }
+
+    /// Begins again with another rule.
+    pub(super) fn switch(&mut self, rule: MatchRule) {
+        self.state.switch(rule);
+        self.ready.clear();
     }
 
     /// Warnings about the file that limit the results.

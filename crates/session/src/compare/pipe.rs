@@ -3,12 +3,13 @@
 use wirestamp_capture::file::{Provenance, Reader};
 use wirestamp_capture::{Error, Stop};
 use wirestamp_clock::{Span, Time, Utc};
-use wirestamp_metrics::{CaptureLoss, Outcome, Point};
+use wirestamp_metrics::{CaptureLoss, Point};
 
 use super::clocks::clock_error;
 use super::correction::Correction;
 use super::file::{self, File};
 use super::terms::Terms;
+use crate::outcome_recorder::OutcomeRecorder;
 use crate::pair_session::{PairSession, TapReport};
 
 /// Result of reading a pipe.
@@ -36,7 +37,7 @@ impl PipeReport {
     }
 }
 
-impl<R: FnMut(Outcome) + Send> PairSession<R> {
+impl<R: OutcomeRecorder + Send> PairSession<R> {
     /// Correlates the packets of a pipe until it ends or the stop is requested. A pipe that breaks off is not an error;
     /// the report contains the position.
     ///
@@ -58,14 +59,21 @@ impl<R: FnMut(Outcome) + Send> PairSession<R> {
             Point::B => time - offset,
         };
         loop {
-            let next = file.next()?;
+            if let Some(rule) = self.switched(file.state.rule()) {
+                file.switch(rule);
+            }
+            let rule = file.state.rule();
+            let next = file.next_with(|packet| {
+                let stamp = file::stamp(corrected(packet.time));
+                self.try_rules(point, packet.link, &packet.bytes, packet.length, stamp);
+            })?;
             for missed in file.take_missed() {
                 let [from, until] = [missed.from, missed.until].map(corrected);
                 self.missed(point, CaptureLoss { from, until, ..missed });
             }
             let Some(mut observation) = next else { break };
             observation.stamp = file::stamp(corrected(observation.stamp.utc));
-            self.observe(point, observation);
+            self.observe(point, observation, rule);
         }
         let report = PipeReport {
             capture_lost: file.reader.capture_lost(),
@@ -73,6 +81,9 @@ impl<R: FnMut(Outcome) + Send> PairSession<R> {
             clocks: file.used().into_iter().map(Option::<&Provenance>::cloned).collect(),
             damage: file.damage.filter(|_| !stop.is_requested()),
         };
+        if let Some(rule) = self.switched(file.state.rule()) {
+            file.state.switch(rule);
+        }
         *self.state(point) = file.state;
         Ok(report)
     }

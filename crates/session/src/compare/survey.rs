@@ -1,20 +1,17 @@
 //! Clock difference of two files, estimated from the packets in both.
 
-use std::collections::HashMap;
-
 use wirestamp_capture::Error;
 use wirestamp_capture::file::Reader;
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::{ClockSkew, SkewEstimate};
-use wirestamp_packet::PacketId;
 
 use super::file::File;
 use super::terms::Terms;
+use crate::identity_sample::IdentitySample;
 use crate::point_state::PointState;
 
-/// Max identities per file. Beyond this number, half of them are dropped, the same ones in both files. Each takes
-/// 24 bytes, in a table of twice the size.
-const MOST: usize = 1 << 16;
+/// Max identities per file.
+const MAX_IDENTITIES: usize = 1 << 16;
 
 /// Max plausible skew of a computer clock, as a ratio. Pairs that imply more are rejected.
 const STEEPEST: i64 = 1000;
@@ -38,12 +35,8 @@ pub struct Survey {
 /// When a file is damaged and `partial` is not set.
 pub fn survey(a: Reader, b: Reader, terms: &Terms<'_>) -> Result<Option<Survey>, Error> {
     let [a, b] = [sample(a, terms)?, sample(b, terms)?];
-    let mut pairs: Vec<_> = a
-        .seen
-        .iter()
-        .filter_map(|(id, sent)| Some(((*sent)?, (*b.seen.get(id)?)?)))
-        .map(|(sent, received)| (sent, received - sent))
-        .collect();
+    let mut pairs: Vec<_> =
+        a.with(&b).filter_map(|(sent, received)| Some((sent, received? - sent))).collect();
     pairs.sort_unstable();
     Ok(judge(&pairs, terms.correlation.timeout))
 }
@@ -67,36 +60,15 @@ fn judge(pairs: &[(Time<Utc>, Span)], timeout: Span) -> Option<Survey> {
     Some(Survey { skew: skew.estimate(), ..survey })
 }
 
-/// Sampled identities of a file and their stamps; `None` for duplicates.
-struct Sample {
-    /// Only identities that have none of these bits are kept.
-    mask: u64,
-    seen: HashMap<PacketId, Option<Time<Utc>>>,
-}
-
-fn sample(reader: Reader, terms: &Terms<'_>) -> Result<Sample, Error> {
+fn sample(reader: Reader, terms: &Terms<'_>) -> Result<IdentitySample, Error> {
     let rule = terms.state.map(PointState::rule).unwrap_or_default();
     let state = PointState::default().recognising(rule);
     let mut file = File::new(reader, terms.partial, terms.filter, state);
-    let mut sample = Sample { mask: 0, seen: HashMap::new() };
+    let mut sample = IdentitySample::new(MAX_IDENTITIES);
     while let Some(observation) = file.next()? {
         sample.add(observation.id, observation.stamp.utc);
     }
     Ok(sample)
-}
-
-impl Sample {
-    fn add(&mut self, id: PacketId, time: Time<Utc>) {
-        if id.0 & self.mask != 0 {
-            return;
-        }
-        self.seen.entry(id).and_modify(|seen| *seen = None).or_insert(Some(time));
-        if self.seen.len() > MOST {
-            self.mask = self.mask << 1 | 1;
-            let mask = self.mask;
-            self.seen.retain(|id, _| id.0 & mask == 0);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -125,18 +97,5 @@ mod tests {
         assert_eq!((survey.common, survey.offset.as_nanos()), (7200, DAY));
         let skew = survey.skew.expect("a skew");
         assert!((skew.ppm - 200.0).abs() < 1e-3 && skew.is_certain(), "{skew:?}");
-    }
-
-    #[test]
-    fn samples_of_many_packets_keep_the_same_ones_and_stay_small() {
-        let many = MOST as u64 * 5;
-        let [mut few, mut all] = [(); 2].map(|()| Sample { mask: 0, seen: HashMap::new() });
-        let id = |number: u64| PacketId(number.wrapping_mul(0x9e37_79b9_7f4a_7c15).swap_bytes());
-        (0..many).for_each(|number| all.add(id(number), Time::from_nanos(1)));
-        (0..many).step_by(100).for_each(|number| few.add(id(number), Time::from_nanos(2)));
-        assert!((MOST / 4..=MOST).contains(&all.seen.len()), "{}", all.seen.len());
-        let common = few.seen.keys().filter(|id| all.seen.contains_key(id)).count();
-        let expected = few.seen.len() * all.seen.len() / usize::try_from(many).expect("fits");
-        assert!(common.abs_diff(expected) < expected / 4, "{common} {expected}");
     }
 }

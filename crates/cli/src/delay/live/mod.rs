@@ -2,6 +2,7 @@
 
 mod coverage;
 mod one_interface;
+mod recorder;
 mod session;
 
 use std::sync::Arc;
@@ -11,19 +12,18 @@ use std::time::Duration;
 use anyhow::Context;
 use wirestamp_capture::{Capture, Cores, Error, Limit, Stop};
 use wirestamp_clock::Domain;
-use wirestamp_metrics::{Outcome, Point};
-use wirestamp_session::{PairSession, Recording, TapReport};
+use wirestamp_metrics::Point;
+use wirestamp_session::{OutcomeRecorder, PairSession, Recording, TapReport};
 
 pub(super) use self::one_interface::{with_file, with_pipe};
 
 use self::coverage::{Coverage, now};
-use self::session::{announce, no_packets_hint, open, result};
+use self::recorder::Recorder;
+use self::session::{announce, no_packets_hint, open, pair_session, result};
 use super::arguments::Arguments;
 use super::clocks::{ClockError, Clocks};
 use super::layers;
-use super::packet_rows::PacketRows;
 use super::result::DelayResult;
-use super::seconds::Seconds;
 use crate::clock;
 use crate::interrupt::stop_on_signal;
 use crate::metrics::delay::Exported;
@@ -51,7 +51,7 @@ pub(super) fn interfaces(arguments: &Arguments, output: Output) -> anyhow::Resul
     let a = open(arguments, &arguments.a, cores_a, Limit::default(), &clock)?;
     let coverage = Coverage::new(arguments.correlation());
     coverage.begins(Point::A, now(&clock));
-    let mut exported = Exported::serve(
+    let exported = Exported::serve(
         &arguments.live.endpoint,
         [&a, &b],
         arguments.share(),
@@ -62,17 +62,8 @@ pub(super) fn interfaces(arguments: &Arguments, output: Output) -> anyhow::Resul
     announce([&a, &b], &clock, output);
     let recordings =
         exported.figures().map(|figures| Recording::new(&clock, domain, None).show_in(figures));
-    let mut flows = arguments.flow_table();
-    let mut rows = PacketRows::create(arguments)?;
-    let mut seconds = arguments.per_second.then(Seconds::default);
-    let session = PairSession::new(arguments.correlation(), |outcome| {
-        let outcome = coverage.exclude_uncaptured(outcome);
-        flows.record(&outcome);
-        rows.record(&outcome);
-        seconds.iter_mut().for_each(|seconds| seconds.record(&outcome, false));
-        exported.record(&outcome);
-    })
-    .with_state(&arguments.point_state());
+    let mut recorder = Recorder::new(arguments, &clock, &coverage, output, exported, true)?;
+    let session = pair_session(arguments, arguments.correlation(), &mut recorder);
     let end = || {
         stop.wait(arguments.live.duration().unwrap_or(Duration::MAX));
         coverage.ends(Point::A, now(&clock));
@@ -80,16 +71,16 @@ pub(super) fn interfaces(arguments: &Arguments, output: Output) -> anyhow::Resul
     let timeout = arguments.timeout();
     let measure = || run_captures([a, b], recordings, &session, timeout, &stop, end);
     let (taps, layers) = layers::during(followed, &stop, measure);
+    let choice = session.rule_choice();
     let points = session.finish();
     let [a, b] = taps?;
     let taps = [a?, b?];
     let error = clock_error(&taps, clock.raw_domain(domain));
+    let flows = std::mem::replace(&mut recorder.flows, arguments.flow_table());
     let mut measured = result(arguments, flows, (taps.into(), points), Clocks::of_one_host(error));
     measured.layers = layers?;
-    measured.seconds = seconds;
     measured.suspect_direction(arguments);
-    measured.set_unknown_loss();
-    measured.finish_rows(rows);
+    recorder.finish(choice, &mut measured);
     if let Some(remark) = no_packets_hint(arguments, &measured.flows, &arguments.a) {
         measured.remarks.push(remark);
     }
@@ -110,7 +101,7 @@ fn reject_file_options(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 /// Runs both captures: A until `end` returns, B longer by the timeout, for packets still on the way.
-fn run_captures<R: FnMut(Outcome) + Send>(
+fn run_captures<R: OutcomeRecorder + Send>(
     [a, b]: [Capture; 2],
     [of_a, of_b]: [Recording<'_>; 2],
     session: &PairSession<R>,

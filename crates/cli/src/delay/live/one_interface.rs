@@ -8,19 +8,21 @@ use anyhow::Context;
 use wirestamp_capture::file::{Provenance, Reader, Writer};
 use wirestamp_capture::{Capture, Cores, Error, Filter, Stop};
 use wirestamp_clock::{ClockService, Domain, Span};
-use wirestamp_metrics::{ClockSkew, Outcome, Point};
-use wirestamp_session::{Correction, PairSession, PipeReport, Recording, TapReport, Terms};
+use wirestamp_metrics::Point;
+use wirestamp_session::{
+    Correction, OutcomeRecorder, PairSession, PipeReport, Recording, TapReport, Terms,
+};
 
 use super::super::arguments::Arguments;
 use super::super::clocks::{ClockError, Clocks, ONE_CLOCK, TOO_FEW};
-use super::super::packet_rows::PacketRows;
 use super::super::result::DelayResult;
-use super::super::seconds::Seconds;
 use super::super::{matching, point};
 use super::coverage::{Coverage, now};
-use super::session::{announce, no_packets_hint, open, result};
+use super::recorder::Recorder;
+use super::session::{announce, no_packets_hint, open, pair_session, result};
 use crate::clock;
 use crate::interrupt::stop_on_signal;
+use crate::metrics::delay::Exported;
 use crate::output::Output;
 use crate::usage::usage;
 
@@ -53,39 +55,30 @@ pub(in super::super) fn with_pipe(
     let coverage = Coverage::new(terms.correlation);
     coverage.begins(other(of_pipe), now(&clock));
     announce([&capture], &clock, output);
-    let (mut flows, mut skew) = (arguments.flow_table(), ClockSkew::default());
-    let mut rows = PacketRows::create(arguments)?;
-    let mut seconds = arguments.per_second.then(Seconds::default);
-    let session = PairSession::new(terms.correlation, |outcome: Outcome| {
-        let outcome = coverage.exclude_uncaptured(outcome);
-        if let Outcome::Matched { sent, delay, .. } = &outcome {
-            skew.record(sent.stamp.utc, *delay);
-        }
-        flows.record(&outcome);
-        rows.record(&outcome);
-        seconds.iter_mut().for_each(|seconds| seconds.record(&outcome, false));
-    })
-    .with_state(&point_state);
+    let mut recorder =
+        Recorder::new(arguments, &clock, &coverage, output, Exported::none(), false)?;
+    let session = pair_session(arguments, terms.correlation, &mut recorder);
     let here = LiveCapture { capture, domain, clock: &clock };
     let (tap, read) = run_both(here, of_pipe, pipe, &session, &terms, &stop);
+    let choice = session.rule_choice();
     let points = session.finish();
+    let flows = std::mem::replace(&mut recorder.flows, arguments.flow_table());
     let (tap, read) = (tap?, read?);
     let remarks = read.damage.iter().cloned().chain(no_packets_hint(arguments, &flows, name));
     let remarks = remarks.collect();
     let error = read.clock_error(&tap);
     let clocks = Clocks {
-        skew: if error.is_ok() { Err(ONE_CLOCK) } else { skew.estimate().ok_or(TOO_FEW) },
+        skew: if error.is_ok() { Err(ONE_CLOCK) } else { recorder.skew.estimate().ok_or(TOO_FEW) },
         error: error.map_or_else(ClockError::Unknown, ClockError::Fixed),
         correction: terms.correction,
         aligned: false,
     };
     let found = result(arguments, flows, (vec![tap], points), clocks);
-    let mut found = with_pipe_report(DelayResult { seconds, ..found }, &read, of_pipe, remarks);
+    let mut found = with_pipe_report(found, &read, of_pipe, remarks);
     if of_pipe == Point::A {
         found.suspect_direction(arguments);
     }
-    found.set_unknown_loss();
-    found.finish_rows(rows);
+    recorder.finish(choice, &mut found);
     Ok(found)
 }
 
@@ -140,7 +133,7 @@ struct LiveCapture<'a> {
 
 /// Runs the capture and reads the pipe. When one of them ends, the other continues for the timeout, for
 /// packets still on the way.
-fn run_both<R: FnMut(Outcome) + Send>(
+fn run_both<R: OutcomeRecorder + Send>(
     here: LiveCapture<'_>,
     of_pipe: Point,
     pipe: &Path,

@@ -3,11 +3,12 @@
 use anyhow::bail;
 use wirestamp_capture::{Capture, Config, Cores, Error, Limit};
 use wirestamp_clock::ClockService;
-use wirestamp_metrics::FlowTable;
-use wirestamp_session::{PointState, TapReport};
+use wirestamp_metrics::{self as metrics, FlowTable};
+use wirestamp_session::{OutcomeRecorder, PairSession, PointState, TapReport};
 
 use super::super::arguments::Arguments;
 use super::super::clocks::Clocks;
+use super::super::match_option::Matching;
 use super::super::result::DelayResult;
 use super::super::round_trip::RoundTrips;
 use super::super::rtp::RtpStreams;
@@ -63,6 +64,16 @@ pub(super) fn no_packets_hint(
     (sent == 0 && matches!(arguments.live.direction, None | Some(Direction::In))).then(|| {
         format!("no packet was received on {name}; if packets are sent from there, add -Q inout")
     })
+}
+
+/// A session that records in `recorder`. With `--match auto` it tries all rules.
+pub(super) fn pair_session<R: OutcomeRecorder + Send>(
+    arguments: &Arguments,
+    correlation: metrics::Config,
+    recorder: R,
+) -> PairSession<R> {
+    let session = PairSession::new(correlation, recorder).with_state(&arguments.point_state());
+    if arguments.matching == Matching::Auto { session.with_trial() } else { session }
 }
 
 pub(super) fn result(

@@ -69,6 +69,16 @@ impl UnknownLoss {
             .or(are_others.then_some(Self::OtherSegments))
     }
 
+    /// The reason, if another rule recognises packets that were not matched.
+    pub(super) const fn of_rule(rule: MatchRule) -> Self {
+        match rule {
+            MatchRule::Reassembled => Self::Fragments,
+            MatchRule::Beginning => Self::CutShort,
+            MatchRule::Payload | MatchRule::Rtp => Self::Changed,
+            MatchRule::Packet | MatchRule::Inner => Self::NothingInCommon,
+        }
+    }
+
     /// The reason why hardly any packet was matched.
     fn of_unmatched(table: &FlowTable, [a, b]: [&PointState; 2]) -> Option<Self> {
         let total = table.total();

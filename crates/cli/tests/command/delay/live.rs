@@ -1,8 +1,10 @@
 //! Live measurements of `wirestamp delay`, at both points or at one.
 
 use std::fs;
+use std::process::Command;
 
 use crate::common::{Leftovers, is_root, run, stderr};
+use crate::delay::{Classic, sent};
 use crate::schema;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -73,6 +75,74 @@ fn loss_is_unknown_if_b_only_sends() {
     let rows = fs::read_to_string(folder.path().join("rows.csv")).unwrap();
     assert_eq!(rows.matches("undetermined").count(), 50, "{rows}");
     assert_eq!(Leftovers::now(), before);
+}
+
+/// A tunnel between the points: B observes the packets of A inside of VXLAN.
+#[test]
+fn rule_is_chosen_by_the_first_packets() {
+    if !is_root() {
+        return;
+    }
+    let (folder, found) = through_vxlan(250, &[]);
+    assert_eq!(found["match_rule"], "inner", "{found:#}");
+    assert!(found["matched"].as_u64() > Some(50), "{found:#}");
+    assert_eq!((&found["lost"], &found["unexpected"]), (&0.into(), &0.into()), "{found:#}");
+    assert!(
+        found["sent"].as_u64() < Some(150),
+        "the packets of the trial are not in it: {found:#}"
+    );
+    let message = fs::read_to_string(folder.path().join("message")).unwrap();
+    assert!(message.contains("--match inner recognises"), "{message}");
+    let rows = fs::read_to_string(folder.path().join("rows.csv")).unwrap();
+    let rows = rows.lines().filter(|line| line.starts_with("matched")).count();
+    assert_eq!(u64::try_from(rows).unwrap(), found["matched"].as_u64().unwrap());
+}
+
+#[test]
+fn rule_of_match_is_used_from_the_first_packet() {
+    if !is_root() {
+        return;
+    }
+    let (_, found) = through_vxlan(30, &["--match", "inner"]);
+    assert_eq!((&found["matched"], &found["lost"]), (&30.into(), &0.into()), "{found:#}");
+    let (folder, found) = through_vxlan(30, &[]);
+    assert_eq!((&found["match_rule"], &found["lost"]), (&"packet".into(), &Value::Null));
+    let message = fs::read_to_string(folder.path().join("message")).unwrap();
+    assert!(message.contains("--match inner recognises 30 of 30 packets"), "{message}");
+}
+
+/// Measures this number of packets, one every 20 ms, before and behind the entry of a tunnel.
+fn through_vxlan(packets: u32, options: &[&str]) -> (TempDir, Value) {
+    let folder = tempfile::tempdir().unwrap();
+    let packets = Classic::packets((0..packets).map(|number| (sent(number), number)));
+    fs::write(folder.path().join("a.pcap"), packets.0).unwrap();
+    let script = r#"
+        cd "$1"
+        shift
+        ip link add v1 type veth peer name v2
+        ip addr add 10.9.0.1/24 dev v1
+        ip link set v1 up
+        ip link set v2 up
+        ip neigh add 10.9.0.2 lladdr 02:00:00:00:00:02 dev v1
+        ip link add x0 type vxlan id 7 remote 10.9.0.2 dstport 4789 dev v1
+        ip link set x0 up
+        mkfifo delay
+        "$0" delay x0 v2 -Q inout --filter udp --timeout 500 --json --csv rows.csv "$@"             > found 2> delay &
+        measuring=$!
+        exec 3< delay
+        grep -q -m1 Ctrl-C <&3
+        "$0" send -q -i x0 --replay a.pcap > replayed
+        kill -INT $measuring
+        wait $measuring || :
+        cat <&3 > message
+        "#;
+    let path = folder.path().to_str().unwrap();
+    let mut command = Command::new("unshare");
+    command.args(["-n", "sh", "-euc", script, env!("CARGO_BIN_EXE_wirestamp"), path]);
+    let output = command.args(options).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let found = found(&folder);
+    (folder, found)
 }
 
 /// Runs a script in a lab, where `$0` is the binary and `$1` a folder.
