@@ -58,7 +58,7 @@ pub(in super::super) fn with_pipe(
     let mut recorder =
         Recorder::new(arguments, &clock, &coverage, output, Exported::none(), false)?;
     let session = pair_session(arguments, terms.correlation, &mut recorder);
-    let here = LiveCapture { capture, domain, clock: &clock };
+    let here = LiveCapture { capture, domain, clock: &clock, coverage: &coverage };
     let (tap, read) = run_both(here, of_pipe, pipe, &session, &terms, &stop);
     let choice = session.rule_choice();
     let points = session.finish();
@@ -129,10 +129,11 @@ struct LiveCapture<'a> {
     capture: Capture,
     domain: Domain,
     clock: &'a ClockService,
+    coverage: &'a Coverage,
 }
 
 /// Runs the capture and reads the pipe. When one of them ends, the other continues for the timeout, for
-/// packets still on the way.
+/// packets still on the way. When `stop` ends both, the packets of the last timeout are undetermined, unless they are matched.
 fn run_both<R: OutcomeRecorder + Send>(
     here: LiveCapture<'_>,
     of_pipe: Point,
@@ -152,11 +153,16 @@ fn run_both<R: OutcomeRecorder + Send>(
         let tap = scope.spawn(|| {
             let recording = Recording::new(here.clock, here.domain, None);
             let report = session.capture(other(of_pipe), here.capture, recording, stop);
+            here.coverage.ends(other(of_pipe), now(here.clock));
             end(report.is_err());
             report
         });
-        let read = Reader::follow(pipe, stop)
-            .and_then(|reader| session.read_pipe(of_pipe, reader, terms, stop));
+        let read = Reader::follow(pipe, stop).and_then(|reader| {
+            // The remote capture may start later than this one, as over ssh.
+            here.coverage.begins(of_pipe, now(here.clock));
+            session.read_pipe(of_pipe, reader, terms, stop)
+        });
+        here.coverage.ends(of_pipe, now(here.clock));
         end(read.is_err());
         (tap.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), read)
     })

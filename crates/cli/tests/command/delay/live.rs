@@ -77,6 +77,39 @@ fn loss_is_unknown_if_b_only_sends() {
     assert_eq!(Leftovers::now(), before);
 }
 
+/// Packets that B's capture has not delivered yet when Ctrl-C ends the measurement.
+#[test]
+fn packets_on_the_way_at_ctrl_c_are_not_lost() {
+    if !is_root() {
+        return;
+    }
+    let before = Leftovers::now();
+    let folder = in_lab(
+        r#"
+        cd "$1"
+        mkfifo packets
+        "$0" send -q -i out@wirestamp-source --to 10.77.2.2 --pattern free --size 300 \
+            --interval 500us -d 600 > sent &
+        sending=$!
+        "$0" capture -i tap-b@wirestamp-sink -w - udp > packets 2> capture &
+        capturing=$!
+        "$0" delay tap-a@wirestamp-router - --filter udp --timeout 300 --json \
+            < packets > found 2> message &
+        measuring=$!
+        "$0" -q capture -i tap-b@wirestamp-sink -w first.pcapng -c 3000 udp > summary
+        kill -INT $measuring
+        wait $measuring
+        kill -INT $sending $capturing || :
+        wait $sending $capturing || :
+        "#,
+    );
+    let found = found(&folder);
+    assert!(found["matched"].as_u64() > Some(100), "{found:#}");
+    assert_eq!((&found["lost"], &found["unexpected"]), (&0.into(), &0.into()), "{found:#}");
+    assert!(found["given_up_sent"].as_u64() > Some(0), "{found:#}");
+    assert_eq!(Leftovers::now(), before);
+}
+
 /// A tunnel between the points: B observes the packets of A inside of VXLAN.
 #[test]
 fn rule_is_chosen_by_the_first_packets() {
