@@ -66,7 +66,8 @@ pub(super) fn clock(packet: &Packet) -> Option<u64> {
 /// Adds ticks of 27 MHz to the clock reference.
 pub(super) fn shift_clock(packet: &mut Packet, ticks: u64) {
     let clock = (clock(packet).unwrap() + ticks) % WRAP;
-    let word = clock / 300 << 15 | 0x7e00 | clock % 300;
+    let [base, extension] = [clock / 300, clock % 300];
+    let word = base << 15 | 0x7e00 | extension;
     packet[6..12].copy_from_slice(&word.to_be_bytes()[2..]);
 }
 
