@@ -210,7 +210,7 @@ impl Track {
                 .filter_map(|(point, place)| place.as_ref().map(|(_, place)| (point, place)))
         };
         let (begin, first) = observed().next()?;
-        let (end, final_place) = observed().last()?;
+        let (end, final_place) = observed().next_back()?;
         let fate = match (begin, end) {
             (0, end) if end == last => Some(Fate::Complete),
             (0, _) => final_place.end,
