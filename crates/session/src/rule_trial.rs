@@ -197,9 +197,10 @@ mod tests {
         RuleTrial::new(MatchRule::Packet, &Config::default())
     }
 
-    /// Takes a packet every 10 ms at A, and 1 ms later at B, where each has the port that `port` returns. Returns the
-    /// choice and the packets until then.
-    fn run(trial: &mut RuleTrial, port: impl Fn(u32) -> Option<u16>) -> Option<(RuleChoice, u32)> {
+    /// Takes a packet every 10 ms at A, and 1 ms later at B, where it has the number and the port that `there` returns.
+    /// Returns the choice and the packets until then.
+    fn run(there: impl Fn(u32) -> Option<(u32, u16)>) -> Option<(RuleChoice, u32)> {
+        let mut trial = trial();
         let mut take = |point, at: i64, bytes: &[u8]| {
             let utc = Time::from_nanos(at);
             let raw = RawStamp { domain: Domain::Realtime, value: 0 };
@@ -209,8 +210,10 @@ mod tests {
         for number in 0..3_000 {
             let at = i64::from(number) * 10 * MS;
             let chosen = take(Point::A, at, &datagram(number, 5000));
-            let at_b =
-                || port(number).and_then(|port| take(Point::B, at + MS, &datagram(number, port)));
+            let at_b = || {
+                let (number, port) = there(number)?;
+                take(Point::B, at + MS, &datagram(number, port))
+            };
             if let Some(choice) = chosen.or_else(at_b) {
                 return Some((choice, number));
             }
@@ -220,7 +223,7 @@ mod tests {
 
     #[test]
     fn rule_that_recognises_the_packets_is_chosen() {
-        let (choice, packets) = run(&mut trial(), |_| Some(40_000)).unwrap();
+        let (choice, packets) = run(|number| Some((number, 40_000))).unwrap();
         let RuleChoice::Switched(found) = choice else { panic!("{choice:?}") };
         assert_eq!(found.rule, MatchRule::Payload);
         assert!(found.matched == found.sent && found.sent > 200, "{found:?}");
@@ -229,21 +232,20 @@ mod tests {
 
     #[test]
     fn trial_of_recognised_packets_is_short() {
-        let (choice, packets) = run(&mut trial(), |_| Some(5000)).unwrap();
+        let (choice, packets) = run(|number| Some((number, 5000))).unwrap();
         assert_eq!(choice, RuleChoice::First);
         assert!(packets < 150, "{packets}");
     }
 
     #[test]
     fn first_rule_stays_without_a_better_one() {
-        let other = |number: u32| Some(if number.is_multiple_of(5) { 5000 } else { 40_000 });
-        let (choice, _) = run(&mut trial(), other).unwrap();
+        let port = |number: u32| if number.is_multiple_of(5) { 5000 } else { 40_000 };
+        let (choice, _) = run(|number| Some((number, port(number)))).unwrap();
         assert_eq!(choice, RuleChoice::First, "a fifth is recognised");
-        let (choice, packets) = run(&mut trial(), |_| None).unwrap();
+        let (choice, packets) = run(|_| None).unwrap();
         assert_eq!((choice, packets), (RuleChoice::First, 2_100), "B may be idle");
-        let mut short = trial();
-        let few = |number: u32| (number < 9).then_some(40_000);
-        assert!(matches!(run(&mut short, few), Some((RuleChoice::NoneMatches, _))));
+        let (choice, packets) = run(|number| Some((number + 10_000, 5000))).unwrap();
+        assert_eq!((choice, packets), (RuleChoice::NoneMatches, 300), "B has other packets");
     }
 
     #[test]
