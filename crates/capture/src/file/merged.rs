@@ -25,6 +25,8 @@ pub struct MergedFiles {
     /// Files whose first packet is later than those read so far, the latest first.
     waiting: Vec<DatedFile>,
     open: Vec<OpenFile>,
+    /// The file that begins last of those with packets that were opened.
+    newest: Option<NewestFile>,
     /// Index in `open` of the packet that was returned last.
     returned: Option<usize>,
     /// Whether the packets before the damage of a file are read, and those of the other files.
@@ -39,8 +41,17 @@ pub struct MergedFiles {
     missed: Vec<CaptureLoss>,
 }
 
+/// The file that was opened last.
+struct NewestFile {
+    number: usize,
+    first: Option<Time<Utc>>,
+    path: PathBuf,
+}
+
 /// A file, and its next packet.
 struct OpenFile {
+    /// Files that were waiting when it was opened.
+    number: usize,
     reader: Reader,
     /// Without bytes.
     next: Packet<'static>,
@@ -85,6 +96,7 @@ impl MergedFiles {
             name: names.join(", ").into(),
             waiting,
             open: Vec::new(),
+            newest: None,
             returned: None,
             partial,
             damage: Vec::new(),
@@ -137,22 +149,30 @@ impl MergedFiles {
             }
             let Some(DatedFile { first, path }) = self.waiting.pop() else { break };
             let place = self.open.len();
-            let reader = Reader::open(&path)?;
-            self.open.push(OpenFile { reader, next: Packet::empty(), bytes: Vec::new() });
+            let (number, reader) = (self.waiting.len(), Reader::open(&path)?);
+            self.open.push(OpenFile { number, reader, next: Packet::empty(), bytes: Vec::new() });
             self.advance(place)?;
-            let is_open = self.open.len() > place;
-            let other = self.open[..place].iter().find(|file| Some(file.next.time) > first);
-            if let Some(other) = other.filter(|_| is_open) {
-                let other = other.reader.path();
-                self.overlap.get_or_insert_with(|| [other.to_owned(), path]);
+            if self.open.len() > place {
+                self.newest = Some(NewestFile { number, first, path });
+                self.find_overlap();
             }
         }
         Ok(())
     }
 
+    /// Notes the first file that has a packet after the begin of the newest one.
+    fn find_overlap(&mut self) {
+        let Some(newest) = self.newest.as_ref().filter(|_| self.overlap.is_none()) else { return };
+        let is_later = |it: &&OpenFile| Some(it.next.time) > newest.first;
+        let mut others = self.open.iter().filter(|it| it.number != newest.number);
+        if let Some(other) = others.find(is_later) {
+            self.overlap = Some([other.reader.path().to_owned(), newest.path.clone()]);
+        }
+    }
+
     /// Reads the next packet of an open file, or closes it.
     fn advance(&mut self, place: usize) -> Result<(), Error> {
-        let OpenFile { reader, next, bytes } = &mut self.open[place];
+        let OpenFile { reader, next, bytes, .. } = &mut self.open[place];
         match reader.next_packet() {
             Ok(Some(packet)) => {
                 bytes.clear();
@@ -182,6 +202,7 @@ impl Packets for MergedFiles {
             self.advance(place)?;
         }
         self.open_due()?;
+        self.find_overlap();
         let files = self.open.iter().enumerate();
         let Some((place, _)) = files.min_by_key(|(_, file)| file.next.time) else {
             return Ok(None);

@@ -93,6 +93,29 @@ fn files_that_overlap_are_merged_and_named() {
 }
 
 #[test]
+fn only_packets_after_the_begin_of_another_file_are_an_overlap() {
+    let folder = folder(&[
+        ("a.pcap", classic(0..10)),
+        ("copy.pcap", classic(0..10)),
+        ("next.pcap", classic(9..20)),
+        ("inside.pcap", classic(5..6)),
+    ]);
+    for (arguments, names) in [
+        ("a.pcap copy.pcap", Some("a.pcap and copy.pcap")),
+        ("next.pcap a.pcap", None),
+        ("a.pcap inside.pcap next.pcap", Some("a.pcap and inside.pcap")),
+    ] {
+        let output = flows(&folder, arguments);
+        let message = stderr(&output);
+        assert_eq!(document(&output)["out_of_order"], 0);
+        match names {
+            Some(names) => assert!(message.contains(&format!("{names} overlap")), "{message}"),
+            None => assert_eq!(message, "", "{arguments}"),
+        }
+    }
+}
+
+#[test]
 fn losses_of_all_files_are_added() {
     let folder = folder(&[
         ("a.pcapng", with_losses("eth0", &[10, 20], 3, None)),
