@@ -36,7 +36,12 @@ static REFUSED: [Refused; 13] = [
         true,
         "ESP is not decrypted; write the packets with -w, and decrypt them in Wireshark",
     ),
-    refused("-I", "monitor-mode", false, "frames of IEEE 802.11 are not supported; leave it out"),
+    refused(
+        "-I",
+        "monitor-mode",
+        false,
+        "monitor mode is not supported; capture with `tcpdump -I -w FILE`, and read the file with -r",
+    ),
     refused("-j", "time-stamp-type", true, "stamps are chosen with --stamp; --list shows them"),
     refused(
         "-J",

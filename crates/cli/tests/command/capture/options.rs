@@ -98,8 +98,8 @@ fn interface_is_promiscuous_unless_refused() {
 fn options_of_tcpdump_without_a_meaning_are_refused() {
     let cases: [(&[&str], &str); 15] = [
         (&["-E", "key"], "-E: ESP is not decrypted"),
-        (&["-I"], "-I: frames of IEEE 802.11 are not supported"),
-        (&["--monitor-mode"], "-I: frames of IEEE 802.11 are not supported"),
+        (&["-I"], "-I: monitor mode is not supported"),
+        (&["--monitor-mode"], "-I: monitor mode is not supported"),
         (&["-j", "adapter"], "-j: stamps are chosen with --stamp"),
         (&["-J"], "-J: use --list"),
         (&["-L"], "-L: each interface has one link type"),
