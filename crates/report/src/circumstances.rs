@@ -25,6 +25,9 @@ pub struct Circumstances {
     /// Frequency of the processor's counter in Hz, where it was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counter_hz: Option<f64>,
+    /// Smallest usual step of the processor's counter in nanoseconds, where it was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counter_step_ns: Option<f64>,
     /// The command line, with the program's name without its path.
     pub command: String,
 }
@@ -41,6 +44,7 @@ impl Circumstances {
             processor: processor(),
             clocksource: read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
             counter_hz: None,
+            counter_step_ns: None,
             command: command(),
         }
     }

@@ -17,13 +17,14 @@ use crate::{interarrival, overhead};
 type Judge = fn(Vec<Claim>, &Value) -> anyhow::Result<Vec<Claim>>;
 
 /// Members of a document that are not values of its study.
-const NO_VALUES: [&str; 15] = [
+const NO_VALUES: [&str; 16] = [
     "date",
     "version",
     "kernel",
     "processor",
     "clocksource",
     "counter_hz",
+    "counter_step_ns",
     "command",
     "sittings",
     "interrupted",

@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::design::{Design, RunId};
+use wirestamp_clock::CounterSource;
 use wirestamp_report::Circumstances;
 
 /// File that describes the others.
@@ -83,8 +84,7 @@ impl Archive {
     /// When it cannot be written.
     pub(super) fn keep<S: Serialize>(&mut self, turn: RunId, samples: &[S]) -> anyhow::Result<()> {
         if !self.has_added {
-            let here = Circumstances { counter_hz: counter_hz(), ..Circumstances::here() };
-            self.record.sittings.push(here);
+            self.record.sittings.push(with_counter(Circumstances::here()));
             self.write_record()?;
             self.has_added = true;
         }
@@ -107,10 +107,15 @@ impl Archive {
     }
 }
 
-/// Frequency of the counter that this process reads.
-fn counter_hz() -> Option<f64> {
+/// The circumstances with the properties of the counter that this process reads.
+fn with_counter(here: Circumstances) -> Circumstances {
     let survey = wirestamp_clock::survey();
-    survey.sources.into_iter().find(|source| source.name == survey.selected)?.frequency_hz
+    match survey.sources.into_iter().find(|source| source.name == survey.selected) {
+        Some(CounterSource { frequency_hz, granularity_ns, .. }) => {
+            Circumstances { counter_hz: frequency_hz, counter_step_ns: granularity_ns, ..here }
+        }
+        None => here,
+    }
 }
 
 /// Record of an earlier sitting with the same design.

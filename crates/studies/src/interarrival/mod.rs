@@ -58,8 +58,8 @@ pub(crate) fn run(
     let mut packets = Packets::new(IN_USER_SPACE, size)?;
     let captured = experiment::run(&mut cable, folder, *seed, stop, progress)?;
     let stamped = experiment::run(&mut packets, folder, *seed, stop, progress)?;
-    let findings =
-        InterarrivalResult::of(&captured, &stamped, size, packets.step_ns, cable.refusals());
+    let step_ns = stamped.counter_step_ns().unwrap_or(packets.step_ns);
+    let findings = InterarrivalResult::of(&captured, &stamped, size, step_ns, cable.refusals());
     account(&captured, &stamped, &findings)
 }
 

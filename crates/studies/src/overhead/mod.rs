@@ -70,7 +70,8 @@ pub(crate) fn run(
         .and_then(|mut study| experiment::run(&mut study, folder, *seed, stop, progress));
     let runs = experiment::run(&mut packets, folder, *seed, stop, progress)?;
     let in_softirq = InSoftirq { programs: softirq, packets: in_softirq, kernel_stamp };
-    let result = OverheadResult::of(&runs, in_softirq, size, packets.step_ns);
+    let step_ns = runs.counter_step_ns().unwrap_or(packets.step_ns);
+    let result = OverheadResult::of(&runs, in_softirq, size, step_ns);
     account(&runs, &result)
 }
 

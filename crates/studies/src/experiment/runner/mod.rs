@@ -71,6 +71,14 @@ impl<S> Runs<S> {
         Some(self.sittings.last()?.counter_hz? / 1e9)
     }
 
+    /// Smallest usual step of the processor's counter when the runs were made, in nanoseconds: at least one tick. None if it
+    /// was not measured. It varies from one measurement to the next on some processors, and the results of stored runs
+    /// must not.
+    #[must_use]
+    pub fn counter_step_ns(&self) -> Option<f64> {
+        Some(self.sittings.last()?.counter_step_ns?.max(1.0 / self.cycles_per_ns()?))
+    }
+
     /// The runs of a cell, by repetition.
     pub fn of_cell(&self, cell: usize) -> impl Iterator<Item = &[S]> {
         let runs = self.runs.iter().filter(move |(turn, _)| turn.cell == cell);
