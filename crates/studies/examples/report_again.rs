@@ -4,12 +4,14 @@
 //! report_again FILE.json      from the document: overhead and interarrival
 //! report_again NAME FOLDER    from all raw results of a study in FOLDER: NAME.html and NAME.json there
 //! ```
+//! `NAME-mesh` is a study that was measured with a mesh.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use wirestamp_capture::Stop;
+use wirestamp_studies::mesh::MeshPlan;
 use wirestamp_studies::{Entry, Options, write_again};
 
 fn main() -> anyhow::Result<()> {
@@ -25,11 +27,17 @@ fn main() -> anyhow::Result<()> {
 
 /// A requested stop prevents every run that is not in the folder.
 fn from_raw_results(name: &str, folder: PathBuf) -> anyhow::Result<PathBuf> {
-    let study = Entry::named(name).with_context(|| format!("there is no study {name}"))?;
+    let (study, has_mesh) = name.strip_suffix("-mesh").map_or((name, false), |study| (study, true));
+    let study = Entry::named(study).with_context(|| format!("there is no study {study}"))?;
     let stop = Stop::new()?;
     stop.request();
     let options = Options { quick: false, folder: Some(folder.clone()), seed: 1 };
-    let account = study.run(&options, &stop, &mut |_| ())?;
+    let account = if has_mesh {
+        let bring_up = |_: &MeshPlan| anyhow::bail!("a mesh is started for a measurement only");
+        study.run_over_mesh(bring_up, &options, &stop, &mut |_| ())?
+    } else {
+        study.run(&options, &stop, &mut |_| ())?
+    };
     ensure!(
         !account.making.interrupted,
         "not all raw results of {name} are in {}",
