@@ -34,6 +34,22 @@ struct Announced {
     encodings: Vec<(u8, Encoding)>,
 }
 
+impl Announced {
+    /// Adds the payload types of a medium. The first meaning of a payload type is kept, so that there are at most 128.
+    fn add(&mut self, medium: &RtpMedia<'_>) {
+        for format in &medium.formats {
+            let number = format.payload_type;
+            if self.encodings.iter().any(|(known, _)| *known == number) {
+                continue;
+            }
+            let stated = format.encoding.as_ref();
+            let encoding = stated
+                .and_then(|stated| Encoding::announced(medium.kind, stated, medium.encrypted));
+            self.encodings.extend(encoding.map(|encoding| (number, encoding)));
+        }
+    }
+}
+
 impl Announcements {
     /// Keeps at least this many ports.
     pub(super) fn new(ports: usize) -> Self {
@@ -59,17 +75,16 @@ impl Announcements {
 
     fn announce(&mut self, address: IpAddr, port: u16, medium: &RtpMedia<'_>) {
         let place = SocketAddr::new(address, port);
-        let encodings = medium.formats.iter().filter_map(|format| {
-            let encoding = Encoding::announced(medium.kind, &format.encoding?, medium.encrypted)?;
-            Some((format.payload_type, encoding))
-        });
         let announced = self.media.entry(place).or_default();
-        if announced.generation == self.generation {
-            // Several media of one message may have one port (RFC 8843).
-            announced.encodings.extend(encodings);
+        // Several media of one message may have one port (RFC 8843).
+        let is_new = announced.generation != self.generation;
+        if is_new {
+            *announced = Announced { generation: self.generation, encodings: Vec::new() };
+        }
+        announced.add(medium);
+        if !is_new {
             return;
         }
-        *announced = Announced { generation: self.generation, encodings: encodings.collect() };
         self.oldest_first.push_back((self.generation, place));
         while self.media.len() > self.limit || self.oldest_first.len() > 2 * self.limit {
             let Some((generation, oldest)) = self.oldest_first.pop_front() else { break };
@@ -150,6 +165,16 @@ mod tests {
         assert!(!found((9, 9), "GET / HTTP/1.1"));
         assert!(!found((9, 9), "SIP/2.0"));
         assert!(!found((5060, 9), "\0\0"));
+    }
+
+    #[test]
+    fn payload_types_of_one_port_are_kept_once() {
+        let lines = "m=audio 4000/16 RTP/AVP 0 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18\n";
+        let message = format!("v=0\nc=IN IP4 192.0.2.7\n{}", lines.repeat(900));
+        let mut announced = Announcements::new(0);
+        announced.note(message.as_bytes());
+        assert_eq!(announced.media.len(), usize::from(MAX_PORTS));
+        assert!(announced.media.values().all(|it| it.encodings.len() <= 17));
     }
 
     #[test]

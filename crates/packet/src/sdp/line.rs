@@ -5,6 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::{Direction, Encoding, RtpFormat, RtpMedia};
 use crate::rtp::StaticPayloadType;
 
+/// Max bytes of an encoding's name; the longest registered with IANA for RTP have about 20.
+const MAX_NAME: usize = 64;
+
 /// Content of an `m=` line.
 pub(super) enum Medium<'a> {
     Rtp(RtpMedia<'a>),
@@ -84,7 +87,8 @@ pub(super) fn rtpmap(value: &str) -> Option<(u8, Encoding<'_>)> {
     let mut parts = encoding.trim_ascii().splitn(3, '/');
     let (name, clock_rate_hz) = (parts.next()?, parts.next()?.parse().ok()?);
     parts.next().map(str::parse::<u8>).transpose().ok()?;
-    let is_token = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
+    let is_token =
+        (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic());
     let known = is_token && clock_rate_hz != 0;
     known.then_some((payload_type(payload)?, Encoding { name, clock_rate_hz }))
 }

@@ -121,6 +121,18 @@ fn unreadable_lines_are_skipped() {
 }
 
 #[test]
+fn encoding_with_a_long_name_is_unknown() {
+    let encoding = |length: usize| {
+        let name = "x".repeat(length);
+        let text =
+            format!("v=0\nc=IN IP4 192.0.2.1\nm=audio 7000 RTP/AVP 96\na=rtpmap:96 {name}/8000\n");
+        let media = find(text.as_bytes()).expect("a session description");
+        media[0].formats[0].encoding.is_some()
+    };
+    assert_eq!((encoding(64), encoding(65)), (true, false));
+}
+
+#[test]
 fn unreadable_address_does_not_fall_back_to_the_session() {
     let lines = ["c=IN IP4 192.0.2.1", "m=audio 7000 RTP/AVP 0", "c=IN IP5 1"];
     assert_eq!(read(&lines), [(None, 7000)]);
