@@ -129,7 +129,13 @@ impl Reassembly {
     }
 
     fn make_room(&mut self) {
-        while self.order.len() >= INCOMPLETE_PACKETS || self.kept > KEPT_BYTES {
+        let Self { incomplete, order, .. } = self;
+        let is_incomplete =
+            |(whole, number): &_| incomplete.get(whole).is_some_and(|it| it.number == *number);
+        if order.len() >= 2 * INCOMPLETE_PACKETS {
+            order.retain(is_incomplete);
+        }
+        while self.incomplete.len() >= INCOMPLETE_PACKETS || self.kept > KEPT_BYTES {
             let Some((oldest, number)) = self.order.pop_front() else { return };
             if self.incomplete.get(&oldest).is_some_and(|parts| parts.number == number) {
                 self.remove(&oldest);

@@ -120,7 +120,28 @@ fn later_packets_replace_incomplete_ones() {
     let mut reassembly = Reassembly::default();
     (0..10_000).for_each(|n| _ = recognise(&mut reassembly, &first(n)));
     assert!(reassembly.incomplete.len() <= INCOMPLETE_PACKETS);
-    assert!(reassembly.order.len() <= INCOMPLETE_PACKETS);
+    assert!(reassembly.order.len() <= 2 * INCOMPLETE_PACKETS);
+}
+
+#[test]
+fn complete_packets_replace_no_incomplete_one() {
+    let with_number = |number: usize| {
+        let mut fragments = fragments(&Datagram::new(&[7; 300]).ipv4(), 64);
+        let number = u16::try_from(number).unwrap();
+        fragments.iter_mut().for_each(|it| it[4..6].copy_from_slice(&number.to_be_bytes()));
+        fragments
+    };
+    let mut reassembly = Reassembly::default();
+    let late = with_number(0);
+    let (last, others) = late.split_last().unwrap();
+    others.iter().for_each(|it| _ = recognise(&mut reassembly, it));
+    for number in 1..=3 * INCOMPLETE_PACKETS {
+        let found: Vec<_> =
+            with_number(number).iter().map(|it| recognise(&mut reassembly, it)).collect();
+        assert!(matches!(found.last(), Some(Recognised::As { .. })));
+        assert!(reassembly.order.len() <= 2 * INCOMPLETE_PACKETS);
+    }
+    assert!(matches!(recognise(&mut reassembly, last), Recognised::As { .. }));
 }
 #[test]
 fn repeated_fragment_replaces_no_other() {
