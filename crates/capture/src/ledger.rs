@@ -53,19 +53,16 @@ impl Ledger {
     /// Packets that the capture should have delivered and lost.
     #[must_use]
     pub fn lost(&self) -> u64 {
-        self.kernel_dropped + self.left_behind + self.consumer_dropped
+        // A ledger in a file may have any counts.
+        let lost = self.kernel_dropped.saturating_add(self.left_behind);
+        lost.saturating_add(self.consumer_dropped)
     }
 
     /// Whether each packet seen has exactly one outcome.
     #[must_use]
     pub fn balances(&self) -> bool {
-        self.seen
-            == self.kernel_dropped
-                + self.left_behind
-                + self.filtered
-                + self.surplus
-                + self.consumer_dropped
-                + self.delivered
+        let outcomes = [self.filtered, self.surplus, self.delivered];
+        self.seen == outcomes.into_iter().fold(self.lost(), u64::saturating_add)
     }
 }
 
@@ -78,6 +75,8 @@ mod tests {
         let whole = Ledger { seen: 10, kernel_dropped: 3, delivered: 7, ..Ledger::default() };
         assert!(whole.balances());
         assert_eq!(whole.lost(), 3);
+        let wrong = Ledger { left_behind: u64::MAX, ..whole };
+        assert_eq!((wrong.lost(), wrong.balances()), (u64::MAX, false));
         assert!(!Ledger { delivered: 6, ..whole }.balances());
     }
 
