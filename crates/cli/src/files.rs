@@ -57,7 +57,7 @@ fn is_standard(path: &Path) -> bool {
 
 /// The path that is read, without an interface of the file; for `-`, standard input, which the shell may redirect from a
 /// file.
-fn standard_input(path: &Path) -> PathBuf {
+pub(crate) fn standard_input(path: &Path) -> PathBuf {
     if is_standard(path) { "/dev/stdin".into() } else { split_interface(path).0 }
 }
 
@@ -84,7 +84,7 @@ fn check_writable(path: &Path) -> anyhow::Result<()> {
 }
 
 /// The folder of a file.
-fn folder(path: &Path) -> PathBuf {
+pub(crate) fn folder(path: &Path) -> PathBuf {
     // The parent of a bare file name is the empty path.
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     parent.map_or_else(|| PathBuf::from("."), Path::to_owned)

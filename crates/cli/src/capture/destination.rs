@@ -8,12 +8,12 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use wirestamp_capture::Facts;
 use wirestamp_capture::file::{
-    self, AnchorLog, FilteredCopy, Format, Provenance, Reader, Rotation, Writer, split_interface,
+    self, AnchorLog, FilteredCopy, Format, Provenance, Reader, Rotation, Writer,
 };
 use wirestamp_clock::{ClockService, Domain};
 use wirestamp_session::Recording;
 
-use crate::files::are_one;
+use crate::files::{are_one, folder, standard_input};
 use crate::parse::at_least_one;
 use crate::usage::usage;
 
@@ -200,17 +200,27 @@ impl Destination {
         }
     }
 
-    /// Rejects a copy of `input`, a file that `is_classic` or not, that is not possible.
-    pub(super) fn check_copy(&self, input: &Path, is_classic: bool) -> anyhow::Result<()> {
+    /// Rejects a copy of `input`, a file that `is_classic` or not, that is not possible, such as one that `cuts` packets.
+    pub(super) fn check_copy(
+        &self,
+        input: &Path,
+        is_classic: bool,
+        cuts: bool,
+    ) -> anyhow::Result<()> {
         let Some(path) = self.path() else { return Ok(()) };
         let extension = path.extension().unwrap_or_default();
-        let (file, _) = split_interface(input);
+        let file = standard_input(input);
+        let is_in_folder = path.exists() && are_one(&file, &folder(path));
         let wrong = [
             (
                 self.is_stdout() && io::stdout().is_terminal(),
                 "-w - would print packets to the terminal; redirect the output, or write to a file",
             ),
-            (are_one(&file, path), "-w would overwrite the file of -r; write to another file"),
+            (
+                are_one(&file, path) || is_in_folder,
+                "-w would overwrite the file of -r; write to another file",
+            ),
+            (cuts, "-r with -w copies whole packets; cut them with `editcap -s BYTES IN OUT`"),
             (
                 extension == "zst",
                 "-r with -w does not compress; use another name, and `zstd FILE` afterwards",

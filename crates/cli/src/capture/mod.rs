@@ -354,6 +354,11 @@ impl Arguments {
         Ok(self.config(interface, filter))
     }
 
+    /// Whether -s cuts packets.
+    fn cuts_packets(&self) -> bool {
+        !matches!(self.snaplen, 0 | MAX_SNAP_LENGTH)
+    }
+
     /// Settings of the capture.
     fn config(&self, interface: &str, filter: Option<String>) -> Config {
         let stamp = self.stamp.unwrap_or_else(|| self.method.default_stamp());

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use wirestamp_capture::file::{FilteredCopy, Reader};
-use wirestamp_capture::{Error, Stop};
+use wirestamp_capture::{CaptureLoss, Error, Stop};
 
 use super::Arguments;
 use super::filter::FileFilter;
@@ -20,6 +20,23 @@ struct Outputs {
     copy: Option<FilteredCopy>,
     /// Ends the copy before the end of the file.
     stop: Option<Stop>,
+}
+
+impl Outputs {
+    /// Prints, if packets are printed. A closed standard output ends only the printing if there is a copy.
+    fn print(
+        &mut self,
+        print: impl FnOnce(&mut Printer) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let Some(printer) = &mut self.printer else { return Ok(()) };
+        match print(printer) {
+            Err(error) if self.copy.is_some() && error.is_broken_pipe() => {
+                self.printer = None;
+                Ok(())
+            }
+            printed => printed,
+        }
+    }
 }
 
 /// What was read.
@@ -39,7 +56,7 @@ pub(super) fn run(
 ) -> anyhow::Result<ExitCode> {
     let mut reader = Reader::open(file).context("-r")?;
     let (destination, print) = (&arguments.destination, &arguments.print);
-    destination.check_copy(file, reader.is_classic())?;
+    destination.check_copy(file, reader.is_classic(), arguments.cuts_packets())?;
     arguments.privileges.drop_now(None, false)?;
     let copy = destination.copy(&mut reader)?;
     let prints = copy.is_none() || print.are_requested();
@@ -53,10 +70,9 @@ pub(super) fn run(
     let (filter, limit) = (FileFilter::new(filter), arguments.count);
     let read = read_packets(&mut reader, filter, limit, &mut outputs, &mut counts);
     // The packets before a damaged one are printed and written.
-    let Outputs { printer, copy, .. } = outputs;
-    printer.map_or(Ok(()), |mut printer| printer.flush())?;
-    copy.map_or(Ok(()), |copy| copy.finish(&mut reader))?;
-    read?;
+    let printed = outputs.print(Printer::flush);
+    outputs.copy.map_or(Ok(()), |copy| copy.finish(&mut reader))?;
+    printed.and(read)?;
     output.remark(summary(&counts, reader.path(), is_filtered, destination.path()));
     if let Some(lost) = reader.capture_lost().filter(|lost| *lost > 0) {
         output.remark(format_args!("{} lost by the capture", plural(lost, "packet", "packets")));
@@ -71,20 +87,17 @@ fn read_packets(
     outputs: &mut Outputs,
     counts: &mut Counts,
 ) -> Result<(), Error> {
-    let Outputs { printer, copy, stop } = outputs;
+    let stop = outputs.stop.clone();
     let is_stopped = || stop.as_ref().is_some_and(Stop::is_requested);
     while limit.is_none_or(|limit| counts.passed < limit) && !is_stopped() {
         let Some(packet) = reader.next_packet()? else {
-            let Some(printer) = printer else { return Ok(()) };
-            return reader.take_missed().iter().try_for_each(|missed| printer.missed(missed, None));
+            return outputs.print(|printer| missed(printer, &reader.take_missed()));
         };
         counts.read += 1;
-        if let Some(printer) = printer {
-            packet.missed.iter().try_for_each(|missed| printer.missed(missed, None))?;
-        }
+        outputs.print(|printer| missed(printer, &packet.missed))?;
         let passes = filter.passes(packet.link, &packet.bytes, packet.length)?;
         counts.passed += u64::from(passes);
-        if passes && let Some(printer) = printer {
+        if passes && let Some(printer) = &outputs.printer {
             let printed = PrintedPacket {
                 time: packet.time,
                 error: packet.error,
@@ -93,20 +106,26 @@ fn read_packets(
                 length: packet.length,
             };
             let (line, number) = (printed.line(printer.style()), packet.interface);
-            printer.packet(&line, interface(reader, number).as_deref())?;
+            let name = interface(reader, number);
+            outputs.print(|printer| printer.packet(&line, name.as_deref()))?;
         }
-        if let Some(copy) = copy {
+        if let Some(copy) = &mut outputs.copy {
             copy.packet(reader, passes)?;
         }
     }
     Ok(())
 }
 
-/// Name or number of a packet's interface, if the file has several.
+fn missed(printer: &mut Printer, missed: &[CaptureLoss]) -> Result<(), Error> {
+    missed.iter().try_for_each(|missed| printer.missed(missed, None))
+}
+
+/// Name or number of a packet's interface, if the file has several. The file may contain any name.
 fn interface(reader: &Reader, number: usize) -> Option<String> {
     let [_, _, ..] = reader.interfaces() else { return None };
     let interface = reader.interfaces().get(number)?;
-    Some(interface.name.clone().unwrap_or_else(|| number.to_string()))
+    let name = interface.name.as_ref().map(|name| name.escape_debug().to_string());
+    Some(name.unwrap_or_else(|| number.to_string()))
 }
 
 fn summary(counts: &Counts, path: &Path, is_filtered: bool, copy: Option<&Path>) -> String {

@@ -52,7 +52,10 @@ impl<'a> PrintedPacket<'a> {
             text += &link_header::of(link, bytes);
         }
         text += &match Packet::parse(link, bytes) {
-            Ok(packet) => content(&packet),
+            Ok(mut packet) => {
+                packet.apply_frame_length(bytes.len(), length);
+                content(&packet)
+            }
             Err(error) => error.to_string(),
         };
         if style.ip_header
@@ -84,7 +87,9 @@ fn content(packet: &Packet<'_>) -> String {
         ICMPV6 => "ICMPv6".to_owned(),
         other => format!("protocol {other}"),
     };
-    let ends = if matches!(flow.protocol, TCP | UDP) && flow.source.port() > 0 {
+    // Of a fragment after the first, both are unknown.
+    let has_ports = flow.source.port() > 0 || flow.destination.port() > 0;
+    let ends = if matches!(flow.protocol, TCP | UDP) && has_ports {
         format!("{} > {}", flow.source, flow.destination)
     } else {
         format!("{} > {}", flow.source.ip(), flow.destination.ip())
@@ -145,7 +150,21 @@ mod tests {
         let tcp = [0, 9, 0, 10, 0, 0, 0, 5, 0, 0, 0, 6, 0x50, 0x12, 0, 0, 0, 0, 0, 0];
         let text = "TCP 192.0.2.1:9 > 192.0.2.2:10 SYN seq 5 ack 6, payload 0, 99 bytes";
         assert_eq!(printed(TCP, &tcp), text);
+        let from_port_0 = [&[0, 0], &udp[2..]].concat();
+        let text = "UDP 192.0.2.1:0 > 192.0.2.2:10, payload 4, 99 bytes";
+        assert_eq!(printed(UDP, &from_port_0), text);
         assert_eq!(printed(47, &[]), "protocol 47 192.0.2.1 > 192.0.2.2, 99 bytes");
+    }
+
+    #[test]
+    fn segment_with_ip_length_0_is_printed_with_its_numbers() {
+        let head = [0x45, 0, 0, 0, 0, 1, 0x40, 0, 64, TCP, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2];
+        let tcp = [0, 9, 0, 10, 0, 0, 0, 5, 0, 0, 0, 6, 0x50, 0x12, 0, 0, 0, 0, 0, 0];
+        let bytes = [&head[..], &tcp, &[0; 44]].concat();
+        let (time, link) = (Time::from_nanos(0), LinkType::Ip);
+        let packet = PrintedPacket { time, error: None, link, bytes: &bytes, length: 84 };
+        let text = "TCP 192.0.2.1:9 > 192.0.2.2:10 SYN seq 5 ack 6, payload 44, 84 bytes";
+        assert_eq!(packet.line(Style::default()).content, text);
     }
 
     #[test]

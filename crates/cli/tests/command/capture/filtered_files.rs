@@ -126,6 +126,23 @@ fn pipe_is_filtered_into_a_pipe() {
 }
 
 #[test]
+fn copy_is_complete_if_standard_output_is_closed() {
+    let (_folder, path) = folder();
+    let [file, ours] = ["x.pcap", "ours.pcap"].map(&path);
+    fs::write(&file, capture_file(&[1, 2])).unwrap();
+    for buffering in [&[][..], &["-l"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let options = ["capture", "-r", &file, "-w", &ours, "--print"];
+        let output =
+            wirestamp(&[&options[..], buffering].concat()).stdout(writer).output().unwrap();
+        assert!(output.status.success(), "{buffering:?}: {}", stderr(&output));
+        assert_eq!(fs::read(&ours).unwrap(), capture_file(&[1, 2]), "{buffering:?}");
+        fs::remove_file(&ours).unwrap();
+    }
+}
+
+#[test]
 fn packets_before_damage_are_written() {
     let (_folder, path) = folder();
     let [file, ours] = ["x.pcap", "ours.pcap"].map(&path);
@@ -146,8 +163,10 @@ fn impossible_copies_are_refused() {
     std::os::unix::fs::symlink(&classic, &link).unwrap();
     let whole = fs::read(&classic).unwrap();
     let out = path("out.pcap");
-    let cases: [(&[&str], &str); 7] = [
+    let cases: [(&[&str], &str); 9] = [
         (&["-r", &classic, "-w", &link], "overwrite the file of -r"),
+        (&["-r", &path("."), "-w", &classic], "overwrite the file of -r"),
+        (&["-r", &classic, "-w", &out, "-s", "60"], "cut them with `editcap"),
         (&["-r", &next, "-w", &format!("{next}.pcap")], "keeps the format pcapng"),
         (&["-r", &classic, "-w", &format!("{next}.pcapng")], "keeps the format pcap;"),
         (&["-r", &classic, "-w", &format!("{out}.zst")], "does not compress"),
@@ -161,6 +180,11 @@ fn impossible_copies_are_refused() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
         assert!(message.contains(hint), "{arguments:?}: {message}");
     }
+    let from_itself = wirestamp(&["capture", "-r", "-", "-w", &classic])
+        .stdin(fs::File::open(&classic).unwrap())
+        .output()
+        .unwrap();
+    assert!(stderr(&from_itself).contains("overwrite the file of -r"));
     assert_eq!(fs::read(&classic).unwrap(), whole);
     assert!(!Path::new(&out).exists());
 }
