@@ -41,39 +41,41 @@ impl SipStream {
         captured: &[u8],
         time: Time<Utc>,
     ) -> Vec<TimedMessage> {
-        if segment.syn || self.next.is_some_and(|next| is_far_back(segment.sequence, next)) {
-            *self = Self::default();
-        }
-        if segment.syn {
-            self.next = Some(segment.sequence.wrapping_add(1));
+        let mut messages = Vec::new();
+        // Data in a SYN have the next number (RFC 9293 section 3.4).
+        let sequence = segment.sequence.wrapping_add(u32::from(segment.syn));
+        if segment.syn || self.next.is_some_and(|next| is_far_back(sequence, next)) {
+            messages = self.restart(segment.syn.then_some(sequence));
         }
         if segment.length == 0 {
-            return Vec::new();
+            return messages;
         }
         if captured.len() < usize::try_from(segment.length).unwrap_or(usize::MAX) {
-            *self = Self::default();
-            return Vec::new();
+            messages.extend(self.restart(None));
+            return messages;
         }
-        let mut messages = Vec::new();
         if self.waiting.iter().any(|waiting| time - waiting.time > MAX_WAIT) {
-            messages = self.flush();
+            messages.extend(self.flush());
         }
-        let next = *self.next.get_or_insert(segment.sequence);
-        if is_ahead(segment.sequence, next) {
-            self.waiting.push(Waiting {
-                sequence: segment.sequence,
-                time,
-                bytes: captured.to_vec(),
-            });
+        let next = *self.next.get_or_insert(sequence);
+        if is_ahead(sequence, next) {
+            self.waiting.push(Waiting { sequence, time, bytes: captured.to_vec() });
             let bytes: usize = self.waiting.iter().map(|waiting| waiting.bytes.len()).sum();
             if self.waiting.len() > MAX_WAITING || bytes > MAX_WAITING_BYTES {
                 self.skip_gap();
             }
         } else {
-            self.append(segment.sequence, captured);
+            self.append(sequence, captured);
             messages.extend(self.messages(time));
         }
         messages.extend(self.append_due());
+        messages
+    }
+
+    /// Begins again, with `next` as the sequence number of the next byte if it is known. Returns the messages that waited.
+    fn restart(&mut self, next: Option<u32>) -> Vec<TimedMessage> {
+        let messages = self.flush();
+        *self = Self { next, ..Self::default() };
         messages
     }
 
@@ -247,6 +249,28 @@ mod tests {
         assert_eq!(record(&mut stream, 1000, &all[2]), &all[2..3]);
         // The SYN of the third was not captured.
         assert_eq!(record(&mut stream, u32::MAX - 5_000_000, &all[3]), &all[3..4]);
+        // Data in the SYN itself (RFC 7413).
+        let syn = TcpSegment { syn: true, ..segment(77, &all[4]) };
+        assert_eq!(stream.record(&syn, &all[4], NOW), [(all[4].clone(), NOW)]);
+    }
+
+    #[test]
+    fn waiting_messages_are_kept_at_the_end_of_a_connection() {
+        let all = messages();
+        let length = |message: &[u8]| u32::try_from(message.len()).unwrap();
+        let waiting = || {
+            let mut stream = SipStream::default();
+            record(&mut stream, 0, &all[0]);
+            let after_lost = length(&all[0]) + 100;
+            assert!(record(&mut stream, after_lost, &all[1]).is_empty(), "it waits");
+            (stream, after_lost + length(&all[1]))
+        };
+        let (mut stream, _) = waiting();
+        let syn = TcpSegment { syn: true, ..segment(9, b"") };
+        assert_eq!(stream.record(&syn, b"", NOW), [(all[1].clone(), NOW)]);
+        let (mut stream, next) = waiting();
+        let cut = segment(next, &all[2]);
+        assert_eq!(stream.record(&cut, &all[2][..10], NOW), [(all[1].clone(), NOW)]);
     }
 
     proptest! {
