@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt::Write as _;
 
-use wirestamp_metrics::flow::{CallReport, CallSide, CallState, CallStream};
+use wirestamp_metrics::flow::{CallMessage, CallReport, CallSide, CallState, CallStream};
 
 use crate::output::{count, mean, plural};
 use crate::table::table;
@@ -97,14 +97,19 @@ fn direction(streams: &[CallStream]) -> String {
 
 /// An address without its scheme, password and parameters.
 fn short(uri: &str) -> String {
+    let is_scheme =
+        |word: &str| ["sip", "sips", "tel"].iter().any(|it| it.eq_ignore_ascii_case(word));
     let address = match uri.split_once(':') {
-        Some((scheme, address)) if ["sip", "sips", "tel"].contains(&scheme) => address,
+        Some((scheme, address)) if is_scheme(scheme) => address,
         _ => uri,
     };
-    let address = address.split(';').next().unwrap_or(address);
+    let without_parameters = |part: &str| part.split(';').next().unwrap_or(part).to_owned();
     match address.rsplit_once('@') {
-        Some((user, host)) => format!("{}@{host}", user.split(':').next().unwrap_or(user)),
-        None => address.to_owned(),
+        Some((user, host)) => {
+            let user = user.split(':').next().unwrap_or(user);
+            format!("{}@{}", without_parameters(user), without_parameters(host))
+        }
+        None => without_parameters(address),
     }
 }
 
@@ -118,18 +123,46 @@ pub(super) fn since(begin_ns: i64, time_ns: i64) -> String {
 /// The messages of a call, with the time since the first.
 fn ladder(call: &CallReport, text: &mut String) {
     let _ = writeln!(text, "\nCall {}", call.call_id);
-    let hosts: Vec<_> = call.messages.iter().map(|it| format!("{} > {}", it.src, it.dst)).collect();
-    let width = hosts.iter().map(String::len).max().unwrap_or(0);
-    for (message, hosts) in call.messages.iter().zip(hosts) {
-        let time = since(call.begin_ns, message.time_ns);
-        let _ = writeln!(text, "{time:>10}  {hosts:<width$}  {}", message.message);
+    let hosts = |message: &CallMessage| format!("{} > {}", message.src, message.dst);
+    let width = call.messages.iter().map(|message| hosts(message).len()).max().unwrap_or(0);
+    let line = |message: &CallMessage| {
+        let (time, hosts) = (since(call.begin_ns, message.time_ns), hosts(message));
+        format!("{time:>10}  {hosts:<width$}  {}", message.message)
+    };
+    for line in with_omitted(call, line) {
+        let _ = writeln!(text, "{line}");
     }
-    if call.repeated_messages + call.messages_omitted > 0 {
-        let _ = writeln!(
-            text,
-            "{} repeated, {} omitted",
-            count(call.repeated_messages),
-            count(call.messages_omitted)
-        );
+}
+
+/// A line for each message of a call, and one in place of those that are omitted; the number of repeated ones at the end.
+pub(super) fn with_omitted(call: &CallReport, line: impl Fn(&CallMessage) -> String) -> Vec<String> {
+    let (before, after) = call.messages_around_omitted();
+    let mut lines: Vec<_> = before.iter().map(&line).collect();
+    if call.messages_omitted > 0 {
+        lines.push(format!("... {} omitted", plural(call.messages_omitted, "message", "messages")));
+    }
+    lines.extend(after.iter().map(&line));
+    if call.repeated_messages > 0 {
+        let repeated = plural(call.repeated_messages, "message", "messages");
+        lines.push(format!("{repeated} captured again"));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn address_has_no_scheme_password_and_parameters() {
+        for (uri, expected) in [
+            ("sip:alice@example.com", "alice@example.com"),
+            ("SIPS:alice:secret@example.com;transport=tls", "alice@example.com"),
+            ("sip:1234;phone-context=x@gw.example.com", "1234@gw.example.com"),
+            ("tel:+1234;phone-context=x", "+1234"),
+            ("example.com", "example.com"),
+        ] {
+            assert_eq!(short(uri), expected);
+        }
     }
 }

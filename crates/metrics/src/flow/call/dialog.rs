@@ -16,6 +16,8 @@ const MAX_MEDIA: usize = 16;
 const MAX_PORTS: u16 = 4;
 /// Max tags of the caller, because each attempt may have a new one, and of callees that answered.
 const MAX_TAGS: usize = 4;
+/// Max characters of the reason of a response that are kept.
+const MAX_REASON: usize = 256;
 /// Time after the first answer in which the caller ends the dialogs of further ones: 64·T1 (section 13.2.2.4).
 const SURPLUS: Span = Span::from_secs(32);
 
@@ -174,6 +176,7 @@ impl Dialog {
             self.is_established = true;
             self.answered = self.invited.map(|_| time);
         }
+        let reason: String = reason.chars().take(MAX_REASON).collect();
         self.outcome = Some(Outcome { status, reason: reason.into(), time });
     }
 

@@ -10,8 +10,8 @@ use wirestamp_packet::sip::{Message, StartLine};
 
 /// Max messages that are kept of a call: the first ones, and the last ones.
 const MAX_MESSAGES: usize = 32;
-const FIRST: usize = 24;
-/// Max bytes of the reason of a response that are kept.
+pub(super) const FIRST: usize = 24;
+/// Max characters of the reason of a response that are kept.
 const MAX_REASON: usize = 40;
 
 /// Messages of a call.

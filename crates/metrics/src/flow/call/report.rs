@@ -6,7 +6,7 @@ use serde::Serialize;
 use wirestamp_clock::{Time, Utc};
 
 use super::dialog::Dialog;
-use super::ladder::CallMessage;
+use super::ladder::{CallMessage, FIRST};
 use super::side::CallSide;
 use crate::numeric::nanos_to_f64;
 
@@ -49,10 +49,20 @@ pub struct CallReport {
     pub to_callee: Vec<CallStream>,
     /// RTP streams from the callee to the caller.
     pub to_caller: Vec<CallStream>,
-    /// The first messages, at most 32.
+    /// The messages; of more than 32 the first 24 and the last 8.
     pub messages: Vec<CallMessage>,
-    /// Further messages.
+    /// Messages between the first 24 and the last 8, of which there is only the number.
     pub messages_omitted: u64,
+}
+
+impl CallReport {
+    /// The messages before and after the omitted ones. If none were omitted, all are in the first part.
+    #[must_use]
+    pub fn messages_around_omitted(&self) -> (&[CallMessage], &[CallMessage]) {
+        let all = &self.messages;
+        let first = if self.messages_omitted > 0 { FIRST.min(all.len()) } else { all.len() };
+        all.split_at(first)
+    }
 }
 
 /// Progress of a call.

@@ -244,6 +244,8 @@ fn other_requests_are_no_calls_and_memory_is_bounded() {
     }
     let call = capture.calls().pop().expect("a call");
     assert_eq!((call.messages.len(), call.messages_omitted), (32, 69));
+    let (before, after) = call.messages_around_omitted();
+    assert_eq!((before.len(), after.len()), (24, 8));
     assert_eq!(call.messages[31].time_ns - call.messages[30].time_ns, 1_000_000, "the last ones");
 }
 

@@ -117,10 +117,6 @@ impl Page {
         self.lines.push(Line::default());
         self.figure("call", text);
         self.lines.extend(ladder::lines(call).into_iter().map(Line::from));
-        if call.repeated_messages + call.messages_omitted > 0 {
-            let (repeated, omitted) = (count(call.repeated_messages), count(call.messages_omitted));
-            self.lines.push(Line::from(format!("{repeated} repeated, {omitted} omitted")));
-        }
     }
 
     /// The lines of RTP.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use wirestamp_metrics::flow::{CallMessage, CallReport};
 
-use super::super::super::calls::since;
+use super::super::super::calls::{since, with_omitted};
 
 /// Max number of hosts with a column. Messages of further hosts have their addresses instead of an arrow.
 const MAX_HOSTS: usize = 4;
@@ -22,7 +22,7 @@ pub(super) fn lines(call: &CallReport) -> Vec<String> {
             hosts.push(host);
         }
     }
-    let messages = call.messages.iter().map(|message| line(message, call.begin_ns, &hosts));
+    let messages = with_omitted(call, |message| line(message, call.begin_ns, &hosts));
     std::iter::once(heading(&hosts)).chain(messages).collect()
 }
 
