@@ -103,3 +103,12 @@ fn a_filter_and_a_count_choose_packets() {
     assert_eq!(packets(filter("udp port 5005"), None), 0);
     assert_eq!((packets(None, Some(4)), packets(filter("udp"), Some(4))), (4, 4));
 }
+
+#[test]
+fn error_is_unknown_without_packets() {
+    let filter = Some(Filter::compile("tcp").unwrap());
+    for options in [FileOptions::default(), FileOptions { filter, ..FileOptions::default() }] {
+        let packets = if options.filter.is_some() { 3 } else { 0 };
+        assert_eq!(flows(&pcap(&call(packets)), &options).unwrap().error, None);
+    }
+}

@@ -83,6 +83,12 @@ impl FlowMonitor {
         }
     }
 
+    /// Reads the state of the flows of the next packets, which changes no result. With many flows, most of it is not in the
+    /// processor's caches, and the reads of several flows then overlap.
+    pub fn prepare(&self, flows: &[FlowKey]) {
+        self.table.prepare(flows);
+    }
+
     /// Records the next packet, in the order of capture.
     pub fn observe(&mut self, seen: &FlowPacket<'_>) {
         let FlowPacket { packet, length, time, encapsulation } = *seen;
@@ -150,7 +156,12 @@ impl FlowMonitor {
 
     fn open(&mut self, key: FlowKey) -> usize {
         let (place, evicted) = self.table.open(key);
-        if let Some(flow) = evicted {
+        if let Some(mut flow) = evicted {
+            if let Content::Tcp { sip: Some(stream), .. } = &mut flow.content {
+                for (message, time) in stream.flush() {
+                    self.read_message(&message, &flow.key, time);
+                }
+            }
             self.streams -= flow.streams();
             self.evicted_until = self.evicted_until.max(flow.last_of_streams());
             report::add_evicted(&flow, &mut self.evicted);

@@ -90,6 +90,11 @@ impl GapDistribution {
         }
     }
 
+    /// Whether there are no times yet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.pending_count == 0 && self.counted.is_none()
+    }
+
     fn pending(&self) -> &[i64] {
         &self.pending[..self.pending_count]
     }
