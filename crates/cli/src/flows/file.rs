@@ -36,16 +36,17 @@ pub(super) fn run(paths: &[&Path], arguments: &Arguments) -> anyhow::Result<Docu
         ..Document::of(&mut found.flows, found.capture_lost)
     };
     if let Some(stop) = stop {
-        let data = Data {
+        let mut data = Data {
             from,
             filter: arguments.filter(),
             packets: document.packets,
             bytes: document.bytes,
-            capture_lost: document.capture_dropped.unwrap_or(0),
+            capture_lost: document.capture_dropped,
             reports: document.flows.clone(),
             calls: document.calls.clone(),
             ..Data::default()
         };
+        arguments.parties.keep(&mut data.calls, &mut data.reports);
         screen::show(data, |_| (), &stop)?;
     }
     Ok(document)

@@ -13,6 +13,7 @@ use wirestamp_session::{Recording, TapReport};
 
 use super::arguments::Arguments;
 use super::document::{Document, Tap};
+use super::parties::Parties;
 use super::screen::{self, Data};
 use crate::capture::show_calibration;
 use crate::clock;
@@ -27,6 +28,7 @@ pub(super) fn run(
     arguments: &Arguments,
     output: Output,
 ) -> anyhow::Result<Document> {
+    arguments.browses()?;
     let (method, stamp) = arguments.live.pair()?;
     let pair = pair(method, stamp)?;
     let filter = arguments.filter();
@@ -48,7 +50,7 @@ pub(super) fn run(
         FlowTap::new(&flows, recording)
     };
     let tap = if arguments.shows_screen(output) {
-        run_with_screen(capture, tap, &flows, &stop)?
+        run_with_screen(capture, tap, &flows, &arguments.parties, &stop)?
     } else {
         tap().capture(capture, &stop)?
     };
@@ -76,22 +78,24 @@ fn open(target: &Target, arguments: &Arguments, clock: &ClockService) -> anyhow:
     }
 }
 
-/// Runs the capture and the screen; the end of one ends the other.
+/// Runs the capture and the screen, which shows the calls of `parties`; the end of one ends the other.
 fn run_with_screen<'a>(
     capture: Capture,
     tap: impl FnOnce() -> FlowTap<'a> + Send,
     flows: &SharedFlows,
+    parties: &Parties,
     stop: &Stop,
 ) -> anyhow::Result<TapReport> {
     let (facts, ledger) = (capture.facts(), capture.live_ledger());
     let (from, filter) = (facts.interface.clone(), facts.filter.clone());
-    let data = Data { from, filter, live: true, ..Data::default() };
+    let data = Data { from, filter, live: true, capture_lost: Some(0), ..Data::default() };
     let refresh = |data: &mut Data| {
         data.reports = flows.reports();
         let monitor = &flows.lock().monitor;
         data.calls = monitor.calls_so_far(&data.reports);
         (data.packets, data.bytes) = (monitor.packets(), monitor.bytes());
-        data.capture_lost = ledger.snapshot().lost();
+        parties.keep(&mut data.calls, &mut data.reports);
+        data.capture_lost = Some(ledger.snapshot().lost());
     };
     thread::scope(|scope| {
         let capturing = scope.spawn(move || {

@@ -19,20 +19,27 @@ pub(super) struct Parties {
 impl Parties {
     /// Removes all other calls and flows from the document, and counts them. Totals stay those of all packets.
     pub(super) fn select(&self, document: &mut Document) {
-        if self.caller.is_none() && self.callee.is_none() {
+        let before = document.calls.len();
+        if !self.keep(&mut document.calls, &mut document.flows) {
             return;
         }
-        let before = document.calls.len();
-        document.calls.retain(|call| self.are_of(call));
-        let calls = &document.calls;
-        document.flows.retain(|flow| calls.iter().any(|call| has(call, flow)));
         let left_out = before - document.calls.len();
         document.calls_not_selected = u64::try_from(left_out).ok();
         document.remarks.push(format!(
             "{} of {} calls selected by --caller and --callee",
-            count(u64::try_from(calls.len()).unwrap_or(u64::MAX)),
+            count(u64::try_from(document.calls.len()).unwrap_or(u64::MAX)),
             count(u64::try_from(before).unwrap_or(u64::MAX))
         ));
+    }
+
+    /// Removes all other calls, and flows that are no stream of one that remains. Returns whether calls are selected.
+    pub(super) fn keep(&self, calls: &mut Vec<CallReport>, flows: &mut Vec<FlowReport>) -> bool {
+        let selects = self.caller.is_some() || self.callee.is_some();
+        if selects {
+            calls.retain(|call| self.are_of(call));
+            flows.retain(|flow| calls.iter().any(|call| has(call, flow)));
+        }
+        selects
     }
 
     fn are_of(&self, call: &CallReport) -> bool {

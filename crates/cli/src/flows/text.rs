@@ -202,24 +202,24 @@ fn unrated(flows: &[FlowReport]) -> String {
 /// Notes on packets that the capture lost, `dated` of them at known times.
 fn capture_losses(dropped: Option<u64>, dated: u64) -> String {
     let Some(dropped) = dropped else {
-        return "The file does not say whether the capture lost packets itself: such packets count as lost.\n".into();
+        return "The number of packets that the capture lost is unknown: such packets count as lost.\n".into();
     };
     let undated = dropped.saturating_sub(dated);
     let mut text = String::new();
     if dated > 0 {
         let _ = writeln!(
             text,
-            "The capture lost {} packets; they are excluded from the losses of RTP and UDP tests.",
-            count(dated)
+            "The capture lost {}, which the losses of RTP and UDP tests do not include.",
+            plural(dated, "packet", "packets")
         );
     }
     if undated > 0 {
-        let more = if dated > 0 { "more " } else { "" };
+        let names = if dated > 0 { ("more packet", "more packets") } else { ("packet", "packets") };
         let _ = writeln!(
             text,
-            "The capture lost {} {more}packets at unknown times: up to that many of the lost packets \
-             may be capture losses.",
-            count(undated)
+            "The capture lost {} at unknown times: up to that many of the lost packets may be capture \
+             losses.",
+            plural(undated, names.0, names.1)
         );
     }
     text
@@ -251,7 +251,7 @@ mod tests {
     fn only_undated_capture_losses_make_losses_uncertain() {
         assert_eq!(capture_losses(Some(0), 0), "");
         let excluded =
-            "The capture lost 7 packets; they are excluded from the losses of RTP and UDP tests.\n";
+            "The capture lost 7 packets, which the losses of RTP and UDP tests do not include.\n";
         assert_eq!(capture_losses(Some(7), 7), excluded);
         let uncertain = capture_losses(Some(9), 0);
         assert!(uncertain.starts_with("The capture lost 9 packets at unknown times"));

@@ -9,8 +9,8 @@ use crate::emodel::Codec;
 /// Configuration of a [`FlowMonitor`](super::FlowMonitor).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowConfig {
-    /// Max flows, and max RTP streams; at least 1. A flow takes a few kilobytes, a stream somewhat more, of
-    /// video up to 30 kilobytes.
+    /// Max flows, and max RTP streams; at least 1. A flow takes a few kilobytes, one with SIP over TCP up to
+    /// 128 kilobytes for incomplete messages; a stream takes somewhat more than a flow, of video up to 30 kilobytes.
     pub flows: usize,
     /// Gap that ends a packet train.
     pub train_gap: Span,

@@ -19,8 +19,8 @@ pub(crate) struct Data {
     pub(crate) filter: Option<String>,
     pub(crate) packets: u64,
     pub(crate) bytes: u64,
-    /// Packets lost by the capture.
-    pub(crate) capture_lost: u64,
+    /// Packets lost by the capture, if known.
+    pub(crate) capture_lost: Option<u64>,
     pub(crate) reports: Vec<FlowReport>,
     /// SIP calls, oldest first.
     pub(crate) calls: Vec<CallReport>,

@@ -236,7 +236,8 @@ fn data() -> Data {
         history.record(&reports, Duration::from_secs(second));
     }
     let (from, packets) = ("eth0".to_owned(), 12_345);
-    Data { from, live: true, packets, reports, history, ..Data::default() }
+    let capture_lost = Some(0);
+    Data { from, live: true, packets, capture_lost, reports, history, ..Data::default() }
 }
 
 /// The screen as text, and its content.
@@ -465,8 +466,10 @@ fn empty_list_explains_itself() {
 
 #[test]
 fn capture_losses_are_in_the_title() {
-    let (text, _) = drawn(&State::default(), &Data { capture_lost: 1500, ..data() }, 100, 5);
-    assert!(text.contains("lost by the capture: 1 500"), "{text}");
+    let title = |capture_lost| drawn(&State::default(), &Data { capture_lost, ..data() }, 100, 5).0;
+    assert!(title(Some(1500)).contains("lost by the capture: 1 500"));
+    assert!(title(None).contains("lost by the capture: unknown"));
+    assert!(!title(Some(0)).contains("lost by the capture"));
 }
 
 #[test]

@@ -55,9 +55,13 @@ fn title(state: &State, data: &Data, listed: usize, theme: Theme) -> Line<'stati
         Span::styled(format!(" {} ", data.from), theme.bar()),
         format!(" {flows}  {packets}  sort: {}", state.order.name()).into(),
     ]);
-    if data.capture_lost > 0 {
-        let lost = format!("  lost by the capture: {}", count(data.capture_lost));
-        title.push_span(Span::styled(lost, theme.bad()));
+    match data.capture_lost {
+        None => title.push_span("  lost by the capture: unknown"),
+        Some(0) => {}
+        Some(lost) => {
+            let lost = format!("  lost by the capture: {}", count(lost));
+            title.push_span(Span::styled(lost, theme.bad()));
+        }
     }
     if state.paused {
         title.push_span("  ");
