@@ -2,6 +2,7 @@
 
 mod announce;
 mod destination;
+mod direction;
 mod events;
 mod filter;
 mod interfaces;
@@ -29,6 +30,7 @@ use wirestamp_capture::{Config, Cores, Limit, Method, StampSource, Wait, pair};
 use self::announce::announce;
 pub(crate) use self::announce::show_calibration;
 use self::destination::Destination;
+pub(crate) use self::direction::{Direction, with_sent_packets};
 use self::events::{Events, RecordedEvents};
 use self::filter::FilterArguments;
 use self::open::open;
@@ -167,24 +169,6 @@ pub(crate) struct Arguments {
     tcpdump: TcpdumpOptions,
 }
 
-/// Direction of captured packets.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Direction {
-    In,
-    Out,
-    Inout,
-}
-
-impl From<Direction> for wirestamp_capture::Direction {
-    fn from(direction: Direction) -> Self {
-        match direction {
-            Direction::In => Self::In,
-            Direction::Out => Self::Out,
-            Direction::Inout => Self::Inout,
-        }
-    }
-}
-
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
     let filter = arguments.filter.expression()?;
     arguments.check(filter.as_deref(), output)?;
@@ -276,16 +260,7 @@ impl Arguments {
                 "--print and --json both use standard output; leave one out (-e, -X, -x and -A imply --print)",
             ));
         }
-        if let Some(direction @ (Direction::Out | Direction::Inout)) = self.direction
-            && !self.method.takes_outgoing()
-        {
-            let direction = if direction == Direction::Out { "out" } else { "inout" };
-            return Err(usage(format!(
-                "-Q {direction}: method {} captures received packets only; use -Q in, or method ring, recvmsg, \
-                 recvmmsg or libpcap",
-                self.method
-            )));
-        }
+        self.direction.map_or(Ok(()), |direction| direction.check(self.method))?;
         if !self.list && self.tune.is_none_or(|it| it == Tune::Apply) {
             self.consent.check(self.method, filter)?;
         }

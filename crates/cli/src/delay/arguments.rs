@@ -158,8 +158,12 @@ impl LiveArguments {
         Limit { packets: None, duration: self.duration() }
     }
 
+    pub(super) fn method(&self) -> Method {
+        self.method.unwrap_or(Method::Ring)
+    }
+
     pub(super) fn pair(&self) -> Result<(Method, StampSource), Error> {
-        let method = self.method.unwrap_or(Method::Ring);
+        let method = self.method();
         let stamp = self.stamp.unwrap_or_else(|| method.default_stamp());
         pair(method, stamp).map(|_| (method, stamp))
     }

@@ -54,6 +54,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     check_outputs(&outputs, &captures)?;
     if [&a, &b].contains(&&Point::Interface) {
         let (method, _) = arguments.live.pair()?;
+        arguments.live.direction.map_or(Ok(()), |direction| direction.check(method))?;
         let filter = arguments.filter.as_deref();
         arguments.live.consent.check(method, filter)?;
         redirection::warn(method, filter, output);

@@ -123,7 +123,7 @@ impl DelayResult {
             (_, Some(UnknownLoss::OtherDatagrams | UnknownLoss::OfSomeFlows(_))) => {
                 "Loss of some flows is unknown: see Accuracy.".into()
             }
-            (_, Some(UnknownLoss::NothingAtB)) => {
+            (_, Some(UnknownLoss::NothingAtB(_))) => {
                 "Loss is unknown, because B captured no packet: see Accuracy.".into()
             }
             (_, Some(_)) => {

@@ -105,7 +105,7 @@ impl DelayResult {
         let total = self.flows.total();
         let is_nothing_at_b = total.counts().received == 0 && self.points[1].not_chosen == 0;
         if is_nothing_at_b && total.counts().lost > 0 && arguments.live.direction.is_none() {
-            self.unknown_loss = Some(UnknownLoss::NothingAtB);
+            self.unknown_loss = Some(UnknownLoss::NothingAtB(arguments.live.method()));
         }
     }
 

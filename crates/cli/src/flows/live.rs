@@ -31,6 +31,7 @@ pub(super) fn run(
     arguments.browses()?;
     let (method, stamp) = arguments.live.pair()?;
     let pair = pair(method, stamp)?;
+    arguments.live.direction.map_or(Ok(()), |direction| direction.check(method))?;
     let filter = arguments.filter();
     arguments.live.consent.check(method, filter.as_deref())?;
     redirection::warn(method, filter.as_deref(), output);

@@ -12,7 +12,7 @@ use super::super::match_option::Matching;
 use super::super::result::DelayResult;
 use super::super::round_trip::RoundTrips;
 use super::super::rtp::RtpStreams;
-use crate::capture::{Direction, show_calibration};
+use crate::capture::{Direction, show_calibration, with_sent_packets};
 use crate::output::Output;
 use crate::target::Target;
 use crate::usage::usage;
@@ -62,7 +62,10 @@ pub(super) fn no_packets_hint(
 ) -> Option<String> {
     let sent = flows.total().counts().sent;
     (sent == 0 && matches!(arguments.live.direction, None | Some(Direction::In))).then(|| {
-        format!("no packet was received on {name}; if packets are sent from there, add -Q inout")
+        format!(
+            "no packet was received on {name}; if packets are sent from there, add {}",
+            with_sent_packets(arguments.live.method())
+        )
     })
 }
 

@@ -10,6 +10,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use wirestamp_capture::Method;
 use wirestamp_metrics::{Counts, FlowTable, Quality};
 use wirestamp_packet::{FlowKey, MatchRule};
 use wirestamp_session::PointState;
@@ -42,8 +43,8 @@ pub(super) enum UnknownLoss {
     NothingInCommon,
     /// Packets of some flows were changed; only the loss of these ([`ChangedFlows`]) is unknown.
     OfSomeFlows(Change),
-    /// B, an interface, captured no packet, and its direction was not given.
-    NothingAtB,
+    /// B, an interface, captured no packet with this method, and its direction was not given.
+    NothingAtB(Method),
 }
 
 /// Flows with their counts.
@@ -149,7 +150,7 @@ impl UnknownLoss {
             | Self::OtherDatagrams
             | Self::CutSegments
             | Self::OfSomeFlows(_)
-            | Self::NothingAtB => &[],
+            | Self::NothingAtB(_) => &[],
             Self::NothingInCommon => &[MatchRule::Inner, MatchRule::Payload, MatchRule::Rtp],
         }
     }

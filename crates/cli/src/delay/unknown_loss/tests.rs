@@ -366,6 +366,8 @@ fn cut_packets_at_a_make_the_loss_unknown() {
 
 #[test]
 fn direction_of_b_is_suspected_in_the_text() {
-    let text = UnknownLoss::NothingAtB.to_string();
-    assert!(text.contains("-Q inout") && text.contains("-Q in "), "{text}");
+    let text = UnknownLoss::NothingAtB(Method::Ring).to_string();
+    assert!(text.contains("-Q inout,") && text.contains("-Q in "), "{text}");
+    let text = UnknownLoss::NothingAtB(Method::XdpPass).to_string();
+    assert!(text.contains("-Q inout --method ring,"), "{text}");
 }

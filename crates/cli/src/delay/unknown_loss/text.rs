@@ -3,6 +3,7 @@
 use std::fmt::{self, Display};
 
 use super::UnknownLoss;
+use crate::capture::with_sent_packets;
 
 impl Display for UnknownLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -29,10 +30,12 @@ impl Display for UnknownLoss {
                  `ethtool -K IF gro off lro off tso off gso off`",
             );
         }
-        if *self == Self::NothingAtB {
-            return f.write_str(
-                "loss is unknown: B captured no packet; a router sends out what it forwards: add -Q inout, or capture B \
+        if let Self::NothingAtB(method) = *self {
+            return write!(
+                f,
+                "loss is unknown: B captured no packet; a router sends out what it forwards: add {}, or capture B \
                  behind the router; if the packets should be received at B, -Q in counts them as lost",
+                with_sent_packets(method)
             );
         }
         f.write_str(match self {
@@ -47,7 +50,7 @@ impl Display for UnknownLoss {
             | Self::OtherDatagrams
             | Self::CutSegments
             | Self::OfSomeFlows(_)
-            | Self::NothingAtB => Ok(()),
+            | Self::NothingAtB(_) => Ok(()),
             Self::Fragments => f.write_str(
                 "packets are fragments at one point only; capture both points before packets are fragmented, or \
                  avoid it with a smaller packet size or a larger MTU",
@@ -69,8 +72,8 @@ impl Display for UnknownLoss {
                  side of it",
             ),
             Self::OtherDirection => f.write_str(
-                "B observed the opposite direction only; a router sends out what it forwards: add -Q inout, or capture B \
-                 behind the router",
+                "B observed the opposite direction only; a router sends out what it forwards: add -Q inout (not with \
+                 method xdp, xdp-pass, tc-pass or trace-pass), or capture B behind the router",
             ),
             Self::OtherAddresses => f.write_str(
                 "packets have other addresses or ports at B, as behind NAT; capture both points on the same side of it",
