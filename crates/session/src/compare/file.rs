@@ -25,6 +25,8 @@ pub(super) struct File<'a> {
     /// Max error of the stamp of the last frame, and its interface.
     frame: (Option<Span>, usize),
     pub(super) state: PointState,
+    /// The latest stamp of all packets read, also of those that do not pass the filter.
+    pub(super) latest: Option<Time<Utc>>,
     /// Packets lost by the capture whose times are in the file, and the losses not yet reported.
     dated: u64,
     missed: Vec<CaptureLoss>,
@@ -71,6 +73,7 @@ impl<'a> File<'a> {
             ready: VecDeque::new(),
             frame: (None, 0),
             state,
+            latest: None,
             dated: 0,
             missed: Vec::new(),
             damage: None,
@@ -103,6 +106,7 @@ impl<'a> File<'a> {
                 Err(error) => return Err(error),
             };
             self.missed.append(&mut packet.missed);
+            self.latest = self.latest.max(Some(packet.time));
             if self.filter.is_some_and(|filter| !passes(filter, &packet)) {
                 continue;
             }

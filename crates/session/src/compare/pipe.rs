@@ -19,6 +19,9 @@ pub struct PipeReport {
     pub capture_lost: Option<u64>,
     /// Losses of unknown time.
     pub undated: u64,
+    /// The latest corrected stamp of all packets read, also of those that do not pass the filter: later packets were not
+    /// delivered. None without packets.
+    pub latest: Option<Time<Utc>>,
     /// Position at which the capture broke off.
     pub damage: Option<String>,
     /// Clock errors of its interfaces.
@@ -78,6 +81,7 @@ impl<R: OutcomeRecorder + Send> PairSession<R> {
         let report = PipeReport {
             capture_lost: file.reader.capture_lost(),
             undated: file.undated(),
+            latest: file.latest.map(corrected),
             clocks: file.used().into_iter().map(Option::<&Provenance>::cloned).collect(),
             damage: file.damage.filter(|_| !stop.is_requested()),
         };
@@ -86,5 +90,45 @@ impl<R: OutcomeRecorder + Send> PairSession<R> {
         }
         *self.state(point) = file.state;
         Ok(report)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use wirestamp_capture::Filter;
+    use wirestamp_metrics::{Config, Outcome};
+
+    use super::*;
+
+    /// A classic capture in nanoseconds of an empty Ethernet frame at each of these times.
+    fn classic(times: &[u32]) -> Vec<u8> {
+        let words = [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 262_144, 1];
+        let mut file: Vec<u8> = words.into_iter().flat_map(u32::to_ne_bytes).collect();
+        for time in times {
+            file.extend([0, *time, 14, 14].into_iter().flat_map(u32::to_ne_bytes));
+            file.extend([0; 14]);
+        }
+        file
+    }
+
+    #[test]
+    fn latest_stamp_of_a_pipe_is_that_of_any_packet() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("packets");
+        let filter = Filter::compile("udp").unwrap();
+        let correction = Correction { offset: Span::from_nanos(5), skew: None };
+        let terms = Terms { filter: Some(&filter), correction, ..Terms::default() };
+        let latest = |point, times: &[u32]| {
+            fs::write(&path, classic(times)).unwrap();
+            let session = PairSession::new(Config::default(), |_: Outcome| {});
+            let reader = Reader::open(&path).unwrap();
+            let report = session.read_pipe(point, reader, &terms, &Stop::new().unwrap()).unwrap();
+            report.latest.map(Time::as_nanos)
+        };
+        assert_eq!(latest(Point::A, &[1000, 3000, 2000]), Some(3005));
+        assert_eq!(latest(Point::B, &[1000]), Some(995));
+        assert_eq!(latest(Point::B, &[]), None);
     }
 }

@@ -133,7 +133,8 @@ struct LiveCapture<'a> {
 }
 
 /// Runs the capture and reads the pipe. When one of them ends, the other continues for the timeout, for
-/// packets still on the way. When `stop` ends both, the packets of the last timeout are undetermined, unless they are matched.
+/// packets still on the way. Packets that the pipe may not have delivered, and when `stop` ends both, those of the last timeout,
+/// are undetermined, unless they are matched.
 fn run_both<R: OutcomeRecorder + Send>(
     here: LiveCapture<'_>,
     of_pipe: Point,
@@ -159,10 +160,13 @@ fn run_both<R: OutcomeRecorder + Send>(
         });
         let read = Reader::follow(pipe, stop).and_then(|reader| {
             // The remote capture may start later than this one, as over ssh.
-            here.coverage.begins(of_pipe, now(here.clock));
-            session.read_pipe(of_pipe, reader, terms, stop)
+            let begin = now(here.clock);
+            here.coverage.begins(of_pipe, begin);
+            let report = session.read_pipe(of_pipe, reader, terms, stop)?;
+            // Later packets may still be on the way to this process.
+            here.coverage.ends(of_pipe, report.latest.unwrap_or(begin));
+            Ok(report)
         });
-        here.coverage.ends(of_pipe, now(here.clock));
         end(read.is_err());
         (tap.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), read)
     })

@@ -110,6 +110,39 @@ fn packets_on_the_way_at_ctrl_c_are_not_lost() {
     assert_eq!(Leftovers::now(), before);
 }
 
+/// The pipe of B delivers the first packets only, and stays open.
+#[test]
+fn packets_that_the_pipe_has_not_delivered_are_not_lost() {
+    if !is_root() {
+        return;
+    }
+    let before = Leftovers::now();
+    let folder = in_lab(
+        r#"
+        cd "$1"
+        mkfifo packets delay capture
+        "$0" delay tap-a@wirestamp-router - --filter udp --timeout 20 --json \
+            < packets > found 2> delay &
+        measuring=$!
+        exec 5> packets
+        "$0" capture -i tap-b@wirestamp-sink -w - -c 10 udp >&5 2> capture &
+        capturing=$!
+        exec 3< delay 4< capture
+        grep -q -m1 Ctrl-C <&3
+        grep -q -m1 Ctrl-C <&4
+        "$0" send -q -i out@wirestamp-source --to 10.77.2.2 --pattern free --size 300 \
+            --interval 1ms -c 500 > sent
+        wait $capturing
+        kill -INT $measuring
+        wait $measuring
+        "#,
+    );
+    let found = found(&folder);
+    assert_eq!((&found["lost"], &found["unexpected"]), (&0.into(), &0.into()), "{found:#}");
+    assert!(found["given_up_sent"].as_u64() > Some(400), "{found:#}");
+    assert_eq!(Leftovers::now(), before);
+}
+
 /// A tunnel between the points: B observes the packets of A inside of VXLAN.
 #[test]
 fn rule_is_chosen_by_the_first_packets() {
