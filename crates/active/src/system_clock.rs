@@ -18,7 +18,7 @@ pub trait SystemClock {
 pub struct ClockState {
     /// Whether it is synchronized to UTC.
     pub synchronised: bool,
-    /// Max offset from UTC.
+    /// Max offset from UTC; [`Span::MAX`] if it is unknown.
     pub error: Span,
     /// TAI minus UTC, if configured in the kernel.
     pub tai: Option<Span>,

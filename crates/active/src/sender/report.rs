@@ -61,6 +61,9 @@ pub struct TestReport {
     pub failed: u64,
     /// The kernel's first error.
     pub first_error: Option<String>,
+    /// Datagrams that the kernel dropped at the sender's socket. Those that were answers are in the counts of lost
+    /// packets.
+    pub answers_dropped: u64,
     /// Packets with the kernel's send time. The others have the program's, which is earlier by the
     /// duration of a system call.
     pub stamped_by_kernel: u64,

@@ -40,6 +40,7 @@ pub struct Sender {
     packet: Vec<u8>,
     failed: u64,
     first_error: Option<String>,
+    answers_dropped: u64,
 }
 
 /// A sent packet that waits for its transmit stamp.
@@ -75,6 +76,7 @@ impl Sender {
             packet: Vec::new(),
             failed: 0,
             first_error: None,
+            answers_dropped: 0,
         })
     }
 
@@ -119,8 +121,8 @@ impl Sender {
         self.stop_waiting(self.waiting.len(), &mut observer);
         self.session.stop_waiting();
         self.report_answers(&mut observer);
-        let Self { session, failed, first_error, .. } = self;
-        Ok(TestReport { failed, first_error, ..session.finish() })
+        let Self { session, failed, first_error, answers_dropped, .. } = self;
+        Ok(TestReport { failed, first_error, answers_dropped, ..session.finish() })
     }
 
     /// Waits for the answers in flight. Then closing packets, which are not counted, make the reflector
@@ -223,6 +225,7 @@ impl Sender {
         self.session.set_clock(self.clock.state());
         let dropped = self.socket.dropped()?;
         if let Some(missed) = self.drops.missed(dropped, now, self.clock.as_ref()) {
+            self.answers_dropped += missed.packets;
             // An answer arrives at most the timeout after its packet left.
             let from = missed.from - self.test.timeout;
             observer.answers_missed(&CaptureLoss { from, ..missed });
@@ -263,5 +266,37 @@ impl Sender {
         let timeout = Timespec::try_from(POLL_TIMEOUT).unwrap_or_default();
         let mut event = [PollFd::new(&self.socket, PollFlags::OUT)];
         poll(&mut event, Some(&timeout)).is_ok() && event[0].revents().contains(PollFlags::OUT)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, UdpSocket};
+
+    use super::*;
+    use crate::sender::{PacketFormat, PacketSchedule};
+
+    #[test]
+    fn datagrams_dropped_at_the_socket_are_counted() {
+        let reflector = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let test = TestConfig {
+            to: reflector.local_addr().unwrap(),
+            from: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            packets: Some(1),
+            lasting: None,
+            schedule: PacketSchedule::Periodic(Duration::from_millis(1)),
+            timeout: Span::from_millis(1),
+            format: PacketFormat { length: 100, ..PacketFormat::default() },
+            same_clock: true,
+        };
+        let sender = Sender::open(test).unwrap();
+        let at = sender.socket.local_addr().unwrap();
+        // Nothing reads the socket yet.
+        while sender.socket.dropped().unwrap() == 0 {
+            reflector.send_to(&[0; 60_000], at).unwrap();
+        }
+        let dropped = u64::from(sender.socket.dropped().unwrap());
+        let report = sender.run(&Stop::new().unwrap(), ()).unwrap();
+        assert_eq!((report.answers_dropped, report.both.counts.lost), (dropped, 1));
     }
 }

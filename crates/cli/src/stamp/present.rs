@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use wirestamp_active::ClockState;
 use wirestamp_active::sender::{PacketSchedule, TestReport};
+use wirestamp_clock::Span;
 use wirestamp_metrics::{Distribution, Quality, Summary, TwoWayCounts};
 
 use super::seconds::{Seconds, SecondsDocument};
@@ -68,6 +69,9 @@ pub(crate) struct Members<'a> {
     failed: u64,
     /// The first error of the kernel. Null without errors.
     first_error: Option<&'a str>,
+    /// Datagrams that the kernel dropped at the socket of this program. If they were answers, they are in `lost_back`
+    /// or `lost_undecided`, although the network did not lose them.
+    answers_dropped: u64,
     /// Round-trip time without the response time of the reflector, in nanoseconds.
     round_trip_ns: &'a Distribution,
     /// Response time of the reflector: from receiving a packet to sending the answer, in nanoseconds.
@@ -132,6 +136,7 @@ impl Document {
             closing: report.closing,
             failed: report.failed,
             first_error: report.first_error.as_deref(),
+            answers_dropped: report.answers_dropped,
             round_trip_ns: &report.both.round_trip,
             response_ns: &report.both.response,
             there: direction(&report.both.there)?,
@@ -186,13 +191,14 @@ impl JsonSchema for Direction {
 struct Clock {
     /// Whether it is synchronised to UTC.
     synchronised: bool,
-    /// Bound of its distance from UTC as it reports it, in nanoseconds.
-    error_ns: i64,
+    /// Bound of its distance from UTC as it reports it, in nanoseconds. Null if it is unknown.
+    error_ns: Option<i64>,
 }
 
 impl From<ClockState> for Clock {
     fn from(state: ClockState) -> Self {
-        Self { synchronised: state.synchronised, error_ns: state.error.as_nanos() }
+        let error = Some(state.error).filter(|error| *error < Span::MAX);
+        Self { synchronised: state.synchronised, error_ns: error.map(Span::as_nanos) }
     }
 }
 
@@ -282,6 +288,13 @@ fn notes(report: &TestReport, counts: &TwoWayCounts) -> Vec<String> {
         };
         add(format!("Lost in an undetermined direction: {}; {why}.", count(counts.undecided)));
     }
+    if report.answers_dropped > 0 {
+        add(format!(
+            "{} dropped by the kernel at this socket: up to that many of the packets lost back were not lost \
+             by the network.",
+            plural(report.answers_dropped, "answer was", "answers were")
+        ));
+    }
     if report.both.counts.answered > report.returned_by_kernel {
         let stamped = report.returned_by_kernel;
         add(format!(
@@ -310,4 +323,52 @@ fn notes(report: &TestReport, counts: &TwoWayCounts) -> Vec<String> {
     add_packets(report.not_stamp, "received that are not test packets.");
     add_packets(report.failed, "could not be sent.");
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::time::Duration;
+
+    use wirestamp_active::sender::{PacketFormat, Session, TestConfig};
+
+    use super::*;
+
+    /// The report of a test without packets.
+    fn report(own: ClockState) -> TestReport {
+        let end = SocketAddr::from((Ipv4Addr::LOCALHOST, 862));
+        let test = TestConfig {
+            to: end,
+            from: end,
+            packets: None,
+            lasting: None,
+            schedule: PacketSchedule::Periodic(Duration::from_millis(1)),
+            timeout: Span::from_secs(1),
+            format: PacketFormat::default(),
+            same_clock: false,
+        };
+        Session::new(&test, own).finish()
+    }
+
+    #[test]
+    fn unknown_clock_error_is_null() {
+        let state = |error| ClockState { synchronised: false, error, tai: None };
+        assert_eq!(Clock::from(state(Span::MAX)).error_ns, None);
+        assert_eq!(Clock::from(state(Span::from_micros(7))).error_ns, Some(7000));
+    }
+
+    #[test]
+    fn answers_dropped_at_the_socket_are_reported() {
+        let own = ClockState { synchronised: true, error: Span::ZERO, tai: None };
+        let none = report(own);
+        let is_dropped = |line: &String| line.contains("dropped by the kernel at this socket");
+        assert!(!notes(&none, &none.both.counts).iter().any(is_dropped));
+        let some = TestReport { answers_dropped: 3, ..none };
+        let lines = notes(&some, &some.both.counts);
+        assert!(lines.iter().any(|line| is_dropped(line) && line.starts_with("3 answers were")));
+        let to = SocketAddr::from((Ipv4Addr::LOCALHOST, 862));
+        let schedule = PacketSchedule::Periodic(Duration::from_millis(1));
+        let document = Document::new(to, schedule, some, None).unwrap();
+        assert_eq!(document.json["answers_dropped"], 3);
+    }
 }

@@ -395,6 +395,7 @@ impl Session {
             length,
             failed: 0,
             first_error: None,
+            answers_dropped: 0,
             stamped_by_kernel,
             returned_by_kernel,
         }

@@ -8,8 +8,8 @@ use serde_json::Value;
 use wirestamp_lab::{Impairments, PathLab, SINK_V4, SINK_V6};
 
 const KEYS: &str = "to payload_bytes interval_ns poisson sent answered lost lost_there lost_back \
-    lost_undecided late foreign forged not_stamp failed first_error round_trip_ns response_ns there \
-    back owd_reason impossible_there impossible_back same_clock clock reflector_clock \
+    lost_undecided late foreign forged not_stamp failed first_error answers_dropped round_trip_ns response_ns \
+    there back owd_reason impossible_there impossible_back same_clock clock reflector_clock \
     reflector_counts sent_by_kernel returned_by_kernel dscp_there";
 
 /// Checks that every packet was answered and stamped by the kernel, on a path with one clock.
