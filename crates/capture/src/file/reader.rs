@@ -114,12 +114,13 @@ impl Reader {
     }
 
     /// Opens the pipe at `path`, to read a capture while it is written. It ends with its writer, or when the stop
-    /// is requested, possibly within a packet.
+    /// is requested, possibly within a packet. Of `pipe#interface`, only that interface is read.
     ///
     /// # Errors
     /// As [`Self::open`].
     pub fn follow(path: &Path, stop: &Stop) -> Result<Self, Error> {
-        Self::begin(path, Pipe::open(path, stop)?, Selection::default())
+        let (file, interface) = split_interface(path);
+        Self::begin(path, Pipe::open(&file, stop)?, Selection::new(interface))
     }
 
     fn begin(
@@ -274,7 +275,7 @@ impl From<String> for Failure {
 
 impl Interfaces {
     fn add(&mut self, interface: Interface) {
-        self.selection.add(&interface);
+        self.selection.add(self.all.len() - self.section, &interface);
         self.all.push(interface);
     }
 
@@ -527,5 +528,22 @@ mod tests {
         let (_folder, mut second) = reader(&blocks, "#1");
         assert!((0..2).all(|_| second.next_packet().unwrap().is_some()));
         assert!(second.next_packet().unwrap().is_none());
+    }
+
+    #[test]
+    fn number_selects_an_interface_of_each_section() {
+        let second = section(&[packet_block(0, 0, 8), packet_block(1, 0, 9)]);
+        let (folder, mut reader) = reader(&[packet_block(1, 0, 7), second], "#1");
+        let times = |reader: &mut Reader| {
+            let mut times = Vec::new();
+            while let Some(packet) = reader.next_packet().unwrap() {
+                times.push(packet.time.as_nanos());
+            }
+            times
+        };
+        assert_eq!(times(&mut reader), [7000, 9000]);
+        let path = folder.path().join("packets.pcapng#1");
+        let mut pipe = Reader::follow(&path, &Stop::new().unwrap()).unwrap();
+        assert_eq!(times(&mut pipe), [7000, 9000]);
     }
 }

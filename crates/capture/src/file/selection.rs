@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::interface::Interface;
 
 /// The file and the interface of `path`: a path that does not exist and has a `#` names an interface of the file before
-/// it, by its name or its number from 0.
+/// it, by its name or its number from 0. Each section of a file, and so each file of a folder, has its own numbers.
 #[must_use]
 pub fn split_interface(path: &Path) -> (PathBuf, Option<String>) {
     let split = || path.to_str().filter(|_| !path.exists())?.rsplit_once('#');
@@ -22,16 +22,18 @@ pub(super) struct Selection {
     requested: Option<String>,
     /// By the index of the interface.
     is_selected: Vec<bool>,
+    /// Its number in its section.
+    numbers: Vec<usize>,
 }
 
 impl Selection {
     pub(super) fn new(requested: Option<String>) -> Self {
-        Self { requested, is_selected: Vec::new() }
+        Self { requested, ..Self::default() }
     }
 
-    /// Decides on the next interface of the file.
-    pub(super) fn add(&mut self, interface: &Interface) {
-        let number = self.is_selected.len();
+    /// Decides on the next interface of the file, which has this number in its section.
+    pub(super) fn add(&mut self, number: usize, interface: &Interface) {
+        self.numbers.push(number);
         self.is_selected.push(self.requested.as_ref().is_none_or(|requested| {
             interface.name.as_ref() == Some(requested) || number.to_string() == *requested
         }));
@@ -47,8 +49,8 @@ impl Selection {
         let requested = self.requested.as_ref().filter(|_| !self.is_selected.contains(&true))?;
         let known: Vec<_> = all
             .iter()
-            .enumerate()
-            .map(|(index, it)| it.name.clone().unwrap_or_else(|| index.to_string()))
+            .zip(&self.numbers)
+            .map(|(it, number)| it.name.clone().unwrap_or_else(|| number.to_string()))
             .collect();
         Some(format!("it has no interface {requested}; its interfaces: {}", known.join(", ")))
     }
@@ -74,7 +76,7 @@ mod tests {
         let all = [Interface::named("eth0"), Interface::named("eth1"), Interface::default()];
         let selection = |requested: Option<&str>| {
             let mut selection = Selection::new(requested.map(str::to_owned));
-            all.iter().for_each(|interface| selection.add(interface));
+            all.iter().enumerate().for_each(|(number, it)| selection.add(number, it));
             selection
         };
         let selected = |requested| {
@@ -88,5 +90,26 @@ mod tests {
         assert_eq!(missing, "it has no interface eth7; its interfaces: eth0, eth1, 2");
         assert_eq!(selection(Some("2")).missing(&all), None);
         assert_eq!(selection(None).missing(&[]), None);
+    }
+
+    #[test]
+    fn number_selects_an_interface_of_each_section() {
+        let sections = [["eth0", "eth1"], ["eth2", "eth3"]];
+        let selected = |requested: &str| {
+            let mut selection = Selection::new(Some(requested.to_owned()));
+            for (number, name) in sections.iter().flat_map(|names| names.iter().enumerate()) {
+                selection.add(number, &Interface::named(name));
+            }
+            (0..4).filter(|index| selection.has(*index)).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            ["0", "1", "2", "eth2"].map(selected),
+            [vec![0, 2], vec![1, 3], vec![], vec![2]]
+        );
+        let mut unnamed = Selection::new(Some("7".into()));
+        let all = [Interface::default(), Interface::default()];
+        all.iter().for_each(|interface| unnamed.add(0, interface));
+        let missing = unnamed.missing(&all).expect("it is missing");
+        assert_eq!(missing, "it has no interface 7; its interfaces: 0, 0");
     }
 }
