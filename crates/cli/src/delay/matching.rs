@@ -10,16 +10,20 @@ use super::result::DelayResult;
 use super::unknown_loss::UnknownLoss;
 
 /// Compares two capture files or pipes. With `--match auto`, files are compared again by other rules while the loss is
-/// unknown.
-pub(super) fn compare(arguments: &Arguments, points: [&Point; 2]) -> anyhow::Result<DelayResult> {
+/// unknown. `writes_rows`: whether the requested files of packets are written.
+pub(super) fn compare(
+    arguments: &Arguments,
+    points: [&Point; 2],
+    writes_rows: bool,
+) -> anyhow::Result<DelayResult> {
     let by = |rule, rows| compare_captures(arguments, points, rule, rows);
     let rule = arguments.matching.first();
     let is_read_once = points.iter().any(|point| matches!(point, Point::Pipe(_)));
     if arguments.matching != Matching::Auto || is_read_once {
-        return by(rule, true);
+        return by(rule, writes_rows);
     }
     let found = choose(rule, |rule| by(rule, false))?;
-    if arguments.csv.is_none() && arguments.parquet.is_none() {
+    if !writes_rows || (arguments.csv.is_none() && arguments.parquet.is_none()) {
         return Ok(found);
     }
     // Once more, because only the rows of the chosen rule are written.

@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
             Point::File(_) | Point::Captured(_) | Point::Pipe(_),
         ) => {
             arguments.live.refuse()?;
-            matching::compare(arguments, [&a, &b])?
+            matching::compare(arguments, [&a, &b], true)?
         }
     };
     result.remarks.iter().for_each(|remark| output.remark(remark));

@@ -34,7 +34,8 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         let [a, b] = [from, to].map(Point::named);
         let result = match rule {
             Some(rule) => compare_captures(arguments, [&a, &b], rule, false)?,
-            None => matching::compare(arguments, [&a, &b])?,
+            // The rows of all points are written at the end.
+            None => matching::compare(arguments, [&a, &b], false)?,
         };
         Ok(Subpath { from, to, result })
     };

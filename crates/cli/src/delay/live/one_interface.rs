@@ -201,7 +201,7 @@ pub(in super::super) fn with_file(
     outcome.and(written)?;
     let here = point::Point::Captured(spool.path().to_owned());
     match of_file {
-        Point::A => matching::compare(arguments, [file, &here]),
-        Point::B => matching::compare(arguments, [&here, file]),
+        Point::A => matching::compare(arguments, [file, &here], true),
+        Point::B => matching::compare(arguments, [&here, file], true),
     }
 }

@@ -133,6 +133,19 @@ fn each_packet_has_a_row_with_its_points_and_hops() {
     assert!(fs::read(&parquet).unwrap().starts_with(b"PAR1"));
 }
 
+#[test]
+fn rows_of_two_points_are_not_written_before_those_of_all() {
+    let (_folder, files) = captured();
+    for matching in ["auto", "packet"] {
+        let options = ["--match", matching, "--csv", "/dev/stdout"];
+        let output = run(&[&["delay", &files[0], &files[1], &files[2]], &options[..]].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        let text = String::from_utf8_lossy(&output.stdout);
+        let headers = text.lines().filter(|line| line.starts_with("outcome,")).count();
+        assert_eq!(headers, 1, "{text}");
+    }
+}
+
 /// Packet 0 passes all points, 1 is not observed at the second one, 2 is lost before it, 3 is seen there for the first
 /// time, and 4 arrives there twice and is lost once after it.
 #[test]
