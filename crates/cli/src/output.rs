@@ -8,6 +8,8 @@ use serde::Serialize;
 use wirestamp_metrics::emodel::Scale;
 use wirestamp_report::format;
 
+use crate::usage::usage;
+
 /// Buffer in front of standard output for JSON, in bytes.
 const JSON_BUFFER: usize = 1 << 16;
 
@@ -42,6 +44,14 @@ impl Output {
         }
         out.write_all(text(document).as_bytes())?;
         Ok(out.flush()?)
+    }
+
+    /// Rejects `--per-second` without the document that has the seconds.
+    pub(crate) fn check_per_second(self, is_given: bool) -> anyhow::Result<()> {
+        if is_given && !self.json {
+            return Err(usage("--per-second adds to the document of --json; add --json"));
+        }
+        Ok(())
     }
 
     /// Prints a line to standard error, unless `--quiet`.

@@ -36,6 +36,7 @@ use crate::redirection;
 use crate::usage::usage;
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
+    output.check_per_second(arguments.per_second)?;
     if !arguments.more.is_empty() {
         return chain::run(arguments, output);
     }

@@ -25,6 +25,7 @@ pub(crate) use present::Members;
 
 pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCode> {
     let name = arguments.namespace.clone();
+    output.check_per_second(arguments.per_second)?;
     arguments.rows.check()?;
     let rows = arguments.rows.clone();
     let with_seconds = arguments.per_second;

@@ -163,6 +163,8 @@ fn invalid_arguments_are_rejected_with_a_next_step() {
         (&["delay", "/dev/null", "lo", "--method", "tc-pass", "-Q", "inout"], 2, "use -Q in"),
         (&["delay", "lo", "lo", "--method", "trace-pass", "-Q", "out"], 2, "use -Q in"),
         (&["flows", "-i", "lo", "--method", "xdp-pass", "-Q", "inout"], 2, "use -Q in"),
+        (&["delay", "/dev/null", "/dev/null", "--per-second"], 2, "add --json"),
+        (&["stamp", "127.0.0.1", "--per-second"], 2, "add --json"),
         (&["send", "-i", "lo", "--to", "::1", "--pattern", "voip", "-d", "-1"], 2, "above 0"),
         (&["delay", "no-such-a", "no-such-b"], 1, "neither a file nor an interface"),
         (&["send", "-i", "lo", "--to", "::1", "--pattern", "fax"], 2, "voip"),
