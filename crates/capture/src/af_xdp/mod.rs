@@ -114,7 +114,7 @@ fn notes_on_copies(interface: &Interface, queues: &[Queue]) -> impl Iterator<Ite
     let any = |is: fn(Bound) -> bool| queues.iter().any(|queue| is(queue.bound()));
     let copied = any(|bound| !bound.zero_copy).then(|| {
         format!(
-            "the kernel notes_on_copies each packet: {}'s driver has no zero-copy mode for AF_XDP",
+            "the kernel copies each packet: {}'s driver has no zero-copy mode for AF_XDP",
             interface.name
         )
     });
