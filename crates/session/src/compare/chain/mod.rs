@@ -6,7 +6,7 @@ mod tracks;
 use wirestamp_capture::Error;
 use wirestamp_capture::file::{Provenance, Reader};
 use wirestamp_clock::{Span, Time, Utc};
-use wirestamp_metrics::{CaptureLoss, Correlator, Observation, Point, Segment};
+use wirestamp_metrics::{CaptureLoss, Config, Correlator, Observation, Point, Segment};
 
 pub use self::packet::{ChainPacket, Fate, HopDelay, PointStamp};
 
@@ -34,7 +34,8 @@ impl ChainCorrections {
 
 /// Calls `record` with each packet of these files, whose points packets pass one after the other. Reads each file once, and
 /// correlates it with the next, and the first with the last. There is one correction for each two neighbours; that of
-/// `terms` is not used. Memory is that of a correlator for each of these pairs, and of the packets that are open in them.
+/// `terms` is not used. The correlators of these pairs share the memory of `terms`; that of the packets that are open in them
+/// is added.
 ///
 /// # Errors
 /// When a file is damaged and `partial` is not set.
@@ -111,7 +112,9 @@ struct Chain<'a> {
 
 impl<'a> Chain<'a> {
     fn new(points: usize, corrections: &'a ChainCorrections, terms: &Terms<'_>) -> Self {
-        let correlator = || Correlator::new(terms.correlation);
+        // They share the memory equally.
+        let memory = terms.correlation.memory / (corrections.hops.len() + 1);
+        let correlator = || Correlator::new(Config { memory, ..terms.correlation });
         Self {
             corrections,
             hops: corrections.hops.iter().map(|_| correlator()).collect(),
@@ -182,5 +185,59 @@ impl<'a> Chain<'a> {
         }
         whole.finish(&mut |outcome| tracks.decide(Segment::Whole, &outcome, record));
         tracks.finish(record);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use wirestamp_metrics::UndeterminedReason;
+
+    use super::*;
+
+    /// A classic capture in nanoseconds of `count` UDP packets over IPv4, one every microsecond.
+    fn classic(count: u32) -> Vec<u8> {
+        let words = [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 262_144, 1];
+        let mut file: Vec<u8> = words.into_iter().flat_map(u32::to_ne_bytes).collect();
+        for number in 0..count {
+            let mut frame = [&[0_u8; 12][..], &[8, 0]].concat();
+            frame.extend([0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 17, 0, 0, 10, 77, 1, 1, 10, 77, 2, 2]);
+            frame.extend([0x13, 0x88, 0x13, 0x88, 0, 20, 0, 0]);
+            frame.extend(number.to_be_bytes());
+            frame.extend([0; 8]);
+            let length = u32::try_from(frame.len()).unwrap();
+            let head = [1_700_000_000, number * 1000, length, length];
+            file.extend(head.into_iter().flat_map(u32::to_ne_bytes));
+            file.extend(frame);
+        }
+        file
+    }
+
+    #[test]
+    fn correlators_share_the_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let undetermined = |memory| {
+            let readers = [1000, 0, 0].iter().enumerate().map(|(point, count)| {
+                let path = folder.path().join(point.to_string());
+                fs::write(&path, classic(*count)).unwrap();
+                Reader::open(&path).unwrap()
+            });
+            let corrections = ChainCorrections {
+                hops: vec![Correction::default(); 2],
+                whole: Correction::default(),
+            };
+            let correlation = Config { memory, ..Config::default() };
+            let terms = Terms { correlation, ..Terms::default() };
+            let mut fates = Vec::new();
+            let record = &mut |packet: ChainPacket| fates.push(packet.fate);
+            compare_chain(readers.collect(), &corrections, &terms, record).unwrap();
+            assert_eq!(fates.len(), 1000);
+            let memory = Fate::Undetermined(UndeterminedReason::Memory);
+            fates.into_iter().filter(|fate| *fate == memory).count()
+        };
+        // A packet takes 80 bytes: enough for all of them in each correlator, and in one of three.
+        assert_eq!(undetermined(300_000), 0);
+        assert!((500..1000).contains(&undetermined(100_000)));
     }
 }
