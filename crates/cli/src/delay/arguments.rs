@@ -1,6 +1,6 @@
 //! The command line of `wirestamp delay`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -14,6 +14,7 @@ use wirestamp_session::PointState;
 use super::clocks;
 use super::match_option::Matching;
 use crate::capture::Direction;
+use crate::files::check_outputs;
 use crate::metrics::Endpoint;
 use crate::parse::{jitter_buffer, milliseconds, seconds};
 use crate::redirection::Consent;
@@ -173,6 +174,16 @@ impl Arguments {
     /// All points in order.
     pub(super) fn points(&self) -> impl Iterator<Item = &str> {
         [&self.a, &self.b].into_iter().chain(&self.more).map(String::as_str)
+    }
+
+    /// Rejects files of the result that would overwrite an input or each other, or that cannot be written.
+    pub(super) fn check_outputs(&self, inputs: &[&Path]) -> anyhow::Result<()> {
+        let outputs = [
+            ("--report", self.report.as_deref()),
+            ("--csv", self.csv.as_deref()),
+            ("--parquet", self.parquet.as_deref()),
+        ];
+        check_outputs(&outputs, inputs)
     }
 
     /// The correlator's configuration.

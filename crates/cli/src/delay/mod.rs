@@ -30,7 +30,6 @@ use wirestamp_metrics as metrics;
 pub(crate) use self::arguments::Arguments;
 pub(crate) use self::document::Document;
 use self::point::Point;
-use crate::files::check_outputs;
 use crate::output::Output;
 use crate::redirection;
 use crate::usage::usage;
@@ -47,12 +46,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         ));
     }
     let captures: Vec<_> = [&a, &b].into_iter().filter_map(Point::capture).collect();
-    let outputs = [
-        ("--report", arguments.report.as_deref()),
-        ("--csv", arguments.csv.as_deref()),
-        ("--parquet", arguments.parquet.as_deref()),
-    ];
-    check_outputs(&outputs, &captures)?;
+    arguments.check_outputs(&captures)?;
     if [&a, &b].contains(&&Point::Interface) {
         let (method, _) = arguments.live.pair()?;
         arguments.live.direction.map_or(Ok(()), |direction| direction.check(method))?;

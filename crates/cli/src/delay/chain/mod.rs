@@ -15,7 +15,6 @@ use super::document::Document;
 use super::files::compare_captures;
 use super::matching;
 use super::point::Point;
-use crate::files::check_outputs;
 use crate::output::Output;
 use crate::usage::usage;
 
@@ -24,12 +23,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let names: Vec<&str> = arguments.points().collect();
     check(arguments, &names)?;
     let inputs: Vec<_> = names.iter().map(Path::new).collect();
-    let outputs = [
-        ("--report", arguments.report.as_deref()),
-        ("--csv", arguments.csv.as_deref()),
-        ("--parquet", arguments.parquet.as_deref()),
-    ];
-    check_outputs(&outputs, &inputs)?;
+    arguments.check_outputs(&inputs)?;
     let compare = |from, to, rule: Option<MatchRule>| -> anyhow::Result<Subpath<'_>> {
         let [a, b] = [from, to].map(Point::named);
         let result = match rule {

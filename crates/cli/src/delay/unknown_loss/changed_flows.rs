@@ -252,7 +252,7 @@ const fn is_comparable(others: u64, packets: u64) -> bool {
 }
 
 /// The source and the destination, each with the protocol.
-const fn ends(flow: &FlowKey) -> [(u8, Option<SocketAddr>, Option<SocketAddr>); 2] {
+pub(super) const fn ends(flow: &FlowKey) -> [(u8, Option<SocketAddr>, Option<SocketAddr>); 2] {
     let FlowKey { source, destination, protocol } = *flow;
     [(protocol, Some(source), None), (protocol, None, Some(destination))]
 }

@@ -15,8 +15,8 @@ use wirestamp_metrics::{Counts, FlowTable, Quality};
 use wirestamp_packet::{FlowKey, MatchRule};
 use wirestamp_session::PointState;
 
-use self::changed_flows::Change;
 pub(super) use self::changed_flows::ChangedFlows;
+use self::changed_flows::{Change, ends};
 use self::tunnel::tunnel;
 
 /// A point has about as many packets as another if it has at least one in this many.
@@ -206,10 +206,6 @@ fn are_answers(at_a: &Flows<'_>, at_b: &Flows<'_>) -> bool {
 
 /// Whether flows at both points differ in an address or a port of one end only, and have about as many packets.
 fn have_other_addresses(at_a: &Flows<'_>, at_b: &Flows<'_>) -> bool {
-    let ends = |flow: &FlowKey| {
-        let [source, destination] = [flow.source, flow.destination];
-        [(flow.protocol, Some(source), None), (flow.protocol, None, Some(destination))]
-    };
     let mut received: BTreeMap<_, u64> = BTreeMap::new();
     for (flow, counts) in at_b {
         for end in ends(flow) {
