@@ -22,7 +22,7 @@ const MICROSECONDS: NonZeroU32 = NonZeroU32::new(1_000_000).expect("not 0");
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stream {
     /// Datagrams before the first, which are not counted.
-    before: u64,
+    pub(crate) before: u64,
     highest: u64,
     /// Datagrams received, including duplicates.
     pub received: u64,
@@ -49,7 +49,8 @@ impl Stream {
             self.highest = datagram.count;
         } else {
             self.out_of_order += 1;
-            self.lost = self.lost.saturating_sub(1);
+            // One sent before the capture was not counted as lost.
+            self.lost = self.lost.saturating_sub(u64::from(datagram.count > self.before));
         }
         self.jitter.record(wrapped(datagram.sent_micros), MICROSECONDS, arrival);
     }
@@ -102,6 +103,8 @@ mod tests {
             stream.record(&Iperf3 { sent_micros: count, count }, Time::from_nanos(0));
         }
         assert_eq!(counts(&stream), [3, 2, 1, 0]);
+        stream.record(&Iperf3 { sent_micros: 1000, count: 1000 }, Time::from_nanos(0));
+        assert_eq!(counts(&stream), [3, 3, 1, 1], "fills no gap");
     }
 
     #[test]

@@ -25,7 +25,7 @@ const CONNECT_MESSAGE_BYTES: usize = 4;
 /// A higher number is not one of `wirestamp send`, but a datagram of something else.
 const MAX_SEQUENCE: u64 = 1 << 48;
 
-/// The quality of a UDP test of iperf3, counted as its server does.
+/// The quality of a UDP test of iperf3, counted as its server does. Tests in a row on the same ports are added up.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Iperf3Report {
@@ -47,7 +47,7 @@ pub struct Iperf3Report {
     pub counter_bits: u8,
 }
 
-/// The quality of a test of `wirestamp send`.
+/// The quality of a test of `wirestamp send`. Tests in a row on the same ports are added up.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WirestampReport {
@@ -239,34 +239,36 @@ impl Test {
             capture_lost: 0,
             uncertainty: ImpairmentUncertainty::default(),
         };
-        kept.iter().for_each(|(datagram, time)| test.count(datagram, *time, missed));
+        kept.iter().for_each(|(datagram, time)| test.count(*datagram, *time, missed));
         test
     }
 
     fn record(&mut self, payload: &[u8], time: Time<Utc>, missed: &mut CaptureLosses) {
         if let Some(datagram) = self.format.parse(payload) {
-            let datagram = self.in_all_runs(datagram);
-            self.count(&datagram, time, missed);
+            self.count(datagram, time, missed);
         }
     }
 
-    /// The datagram, counted on over the runs of the sender: `wirestamp send` may run again with the same ports. A lower number
-    /// that was sent later is of another run.
+    /// The datagram, counted on over the runs of the sender, which may run again with the same ports. A lower number that was
+    /// sent later is of another run.
     fn in_all_runs(&mut self, datagram: Iperf3) -> Iperf3 {
-        if let Format::Wirestamp(_) = self.format {
-            let count = datagram.count.saturating_add(self.counted_before);
-            if count <= self.highest_count && datagram.sent_micros > self.newest_sent_micros {
-                self.counted_before = self.highest_count;
-            }
+        let count = datagram.count.saturating_add(self.counted_before);
+        if count <= self.highest_count && datagram.sent_micros > self.newest_sent_micros {
+            self.counted_before = self.highest_count;
         }
         let count = datagram.count.saturating_add(self.counted_before);
         Iperf3 { count, ..datagram }
     }
 
-    fn count(&mut self, datagram: &Iperf3, time: Time<Utc>, missed: &mut CaptureLosses) {
+    fn count(&mut self, datagram: Iperf3, time: Time<Utc>, missed: &mut CaptureLosses) {
+        let datagram = self.in_all_runs(datagram);
         self.highest_count = self.highest_count.max(datagram.count);
         self.newest_sent_micros = self.newest_sent_micros.max(datagram.sent_micros);
-        self.stream.record(datagram, time);
+        self.stream.record(&datagram, time);
+        if datagram.count <= self.stream.before {
+            // Reordered at the start of the capture: neither a duplicate nor a datagram that was counted as lost.
+            return;
+        }
         match self.numbers.record(Step::Ahead(datagram.count)) {
             ArrivalKind::Ahead { skipped } => {
                 let since = std::mem::replace(&mut self.highest, time);

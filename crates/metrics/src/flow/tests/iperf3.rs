@@ -3,7 +3,12 @@ use crate::CaptureLoss;
 
 /// A datagram of a test with one datagram per millisecond.
 fn datagram(count: u64, wide: bool) -> Vec<u8> {
-    let micros = u32::try_from(count * 1000).unwrap();
+    datagram_sent(count, count, wide)
+}
+
+/// A datagram sent at this millisecond.
+fn datagram_sent(count: u64, millis: u64, wide: bool) -> Vec<u8> {
+    let micros = u32::try_from(millis * 1000).unwrap();
     let clock = [7 + micros / 1_000_000, micros % 1_000_000].map(u32::to_be_bytes);
     let count = count.to_be_bytes();
     [clock.as_flattened(), if wide { &count } else { &count[4..] }, &[0x30; 40]].concat()
@@ -55,6 +60,41 @@ fn duplicates_hide_losses_only_for_iperf3() {
     let (report, test) = report(&mut test(true, false, datagrams));
     assert_eq!((test.sent, test.lost, test.out_of_order), (9, 0, 2));
     assert_eq!((report.lost, report.duplicated, report.reordered), (Some(1), Some(1), Some(1)));
+}
+
+#[test]
+fn second_test_on_the_same_ports_is_counted_on() {
+    for wide in [false, true] {
+        let mut monitor = test(true, wide, on_time((1..=100).filter(|count| count % 10 != 5)));
+        observe(&mut monitor, &udp(ENDS, &[0x36, 0x37, 0x38, 0x39]), at(5000));
+        // The first two datagrams of the second test are lost.
+        for count in 3..=100_u64 {
+            let sent = 5000 + count;
+            let bytes = datagram_sent(count, sent, wide);
+            observe(&mut monitor, &udp(ENDS, &bytes), at(100 + sent.cast_signed()));
+        }
+        let (report, test) = report(&mut monitor);
+        assert_eq!((test.sent, test.lost, test.out_of_order), (200, 10 + 2, 0), "{wide}");
+        let counts = (report.lost, report.duplicated, report.reordered);
+        assert_eq!(counts, (Some(12), Some(0), Some(0)));
+    }
+}
+
+#[test]
+fn reordering_at_the_start_of_the_capture_is_no_duplicate() {
+    let datagrams = on_time([5001, 5000, 5002, 5003, 5004]);
+    let (report, test) = report(&mut test(false, false, datagrams));
+    assert_eq!((test.sent, test.lost, test.out_of_order), (4, 0, 1));
+    let counts = (report.lost, report.duplicated, report.reordered);
+    assert_eq!(counts, (Some(0), Some(0), Some(1)));
+}
+
+#[test]
+fn datagrams_before_the_first_fill_no_gaps() {
+    let (report, test) = report(&mut test(false, false, on_time([10, 7, 12, 8, 13, 14])));
+    assert_eq!((test.sent, test.lost, test.out_of_order), (5, 1, 2), "11 is lost");
+    let counts = (report.lost, report.duplicated, report.reordered);
+    assert_eq!(counts, (Some(1), Some(0), Some(2)));
 }
 
 #[test]
