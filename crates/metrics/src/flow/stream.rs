@@ -77,7 +77,6 @@ pub(super) struct Stream {
     pub(super) playout: Playout,
     /// Of the last packet, from an unknown zero.
     transit: Option<Span>,
-    first_arrival: Time<Utc>,
 }
 
 impl Stream {
@@ -108,7 +107,6 @@ impl Stream {
             gaps: Gaps::default(),
             playout: Playout::default(),
             transit: None,
-            first_arrival: first.time,
         }
     }
 
@@ -144,7 +142,7 @@ impl Stream {
             return;
         }
         if seen == ArrivalKind::Restarted {
-            self.restart(header);
+            self.restart();
         }
         // The skew is the advance of the timestamps minus the time elapsed.
         let skew = self.rtp.skew.now();
@@ -320,13 +318,12 @@ impl Stream {
     }
 
     /// Clears the state after a restart of the sender.
-    fn restart(&mut self, header: &Header) {
+    fn restart(&mut self) {
         self.playout.restart();
         self.digits.restart();
         self.transit = None;
-        self.first_arrival = header.time;
         if let Some(video) = &mut self.video {
-            **video = Video::default();
+            video.restart();
         }
     }
 
@@ -377,7 +374,6 @@ impl Stream {
         let out_of_order =
             u64::from(matches!(seen, ArrivalKind::Late { .. } | ArrivalKind::Early { .. }));
         let known_before = matches!(seen, ArrivalKind::Late { .. } | ArrivalKind::Duplicate);
-        let elapsed = header.time - self.first_arrival;
         video.record(&VideoPacket {
             arrival: header.time,
             bytes: header.payload,
@@ -388,7 +384,7 @@ impl Stream {
                 .encoding
                 .as_ref()
                 .is_some_and(|it| it.name.eq_ignore_ascii_case(TRANSPORT_STREAM)),
-            elapsed: Span::from_nanos(elapsed.as_nanos().saturating_add(skew.as_nanos())),
+            media_time: header.time + skew,
         });
     }
 }

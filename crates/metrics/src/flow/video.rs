@@ -19,6 +19,8 @@ const MAX_KEPT: usize = 60;
 /// first over one second, then over the stream so far. Lost packets are assumed to be as large as received ones.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Video {
+    /// Media time of the first packet.
+    first: Option<Time<Utc>>,
     packets: u64,
     bytes: u64,
     /// Packets sent, by sequence numbers.
@@ -26,8 +28,10 @@ pub(super) struct Video {
     /// Media packets in one RTP packet.
     each: u64,
     delay_factor: Option<DelayFactor>,
-    /// Start of the first interval.
+    /// Start of the first interval since the last restart of the sender.
     begin: Option<Time<Utc>>,
+    /// The newest known media rate, also of before a restart.
+    bytes_per_second: f64,
     /// The last interval is still open.
     newest_last: VecDeque<Interval>,
     /// Max values of intervals no longer kept.
@@ -36,10 +40,9 @@ pub(super) struct Video {
 }
 
 /// State of an interval.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Interval {
-    /// Its number, counting empty intervals.
-    number: i64,
+    begin: Time<Utc>,
     delay_factor_ms: Option<f64>,
     /// Media packets lost or out of order.
     lost: u64,
@@ -77,8 +80,8 @@ pub(super) struct VideoPacket {
     pub(super) sent: u64,
     /// Whether the payload is part of an MPEG transport stream.
     pub(super) transport_stream: bool,
-    /// Advance of the timestamps since the first packet.
-    pub(super) elapsed: Span,
+    /// Time by the stream's timestamps, from an unknown zero.
+    pub(super) media_time: Time<Utc>,
 }
 
 impl Video {
@@ -89,23 +92,28 @@ impl Video {
         } else {
             1
         };
-        let rate = self.rate(packet.elapsed);
+        let elapsed = packet.media_time - *self.first.get_or_insert(packet.media_time);
+        let rate = self.rate(elapsed);
         self.packets += 1;
         self.sent += packet.sent;
         self.bytes += u64::from(packet.bytes);
         let Some(delay_factor) = &mut self.delay_factor else {
-            if packet.elapsed >= INTERVAL {
+            if elapsed >= INTERVAL && rate > 0.0 {
                 self.delay_factor = Some(DelayFactor::new(rate));
+                self.bytes_per_second = rate;
             }
             return;
         };
         if let Some(delay_factor_ms) = delay_factor.record(packet.arrival, packet.bytes) {
-            delay_factor.bytes_per_second = rate;
+            if rate > 0.0 {
+                delay_factor.bytes_per_second = rate;
+                self.bytes_per_second = rate;
+            }
             if let Some(ended) = self.newest_last.back_mut() {
                 ended.delay_factor_ms = delay_factor_ms;
             }
             self.begin_interval(packet.arrival);
-        } else if self.newest_last.is_empty() {
+        } else if self.begin.is_none() {
             self.begin_interval(packet.arrival);
         }
         if let Some(interval) = self.newest_last.back_mut() {
@@ -113,12 +121,22 @@ impl Video {
         }
     }
 
-    /// Applies a correction of the losses in a gap.
+    /// Begins again after a restart of the sender. The intervals so far remain.
+    pub(super) fn restart(&mut self) {
+        let Self { bytes_per_second, newest_last, max_delay_ms, max_loss, .. } =
+            std::mem::take(self);
+        *self = Self { bytes_per_second, newest_last, max_delay_ms, max_loss, ..Self::default() };
+    }
+
+    /// Applies a correction of the losses in a gap since the last restart of the sender.
     pub(super) fn correct(&mut self, change: &LossChange) {
         let LossChange { before, now, time } = change;
+        if self.begin.is_none_or(|begin| *time < begin) {
+            return;
+        }
         let corrected = |count: u64, now, before| count.saturating_add(now).saturating_sub(before);
-        let (number, each) = (self.number(*time), self.each);
-        let of_then = self.newest_last.iter_mut().rfind(|it| it.number <= number);
+        let each = self.each;
+        let of_then = self.newest_last.iter_mut().rfind(|it| it.begin <= *time);
         if let Some(Interval { lost, missed, .. }) = of_then {
             let media = |packets: u64| packets.saturating_mul(each);
             *lost = corrected(*lost, media(now.by_network), media(before.by_network));
@@ -126,23 +144,21 @@ impl Video {
         }
     }
 
-    /// Number of the interval at a time.
-    fn number(&self, time: Time<Utc>) -> i64 {
-        self.begin.map_or(0, |begin| (time - begin).as_nanos().div_euclid(INTERVAL.as_nanos()))
-    }
-
+    /// Begins the interval that has this time.
     fn begin_interval(&mut self, time: Time<Utc>) {
-        self.begin.get_or_insert(time);
+        let first = *self.begin.get_or_insert(time);
+        let into = (time - first).as_nanos().rem_euclid(INTERVAL.as_nanos());
+        let begin = time - Span::from_nanos(into);
         if self.newest_last.len() >= MAX_KEPT
             && let Some(oldest) = self.newest_last.pop_front()
         {
             self.max_delay_ms = max_of(self.max_delay_ms, oldest.delay_factor());
             self.max_loss = self.max_loss.max(oldest.lost);
         }
-        self.newest_last.push_back(Interval { number: self.number(time), ..Interval::default() });
+        self.newest_last.push_back(Interval { begin, delay_factor_ms: None, lost: 0, missed: 0 });
     }
 
-    /// Media rate in bytes per second up to a packet `elapsed` after the first.
+    /// Media rate in bytes per second up to a packet `elapsed` after the first; 0 if it is unknown.
     fn rate(&self, elapsed: Span) -> f64 {
         let seconds = nanos_to_f64(elapsed.as_nanos()) / 1e9;
         if seconds <= 0.0 || self.packets == 0 {
@@ -158,7 +174,7 @@ impl Video {
         let max_delay_ms = ended().map(Interval::delay_factor).fold(self.max_delay_ms, max_of);
         let max_loss = ended().map(|it| it.lost).fold(self.max_loss, u64::max);
         Some(VideoReport {
-            media_rate_bps: 8.0 * self.delay_factor?.bytes_per_second,
+            media_rate_bps: 8.0 * self.bytes_per_second,
             delay_factor_ms: newest.delay_factor(),
             max_delay_factor_ms: max_delay_ms,
             loss_rate: per_second(newest.lost),
@@ -183,5 +199,57 @@ fn max_of(one: Option<f64>, other: Option<f64>) -> Option<f64> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.max(other)),
         (one, other) => one.or(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Records packets of 1000 bytes: arrival and media time in milliseconds.
+    fn record(video: &mut Video, packets: impl IntoIterator<Item = (i64, i64)>) {
+        for (arrival, media_time) in packets {
+            let [arrival, media_time] =
+                [arrival, media_time].map(|it| Time::from_nanos(0) + Span::from_millis(it));
+            let packet = VideoPacket {
+                arrival,
+                bytes: 1000,
+                lost: 0,
+                sent: 1,
+                transport_stream: false,
+                media_time,
+            };
+            video.record(&packet);
+        }
+    }
+
+    #[test]
+    fn rate_is_that_since_the_first_packet() {
+        let mut video = Video::default();
+        record(&mut video, (0..500).map(|it| (it * 10, 1_000_000 + it * 10)));
+        let rate = video.report().expect("whole intervals").media_rate_bps;
+        assert!((rate / 800_000.0 - 1.0).abs() < 1e-9, "{rate}");
+    }
+
+    #[test]
+    fn index_continues_where_timestamps_jump_back() {
+        let mut video = Video::default();
+        record(&mut video, (0..500).map(|it| (it * 10, it * 10)));
+        // Before the first packet for two seconds, where the rate is unknown.
+        record(&mut video, (500..700).map(|it| (it * 10, it * 10 - 7000)));
+        assert!(video.report().is_some_and(|it| it.media_rate_bps > 0.0));
+        record(&mut video, (700..1000).map(|it| (it * 10, it * 10)));
+        let found = video.report().expect("whole intervals");
+        assert!((found.media_rate_bps / 800_000.0 - 1.0).abs() < 1e-9, "{found:?}");
+        assert!(found.delay_factor_ms.is_some());
+    }
+
+    #[test]
+    fn packets_of_one_time_have_no_index_until_the_time_advances() {
+        let mut video = Video::default();
+        record(&mut video, (0..300).map(|it| (it * 10, 0)));
+        assert_eq!(video.report(), None);
+        record(&mut video, (300..700).map(|it| (it * 10, it * 10)));
+        assert!(video.report().is_some_and(|it| it.delay_factor_ms.is_some()));
     }
 }

@@ -202,15 +202,20 @@ fn unknown_mos_has_a_reason() {
     assert_eq!((opus, l16), (Some(UnknownMos::UnknownPayloadType), Some(UnknownMos::UnratedCodec)));
 }
 
+/// Seven MPEG packets, one such packet each 10 ms.
+fn transport_stream(number: u16) -> Vec<u8> {
+    let head = [[0x80, 33], number.to_be_bytes()];
+    let timestamp = (u32::from(number) * 900).to_be_bytes();
+    [head.as_flattened(), &timestamp, &[0, 0, 0, 9], &[0x47; 1316]].concat()
+}
+
 #[test]
 fn a_video_has_a_media_delivery_index() {
     let mut monitor = monitor();
-    // Seven MPEG packets every 10 ms; one in a hundred is lost.
+    // One packet in a hundred is lost.
     for number in (0..1000u16).filter(|number| number % 100 != 50) {
-        let head = [[0x80, 33], number.to_be_bytes()];
-        let timestamp = (u32::from(number) * 900).to_be_bytes();
-        let payload = [head.as_flattened(), &timestamp, &[0, 0, 0, 9], &[0x47; 1316]].concat();
-        observe(&mut monitor, &udp(ENDS, &payload), at(10 * i64::from(number)));
+        let packet = udp(ENDS, &transport_stream(number));
+        observe(&mut monitor, &packet, at(10 * i64::from(number)));
     }
     let rtp = reports(&mut monitor)[0].rtp.clone().expect("RTP");
     let index = rtp.media_delivery.expect("a video");
@@ -219,6 +224,32 @@ fn a_video_has_a_media_delivery_index() {
     let delay = index.max_delay_factor_ms.expect("whole intervals");
     assert!((19.0..25.0).contains(&delay), "the packet and the one lost before it: {index:?}");
     assert_eq!((rtp.mos, rtp.mos_unknown, rtp.late), (None, None, None));
+}
+
+#[test]
+fn restart_of_the_sender_keeps_the_max_values_of_a_video() {
+    let mut monitor = monitor();
+    for number in (0..1000u16).filter(|number| number % 100 != 50) {
+        let packet = udp(ENDS, &transport_stream(number));
+        observe(&mut monitor, &packet, at(10 * i64::from(number)));
+    }
+    let of = |monitor: &mut FlowMonitor| {
+        let rtp = reports(monitor)[0].rtp.clone().expect("RTP");
+        (rtp.restarts, rtp.media_delivery.expect("a video"))
+    };
+    let (_, before) = of(&mut monitor);
+    // Without losses, for 0.2 and for 3 s.
+    for numbers in [0..20, 20..300u16] {
+        for number in numbers {
+            let packet = udp(ENDS, &transport_stream(30_000 + number));
+            observe(&mut monitor, &packet, at(10_000 + 10 * i64::from(number)));
+        }
+        let (restarts, found) = of(&mut monitor);
+        assert_eq!((restarts, found.max_loss_rate), (1, 7.0));
+        assert_eq!(found.max_delay_factor_ms, before.max_delay_factor_ms);
+        assert!((found.media_rate_bps / before.media_rate_bps - 1.0).abs() < 0.02, "{found:?}");
+    }
+    assert_eq!(of(&mut monitor).1.loss_rate, 0.0);
 }
 
 #[test]

@@ -127,6 +127,26 @@ fn streams_without_a_video_codec_have_no_frames() {
 }
 
 #[test]
+fn codec_that_is_announced_late_has_a_media_delivery_index() {
+    let mut monitor = monitor();
+    for (number, millis, bytes) in frames(200) {
+        if number == 150 {
+            let message = "INVITE sip:b@10.0.0.2 SIP/2.0\r\nContent-Type: application/sdp\r\n\
+                           \r\nv=0\r\nc=IN IP4 10.0.0.2\r\nm=video 5004 RTP/AVP 96\r\n\
+                           a=rtpmap:96 H264/90000\r\n";
+            let sip = ([10, 0, 0, 2], 5060, [10, 0, 0, 1], 5060);
+            observe(&mut monitor, &udp(sip, message.as_bytes()), at(millis));
+        }
+        observe(&mut monitor, &udp(ENDS, &bytes), at(millis));
+    }
+    let index = reports(&mut monitor).into_iter().find_map(|it| it.rtp?.media_delivery);
+    let index = index.expect("a video");
+    // 14.4 bytes a frame, 25 frames a second.
+    assert!((index.media_rate_bps / 2880.0 - 1.0).abs() < 0.05, "{index:?}");
+    assert!(index.max_delay_factor_ms.is_some());
+}
+
+#[test]
 fn announced_encryption_leaves_key_frames_unknown() {
     for (profile, key_frames) in [("RTP/AVP", Some(6)), ("UDP/TLS/RTP/SAVPF", None)] {
         let mut monitor = monitor();
