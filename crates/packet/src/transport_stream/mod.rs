@@ -38,7 +38,7 @@ pub struct TsPacket<'a> {
     pub continuity: u8,
     /// The counter and the clock may jump here.
     pub discontinuity: bool,
-    /// Program clock reference in ticks of 27 MHz.
+    /// Program clock reference in ticks of 27 MHz, below 2^33 times 300. None if its extension is above 299.
     pub clock: Option<u64>,
     /// The payload; none if the packet has only an adaptation field.
     pub payload: Option<&'a [u8]>,
@@ -112,12 +112,16 @@ fn adaptation(rest: &[u8]) -> Option<&[u8]> {
     field.get(..usize::from(*length))
 }
 
+/// Ticks of 27 MHz in one of 90 kHz.
+const TICKS: u64 = 300;
+
 /// The program clock reference: 33 bits of 90 kHz, and 9 bits of 27 MHz (section 2.4.3.5).
 fn clock(adaptation: &[u8]) -> Option<u64> {
     let [flags, fields @ ..] = adaptation else { return None };
     let bytes: [u8; 6] = *fields.first_chunk().filter(|_| flags & 0x10 != 0)?;
     let word = bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
-    Some((word >> 15) * 300 + (word & 0x1ff))
+    let (base, extension) = (word >> 15, word & 0x1ff);
+    (extension < TICKS).then_some(base * TICKS + extension)
 }
 
 #[cfg(test)]
@@ -152,6 +156,20 @@ mod tests {
         assert_eq!(found.payload.map(<[u8]>::len), Some(176));
         let wrong = packet(&[0x47, 0x01, 0x00, 0x30, 184]);
         assert!(TsPacket::parse(&wrong).is_none() && begins_packet(&wrong));
+    }
+
+    #[test]
+    fn clock_with_an_impossible_extension_is_rejected() {
+        let clock = |extension: u64| {
+            let word = ((1_u64 << 33) - 1) << 15 | extension;
+            let field = [&[7, 0x10][..], &word.to_be_bytes()[2..]].concat();
+            let bytes = packet(&[&[0x47, 0x01, 0x00, 0x30][..], &field].concat());
+            TsPacket::parse(&bytes).expect("a packet").clock
+        };
+        assert_eq!(
+            [clock(299), clock(300), clock(511)],
+            [Some((1_u64 << 33) * 300 - 1), None, None]
+        );
     }
 
     #[test]
