@@ -1,5 +1,6 @@
 //! Program maps: the elementary streams of a program (ISO/IEC 13818-1 section 2.4.4.8).
 
+use super::NULL_PID;
 use super::section::Section;
 
 /// Bytes of a program map before its descriptors, and of an entry before its own.
@@ -30,6 +31,14 @@ pub struct ElementaryStream<'a> {
 }
 
 impl<'a> Section<'a> {
+    /// PID of the packets with the clock references of a program map's program; none if it has none.
+    #[must_use]
+    pub fn clock_pid(&self) -> Option<u16> {
+        let [high, low] = *self.content.first_chunk()?;
+        let pid = u16::from_be_bytes([high & 0x1f, low]);
+        (pid != NULL_PID).then_some(pid)
+    }
+
     /// The elementary streams of a program map.
     pub fn elementary_streams(&self) -> impl Iterator<Item = ElementaryStream<'a>> + 'a {
         let descriptors =
@@ -83,17 +92,21 @@ fn length(high: u8, low: u8) -> usize {
 mod tests {
     use super::*;
 
+    fn section(content: &[u8]) -> Section<'_> {
+        Section { table: 2, extension: 1, is_current: true, number: 0, last_number: 0, content }
+    }
+
     fn streams(content: &[u8]) -> Vec<(u8, u16, bool)> {
-        let section = Section {
-            table: 2,
-            extension: 1,
-            is_current: true,
-            number: 0,
-            last_number: 0,
-            content,
-        };
+        let section = section(content);
         let streams = section.elementary_streams();
         streams.map(|it| (it.stream_type, it.pid, it.is_continuous_medium())).collect()
+    }
+
+    #[test]
+    fn clock_pid_is_parsed() {
+        let of = |pid: [u8; 2]| section(&[&pid[..], &[0xf0, 0]].concat()).clock_pid();
+        assert_eq!([of([0xe1, 0x02]), of([0xff, 0xff])], [Some(0x102), None]);
+        assert_eq!(section(&[0xe1]).clock_pid(), None);
     }
 
     #[test]

@@ -31,7 +31,11 @@ pub(super) struct Part {
     pub(super) listed_in: Option<u8>,
     table_due: Due,
     /// PID and program of the map that refers to it.
+    pub(super) mapped_by: Option<(u16, u16)>,
+    /// Those of the map that refers to it as audio or video.
     pub(super) referred_by: Option<(u16, u16)>,
+    /// Whether no map refers to it any longer, so that neither clock references nor presentation times are due.
+    has_left: bool,
     packet_due: Due,
     pub(super) sections: SectionAssembler,
 }
@@ -94,14 +98,26 @@ impl Part {
         self.sections.interrupt();
     }
 
-    /// A program map refers to it.
-    pub(super) fn refer(&mut self, by: (u16, u16), time: Time<Utc>) {
-        self.referred_by.get_or_insert(by);
-        self.packet_due.begin(time);
+    /// A program map refers to it; packets of audio and video have to come.
+    pub(super) fn refer(&mut self, by: (u16, u16), is_continuous: bool, time: Time<Utc>) {
+        self.mapped_by.get_or_insert(by);
+        self.has_left = false;
+        if is_continuous {
+            self.referred_by.get_or_insert(by);
+            self.packet_due.begin(time);
+        }
     }
 
     /// No program map refers to it.
     pub(super) fn leave_map(&mut self) {
+        self.mapped_by = None;
+        self.has_left = true;
+        self.clock_due.stop();
+        self.presentation_due.stop();
+    }
+
+    /// No program map refers to it as audio or video.
+    pub(super) fn leave_media(&mut self) {
         self.referred_by = None;
         self.packet_due.stop();
     }
@@ -185,6 +201,13 @@ impl Part {
         if packet.presentation_time().is_some() {
             counts.pts_errors += self.presentation_due.once(time, MAX_PRESENTATION_INTERVAL);
             self.presentation_due.came(time);
+        }
+        if packet.scrambled || self.has_left {
+            // The next ones are unreadable (2.5), or the map that announced them has ended.
+            self.presentation_due.stop();
+        }
+        if self.has_left {
+            self.clock_due.stop();
         }
         Recorded { continuity, is_clock_continuous }
     }

@@ -59,6 +59,7 @@ pub struct TransportStreamReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pcr_accuracy_unknown: Option<UnknownTransportStreamValue>,
     /// 2.5: intervals of more than 700 ms between the arrivals of two presentation time stamps of audio or video of a PID.
+    /// Excludes encrypted packets, which are unreadable.
     pub pts_errors: u64,
     /// 2.6: sections of other tables on the PID of the conditional access table. Also 1 if packets are encrypted and the stream
     /// has had no such table, and 1 for each period (`--pid-period`) with encrypted packets and without the table.

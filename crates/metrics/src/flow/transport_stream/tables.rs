@@ -113,8 +113,15 @@ impl TransportStream {
                 left.push(*pid);
             }
         }
-        let refers = |by: Option<(u16, u16)>| by.is_some_and(|(map, _)| left.contains(&map));
-        self.parts.values_mut().filter(|it| refers(it.referred_by)).for_each(|it| it.leave_map());
+        let has_left = |by: Option<(u16, u16)>| by.is_some_and(|(map, _)| left.contains(&map));
+        for part in self.parts.values_mut() {
+            if has_left(part.mapped_by) {
+                part.leave_map();
+            }
+            if has_left(part.referred_by) {
+                part.leave_media();
+            }
+        }
         for map in maps() {
             if self.parts.len() < MAX_PARTS || self.parts.contains_key(&map) {
                 let part = self.parts.entry(map).or_default();
@@ -131,17 +138,24 @@ impl TransportStream {
         if !section.is_current {
             return;
         }
-        let streams =
-            || section.elementary_streams().filter(|it| it.is_continuous_medium()).map(|it| it.pid);
+        // The PID of the clock may have neither audio nor video.
+        let references = || {
+            let streams = section.elementary_streams();
+            let streams = streams.map(|it| (it.pid, it.is_continuous_medium()));
+            streams.chain(section.clock_pid().map(|pid| (pid, false)))
+        };
         let by = (pid, section.extension);
         for (pid, part) in &mut self.parts {
-            if part.referred_by == Some(by) && !streams().any(|stream| stream == *pid) {
+            if part.mapped_by == Some(by) && !references().any(|(of, _)| of == *pid) {
                 part.leave_map();
             }
+            if part.referred_by == Some(by) && !references().any(|it| it == (*pid, true)) {
+                part.leave_media();
+            }
         }
-        for stream in streams() {
-            if self.parts.len() < MAX_PARTS || self.parts.contains_key(&stream) {
-                self.parts.entry(stream).or_default().refer(by, time);
+        for (pid, is_continuous) in references() {
+            if self.parts.len() < MAX_PARTS || self.parts.contains_key(&pid) {
+                self.parts.entry(pid).or_default().refer(by, is_continuous, time);
             }
         }
     }

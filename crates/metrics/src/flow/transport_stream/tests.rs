@@ -13,10 +13,19 @@ fn packet(pid: u16, counter: u8, payload: &[u8]) -> Vec<u8> {
 
 /// A packet with a clock reference in milliseconds.
 fn clock(pid: u16, counter: u8, millis: u64) -> Vec<u8> {
-    let base = (millis * 90) << 15;
-    let mut bytes = packet(pid, counter, &[&[7, 0x10][..], &base.to_be_bytes()[2..]].concat());
+    clock_field(pid, counter, (millis * 90) << 15)
+}
+
+/// A packet with these 48 bits of a clock reference.
+fn clock_field(pid: u16, counter: u8, field: u64) -> Vec<u8> {
+    let mut bytes = packet(pid, counter, &[&[7, 0x10][..], &field.to_be_bytes()[2..]].concat());
     (bytes[1], bytes[3]) = (bytes[1] & 0x1f, 0x30 | counter & 0x0f);
     bytes
+}
+
+/// A packet of video with a presentation time stamp.
+fn presentation(pid: u16, counter: u8) -> Vec<u8> {
+    packet(pid, counter, &[0, 0, 1, 0xe0, 0, 0, 0x80, 0x80, 5, 0x21, 0, 1, 0, 1])
 }
 
 /// A whole section with its checksum.
@@ -44,11 +53,17 @@ fn associations(counter: u8) -> Vec<u8> {
     sections(0, counter, &[section(0, 1, &[0, 1, 0xf0, 0])])
 }
 
-/// The map of program 1: video on these PIDs.
+/// The map of program 1: video on these PIDs, and the clock on PID 0x100.
 fn map(counter: u8, pids: &[u16]) -> Vec<u8> {
+    map_with_clock(counter, 0x100, pids)
+}
+
+/// The map of program 1: the clock on this PID, and video on these PIDs.
+fn map_with_clock(counter: u8, clock: u16, pids: &[u16]) -> Vec<u8> {
     let entry = |pid: &u16| [&[0x1b][..], &pid.to_be_bytes(), &[0xf0, 0]].concat();
     let entries: Vec<_> = pids.iter().flat_map(entry).collect();
-    sections(0x1000, counter, &[section(2, 1, &[&[0xe1, 0, 0xf0, 0][..], &entries].concat())])
+    let content = [&(0xe000 | clock).to_be_bytes()[..], &[0xf0, 0], &entries].concat();
+    sections(0x1000, counter, &[section(2, 1, &content)])
 }
 
 fn scrambled(mut bytes: Vec<u8>) -> Vec<u8> {
@@ -247,6 +262,39 @@ fn clock_references_are_due_each_100_ms() {
     assert_eq!(of(4, &[5000, 5100, 0, 100]), (0, 1));
     assert_eq!(of(4, &[0, 40, 5080, 5120]), (0, 1), "a jump that is not late");
     assert_eq!(of(12, &[0, 40, 80, 120]).0, 3);
+}
+
+#[test]
+fn impossible_clock_references_are_ignored() {
+    let max = ((1_u64 << 33) - 1) << 15;
+    let clocks = [max | 511, max | 299, 0, max | 511, 1, 2];
+    let found = report((0..).zip(clocks).map(|(number, it)| clock_field(0x100, number, it)));
+    assert_eq!(found.pcr_discontinuity_errors, 0, "the clock wraps");
+}
+
+#[test]
+fn presentation_times_of_encrypted_packets_are_not_due() {
+    let of = |packets: &mut dyn Iterator<Item = Vec<u8>>| report(packets).pts_errors;
+    let begin = || (0..4).map(|number| presentation(0x100, number));
+    let encrypted = || media(100).map(scrambled);
+    assert_eq!(of(&mut begin().chain(media(100))), 1);
+    assert_eq!(of(&mut begin().chain(encrypted())), 0);
+    assert_eq!(of(&mut begin().chain(encrypted()).chain(begin()).chain(media(100))), 1);
+}
+
+#[test]
+fn pids_that_leave_the_program_map_are_not_due() {
+    // A PID with only the clock, and one with presentation times. Packets of both come also after the second map.
+    let parts = |counter| [clock(0x101, counter, 10), presentation(0x102, counter)];
+    let of = |second: Vec<u8>| {
+        let first = [associations(0), map_with_clock(0, 0x101, &[0x100, 0x102])];
+        let begin = first.into_iter().chain(parts(0)).chain([second]).chain(parts(1));
+        let found = report(begin.chain(media(100)));
+        (found.pcr_repetition_errors, found.pts_errors)
+    };
+    assert_eq!(of(map_with_clock(1, 0x101, &[0x100, 0x102])), (1, 1));
+    assert_eq!(of(map_with_clock(1, 0x101, &[0x100])), (1, 0));
+    assert_eq!(of(map_with_clock(1, 0x1fff, &[0x100])), (0, 0));
 }
 
 #[test]
