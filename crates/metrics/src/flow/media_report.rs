@@ -44,7 +44,8 @@ pub struct RtpReport {
     pub restarts: u64,
     /// Runs of lost packets (loss periods, RFC 3357 section 4).
     pub loss_periods: u64,
-    /// Burst ratio of lost and late packets (ITU-T G.107 section 7.5); 1 for random loss.
+    /// Burst ratio of lost and late packets (ITU-T G.107 section 7.5), without late ones where [`Self::late`] is null; 1 for
+    /// random loss.
     pub burst_ratio: f64,
     /// The interarrival jitter (RFC 3550 section 6.4.1) at the last packet.
     pub jitter_ms: Option<f64>,
@@ -104,6 +105,7 @@ impl RtpReport {
         let rating = rater.rating(&stream.total);
         let [mos_highest, mos_lowest] = rater.bounds(stream);
         let intervals = &stream.series.intervals;
+        let late = stream.late();
         Self {
             ssrc: stream.ssrc,
             payload_type: stream.medium.number,
@@ -113,11 +115,14 @@ impl RtpReport {
             cumulative_lost: sequence.lost(),
             capture_lost: stream.capture_lost,
             lost_uncertainty: stream.uncertainty.lost.max(),
-            late: stream.late(),
+            late,
             stray: sequence.stray,
             restarts: sequence.restarts,
             loss_periods: stream.total.periods,
-            burst_ratio: stream.total.burst_ratio(),
+            burst_ratio: match late {
+                Some(_) => stream.total.burst_ratio(),
+                None => Impairment { late: 0, late_periods: 0, ..stream.total }.burst_ratio(),
+            },
             jitter_ms: timed(stream.rtp.jitter.nanos),
             mean_jitter_ms: timed(tshark.mean_jitter),
             max_jitter_ms: timed(tshark.max_jitter),

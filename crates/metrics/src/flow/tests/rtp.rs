@@ -227,6 +227,19 @@ fn a_video_has_a_media_delivery_index() {
 }
 
 #[test]
+fn burst_ratio_of_a_video_has_no_late_packets() {
+    let mut monitor = monitor();
+    for number in (0..1000u16).filter(|number| number % 100 != 50) {
+        // Half a second of packets comes at once.
+        let time = 10 * if (300..350).contains(&number) { 350 } else { i64::from(number) };
+        observe(&mut monitor, &udp(ENDS, &transport_stream(number)), at(time));
+    }
+    let rtp = reports(&mut monitor)[0].rtp.clone().expect("RTP");
+    assert_eq!((rtp.late, rtp.expected, rtp.loss_periods), (None, 1000, 10));
+    assert!((rtp.burst_ratio - 0.99).abs() < 1e-12, "single losses of 1 %: {}", rtp.burst_ratio);
+}
+
+#[test]
 fn restart_of_the_sender_keeps_the_max_values_of_a_video() {
     let mut monitor = monitor();
     for number in (0..1000u16).filter(|number| number % 100 != 50) {
