@@ -47,7 +47,7 @@ pub struct RtpReport {
     /// Burst ratio of lost and late packets (ITU-T G.107 section 7.5), without late ones where [`Self::late`] is null; 1 for
     /// random loss.
     pub burst_ratio: f64,
-    /// The interarrival jitter (RFC 3550 section 6.4.1) at the last packet.
+    /// The interarrival jitter (RFC 3550 section 6.4.1) at the last packet; null below two packets.
     pub jitter_ms: Option<f64>,
     /// Mean of the jitter over the packets, as tshark computes it.
     pub mean_jitter_ms: Option<f64>,
@@ -79,8 +79,9 @@ pub struct RtpReport {
     pub mos_over_time: Vec<Option<f64>>,
     /// Share of losses, 0 to 1, without late packets.
     pub loss_over_time: Vec<Option<f64>>,
-    /// Max jitter in milliseconds; empty where the clock rate is unknown.
-    pub jitter_ms_over_time: Vec<f64>,
+    /// Max jitter in milliseconds; null for intervals without packets of a known clock rate. Empty where the clock rate is
+    /// unknown.
+    pub jitter_ms_over_time: Vec<Option<f64>>,
     /// Media delivery index of a video.
     pub media_delivery: Option<VideoReport>,
     /// Codecs that the rating is for, with the speech mode of AMR-WB; a stream that changes its codec has the mean R of all
@@ -99,7 +100,8 @@ impl RtpReport {
     pub(super) fn of(stream: &Stream, config: &FlowConfig) -> Self {
         let encoding = stream.medium.encoding.as_ref();
         let (sequence, tshark) = (stream.rtp.sequence, stream.rtp.wireshark);
-        let timed = |value: f64| encoding.and_then(Encoding::jitter_rate).map(|_| value / 1e6);
+        let is_timed = encoding.and_then(Encoding::jitter_rate).is_some();
+        let timed = |value: f64| is_timed.then_some(value / 1e6);
         let skew = stream.rtp.skew;
         let rater = CodecRater::new(stream, config);
         let rating = rater.rating(&stream.total);
@@ -123,7 +125,7 @@ impl RtpReport {
                 Some(_) => stream.total.burst_ratio(),
                 None => Impairment { late: 0, late_periods: 0, ..stream.total }.burst_ratio(),
             },
-            jitter_ms: timed(stream.rtp.jitter.nanos),
+            jitter_ms: stream.rtp.jitter.known_nanos().and_then(timed),
             mean_jitter_ms: timed(tshark.mean_jitter),
             max_jitter_ms: timed(tshark.max_jitter),
             max_delta_ms: millis(tshark.max_delta),
@@ -143,7 +145,11 @@ impl RtpReport {
                 .iter()
                 .map(|it| Impairment { late: 0, ..it.impairment }.ratio())
                 .collect(),
-            jitter_ms_over_time: intervals.iter().filter_map(|it| timed(it.jitter)).collect(),
+            jitter_ms_over_time: if is_timed {
+                intervals.iter().map(|it| it.jitter.and_then(timed)).collect()
+            } else {
+                Vec::new()
+            },
             media_delivery: stream.video.as_deref().and_then(Video::report),
             rated_codecs: rater.codecs.clone().ok(),
             r_scale: rating.map(|rating| rating.scale),

@@ -17,8 +17,8 @@ const RECOVERABLE_INTERVALS: usize = 4;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Interval {
     pub(super) impairment: Impairment,
-    /// Max jitter, in nanoseconds.
-    pub(super) jitter: f64,
+    /// Max jitter, in nanoseconds; none without packets of a known clock rate.
+    pub(super) jitter: Option<f64>,
     pub(super) codec: IntervalCodec,
 }
 
@@ -96,7 +96,7 @@ impl ImpairmentSeries {
     fn merge_pairs(&mut self) {
         let joined = self.intervals.chunks(2).map(|pair| Interval {
             impairment: pair.iter().fold(Impairment::default(), |sum, it| sum.plus(it.impairment)),
-            jitter: pair.iter().map(|it| it.jitter).fold(0.0, f64::max),
+            jitter: pair.iter().filter_map(|it| it.jitter).reduce(f64::max),
             codec: pair.iter().fold(IntervalCodec::None, |sum, it| sum.plus(it.codec)),
         });
         self.intervals = joined.collect();
@@ -134,6 +134,18 @@ mod tests {
         let series = series(0..121);
         assert_eq!(series.interval, Span::from_secs(4));
         assert_eq!(expected(&series), [&[4; 30][..], &[1]].concat());
+    }
+
+    #[test]
+    fn merged_intervals_have_the_max_jitter() {
+        let mut series = series([0]);
+        for (second, jitter) in [(0, 2.0), (1, 1.0), (2, 3.0)] {
+            let time = Time::from_nanos(0) + Span::from_secs(second);
+            series.at(time).jitter = Some(jitter);
+        }
+        series.at(Time::from_nanos(0) + Span::from_secs(60));
+        let jitter: Vec<_> = series.intervals.iter().map(|it| it.jitter).collect();
+        assert_eq!(jitter[..3], [Some(2.0), Some(3.0), None]);
     }
 
     #[test]

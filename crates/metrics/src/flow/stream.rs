@@ -156,9 +156,10 @@ impl Stream {
             self.total.record_too_late(again);
             self.series.at(header.time).impairment.record_too_late(again);
         }
-        let jitter = self.rtp.jitter.nanos;
-        let interval = self.series.at(header.time);
-        interval.jitter = interval.jitter.max(jitter);
+        if let Some(jitter) = self.rtp.jitter.known_nanos() {
+            let interval = self.series.at(header.time);
+            interval.jitter = Some(interval.jitter.map_or(jitter, |max| max.max(jitter)));
+        }
         self.watch(header, seen, skipped, skew);
     }
 

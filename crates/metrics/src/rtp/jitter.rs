@@ -15,6 +15,8 @@ pub struct Jitter {
     previous: Option<(u32, Time<Utc>)>,
     /// Jitter in nanoseconds; 0 below two packets.
     pub nanos: f64,
+    /// Whether two neighbours were compared.
+    is_known: bool,
 }
 
 impl Jitter {
@@ -24,7 +26,14 @@ impl Jitter {
             let nominal = nominal_nanos(timestamp.wrapping_sub(before).cast_signed(), clock_rate);
             let difference = nanos_to_f64((arrival - arrived_before).as_nanos()) - nominal;
             self.nanos += (difference.abs() - self.nanos) / 16.0;
+            self.is_known = true;
         }
+    }
+
+    /// Jitter in nanoseconds; none below two packets.
+    #[must_use]
+    pub fn known_nanos(&self) -> Option<f64> {
+        self.is_known.then_some(self.nanos)
     }
 
     /// Removes the last packet, which is unrelated to the next. The jitter remains.
@@ -57,7 +66,8 @@ mod tests {
 
     #[test]
     fn a_packet_16_ms_late_adds_a_millisecond() {
-        assert_eq!(jitter([(0, 0)]).nanos, 0.0);
+        assert_eq!((jitter([(0, 0)]).nanos, jitter([(0, 0)]).known_nanos()), (0.0, None));
+        assert_eq!(jitter([(0, 0), (160, 20_000)]).known_nanos(), Some(0.0));
         let once = jitter([(0, 0), (160, 36_000)]);
         assert!((once.nanos - 1e6).abs() < 1e-6);
         // And the next one, which is on time, is 16 ms early after it.

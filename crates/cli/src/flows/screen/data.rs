@@ -76,9 +76,7 @@ impl Data {
             Graph::Rate => self.history.rates(FlowId::of(report)),
             Graph::Mos => rtp.map(|rtp| rtp.mos_over_time.clone()).unwrap_or_default(),
             Graph::Loss => rtp.map(|rtp| rtp.loss_over_time.clone()).unwrap_or_default(),
-            Graph::Jitter => rtp
-                .map(|rtp| rtp.jitter_ms_over_time.iter().copied().map(Some).collect())
-                .unwrap_or_default(),
+            Graph::Jitter => rtp.map(|rtp| rtp.jitter_ms_over_time.clone()).unwrap_or_default(),
         }
     }
 }

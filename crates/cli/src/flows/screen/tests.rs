@@ -97,7 +97,7 @@ fn call(source: &str, mos: f64, lost: u64) -> FlowReport {
         interval_ms: 1000.0,
         mos_over_time: vec![Some(4.4), None, Some(1.0), Some(3.0)],
         loss_over_time: vec![Some(0.0), None, Some(0.5), Some(0.25)],
-        jitter_ms_over_time: vec![1.0, 0.0, 9.0, 2.0],
+        jitter_ms_over_time: vec![Some(1.0), Some(0.0), Some(9.0), Some(2.0)],
         media_delivery: None,
         rated_codecs: None,
         r_scale: None,

@@ -185,6 +185,15 @@ fn unannounced_telephone_events_do_not_hide_the_codec() {
 }
 
 #[test]
+fn seconds_without_packets_have_no_jitter() {
+    let late = |number: u16| (number, 2000 + 20 * i64::from(number));
+    let packets = [on_time(50), (50..60).map(late).collect()].concat();
+    let jitter = call(FlowConfig::default(), &packets).jitter_ms_over_time;
+    assert_eq!(jitter.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false, false, true]);
+    assert_eq!(jitter[0], Some(0.0));
+}
+
+#[test]
 fn unknown_mos_has_a_reason() {
     let of = |payload_type, lost: u16| {
         let mut monitor = monitor();
