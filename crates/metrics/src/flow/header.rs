@@ -6,6 +6,7 @@ use wirestamp_packet::rtp::{Rtp, amr_wb_mode};
 use wirestamp_packet::video::{VIDEO_HEADER_BYTES, VideoCodec, VideoPayload, is_aggregate};
 
 use super::config::FlowConfig;
+use super::digits::Event;
 use super::signalling::Announcements;
 
 /// Bytes of the payload that are kept: the headers of video, and the descriptions of up to 15 AMR-WB frames.
@@ -72,8 +73,15 @@ impl Header {
     }
 
     /// Event of a payload of telephone events (RFC 4733 section 2.3); none if it is too short.
-    pub(super) fn event(&self) -> Option<u8> {
-        self.captured_start().first().copied().filter(|_| self.payload >= EVENT_BYTES)
+    pub(super) fn event(&self) -> Option<Event> {
+        let (code, rest) = self.captured_start().split_first()?;
+        let duration = rest.get(1..3).and_then(<[u8]>::first_chunk).copied();
+        (self.payload >= EVENT_BYTES).then_some(Event {
+            code: *code,
+            marker: self.marker,
+            timestamp: self.timestamp,
+            duration: duration.map_or(0, u16::from_be_bytes),
+        })
     }
 
     /// Speech mode of a payload of AMR-WB; none without speech, and for layouts that are not supported.

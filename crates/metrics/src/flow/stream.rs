@@ -360,7 +360,7 @@ impl Stream {
         if is_auxiliary(header, encoding) {
             let is_digit = encoding.is_some_and(Encoding::is_telephone_event) && config.digits;
             if let Some(event) = header.event().filter(|_| is_digit) {
-                self.digits.record(event, header.timestamp);
+                self.digits.record(event);
             }
         } else if self.video.is_none()
             && let Some(codec) = self.codecs.record(header, encoding, &config.codecs)
