@@ -135,7 +135,10 @@ fn ladder(call: &CallReport, text: &mut String) {
 }
 
 /// A line for each message of a call, and one in place of those that are omitted; the number of repeated ones at the end.
-pub(super) fn with_omitted(call: &CallReport, line: impl Fn(&CallMessage) -> String) -> Vec<String> {
+pub(super) fn with_omitted(
+    call: &CallReport,
+    line: impl Fn(&CallMessage) -> String,
+) -> Vec<String> {
     let (before, after) = call.messages_around_omitted();
     let mut lines: Vec<_> = before.iter().map(&line).collect();
     if call.messages_omitted > 0 {

@@ -1,4 +1,7 @@
-//! Tests of the screen's text and of keys.
+//! Tests of the screen's text.
+
+mod calls;
+mod keys;
 
 use std::time::Duration;
 
@@ -6,13 +9,10 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::{Color, Modifier};
 use wirestamp_metrics::Summary;
-use wirestamp_metrics::flow::{
-    CallMessage, CallReport, CallState, CallStream, FlowReport, Iperf3Report, RtpReport, TcpReport,
-};
+use wirestamp_metrics::flow::{FlowReport, Iperf3Report, RtpReport, TcpReport};
 use wirestamp_packet::FlowKey;
 
 use super::data::Data;
-use super::graph::Graph;
 use super::history::History;
 use super::state::{FlowId, Key, Page, ScreenContent, State, update};
 use super::view::{Theme, view};
@@ -118,111 +118,6 @@ fn download() -> FlowReport {
     let flow = flow(source, "[fd77:2::2]:50000", 6);
     FlowReport { lost: Some(5), bytes: 9_000_000, tcp: Some(tcp), ..flow }
 }
-
-/// A SIP call with the stream of `call("10.77.1.7:5008", ...)`, over a proxy.
-fn sip_call() -> CallReport {
-    let [caller, proxy, callee] =
-        ["10.77.1.7:5060", "10.77.1.9:5060", "10.77.2.2:5060"].map(|it| it.parse().unwrap());
-    let message = |millis: i64, src, dst, text: &str| CallMessage {
-        time_ns: millis * 1_000_000,
-        src,
-        dst,
-        message: text.to_owned(),
-    };
-    let stream = CallStream {
-        src: "10.77.1.7:5008".parse().unwrap(),
-        dst: "10.77.2.2:6000".parse().unwrap(),
-        ssrc: 0x1234_abcd,
-        codec: None,
-        packets: 1,
-        lost: None,
-        loss_ratio: None,
-        mean_jitter_ms: None,
-        mos: None,
-        dtmf: None,
-    };
-    CallReport {
-        call_id: "1@caller".to_owned(),
-        caller: "sip:ann@one".to_owned(),
-        callee: "sip:bob@two".to_owned(),
-        state: CallState::Answered,
-        status: Some(200),
-        reason: None,
-        begin_ns: 0,
-        ringing_ms: None,
-        setup_ms: Some(1234.0),
-        duration_ms: None,
-        ended_by: None,
-        repeated_messages: 0,
-        one_way_audio: None,
-        silent_side: None,
-        to_callee: vec![stream],
-        to_caller: Vec::new(),
-        messages: vec![
-            message(0, caller, proxy, "INVITE"),
-            message(2, proxy, callee, "INVITE"),
-            message(1234, callee, caller, "200 OK (INVITE)"),
-        ],
-        messages_omitted: 0,
-    }
-}
-
-#[test]
-fn messages_of_a_call_are_a_ladder_on_the_page_of_its_stream() {
-    let data = Data { calls: vec![sip_call()], ..data() };
-    let (text, _) = drawn(&after(&[Key::Enter, Key::End], &data), &data, 100, 60);
-    assert!(text.contains(LADDER), "\n{text}");
-    let of_another = after(&[Key::Down, Key::Enter], &data);
-    let (text, _) = drawn(&of_another, &data, 100, 60);
-    assert!(!text.contains("INVITE"), "\n{text}");
-}
-
-#[test]
-fn streams_of_calls_that_are_over_are_last_in_a_live_capture() {
-    let over = |live, states: &[CallState]| {
-        let calls = states.iter().map(|state| CallReport { state: *state, ..sip_call() });
-        let data = Data { calls: calls.collect(), live, ..data() };
-        let place = listed(&State::default(), &data).iter().position(|it| it == "10.77.1.7:5008");
-        place == Some(3)
-    };
-    for (state, is_over) in [
-        (CallState::Calling, false),
-        (CallState::Ringing, false),
-        (CallState::Answered, false),
-        (CallState::Ended, true),
-        (CallState::Cancelled, true),
-        (CallState::Failed, true),
-    ] {
-        assert_eq!(over(true, &[state]), is_over, "{state:?}");
-        assert!(!over(false, &[state]), "{state:?}");
-    }
-    // A new call with the stream of an earlier one.
-    assert!(!over(true, &[CallState::Ended, CallState::Answered]));
-}
-
-#[test]
-fn calls_that_are_over_are_last_on_a_page() {
-    let named = |id: &str, state| CallReport { callee: id.into(), state, ..sip_call() };
-    let calls = vec![
-        named("sip:b", CallState::Answered),
-        named("sip:c", CallState::Ended),
-        named("sip:d", CallState::Failed),
-        named("sip:e", CallState::Ringing),
-    ];
-    let data = Data { calls, live: false, ..data() };
-    let (text, _) = drawn(&after(&[Key::Enter, Key::End], &data), &data, 100, 80);
-    let calls: Vec<_> = text.lines().filter(|line| line.starts_with("call ")).collect();
-    let expected = ["e, ringing", "b, answered", "d, failed", "c, ended"];
-    assert_eq!(calls, expected.map(|it| format!("call            sip:ann@one > sip:{it}")));
-}
-
-const LADDER: &str = "\
-call            sip:ann@one > sip:bob@two, answered
-               10.77.1.7:5060            10.77.1.9:5060            10.77.2.2:5060
-   0.000 s            │──────── INVITE ────────▶│                         │
-   0.002 s            │                         │──────── INVITE ────────▶│
-   1.234 s            │◀──────────────── 200 OK (INVITE) ─────────────────│
-";
 
 fn data() -> Data {
     let reports = vec![
@@ -371,86 +266,6 @@ fn uncertain_mos_is_shown_with_bounds() {
     for line in ["MOS 4.10 (3.97 to 4.25), R-factor 70.0", "uncertainty     ± 2 network losses"] {
         assert!(page.contains(line), "{page}");
     }
-}
-
-#[test]
-fn selection_stays_on_its_flow() {
-    let data = data();
-    let selected = |keys: &[Key]| {
-        let state = after(keys, &data);
-        let (_, shown) = drawn(&state, &data, 100, 12);
-        state.place(&shown.flows)
-    };
-    assert_eq!(selected(&[Key::Up]), 0);
-    assert_eq!(selected(&[Key::Down]), 1);
-    assert_eq!(selected(&[Key::End, Key::Down]), 3);
-    assert_eq!(selected(&[Key::End, Key::Home]), 0);
-    assert_eq!(selected(&[Key::PageDown, Key::Letter('k')]), 2);
-    // The download is the third of the bad flows, and the first by bytes.
-    let by_bytes = [Key::Letter('s'); 4];
-    assert_eq!(selected(&[&[Key::Down, Key::Down][..], &by_bytes].concat()), 0);
-}
-
-#[test]
-fn list_is_sorted_by_the_selected_order() {
-    let data = data();
-    let first = |times| listed(&after(&vec![Key::Letter('s'); times], &data), &data).remove(0);
-    assert_eq!(first(0), "10.77.1.7:5008");
-    assert_eq!(first(1), "10.77.1.7:5008");
-    assert!(first(3).starts_with("[2001"), "by round trip");
-    assert!(first(4).starts_with("[2001"), "by bytes");
-    assert_eq!(after(&[Key::Letter('s'); 6], &data), State::default());
-}
-
-#[test]
-fn filter_shows_flows_that_match_all_terms() {
-    let data = data();
-    let left = |text: &str| listed(&after(&typed(text), &data), &data).len();
-    for (text, flows) in [
-        ("", 4),
-        ("tcp", 1),
-        ("rtp", 2),
-        ("udp not rtp", 1),
-        ("host 10.77.2.2 and port 5008", 1),
-        ("src 10.77.1.1", 2),
-        ("dst fd77:2::2", 1),
-        ("src 2001:db8:1234", 1),
-        ("pcmu", 2),
-        ("0x1234ABCD", 2),
-        ("port", 4),
-    ] {
-        assert_eq!(left(text), flows, "{text}");
-    }
-    let keys = [typed("tcpx"), vec![Key::Backspace, Key::Enter]].concat();
-    let state = after(&keys, &data);
-    assert!(!state.typing && state.filter.text() == "tcp");
-    assert_eq!(listed(&state, &data).len(), 1);
-    assert_eq!(after(&[&keys[..], &[Key::Escape]].concat(), &data), State::default());
-    let (text, shown) = drawn(&after(&typed("absent"), &data), &data, 60, 5);
-    assert!(text.contains("No flow matches 'absent'. Esc shows all."), "{text}");
-    // Nothing to choose is no reason to fall.
-    for key in [Key::Enter, Key::Down, Key::End, Key::PageUp] {
-        let state = update(State { typing: false, ..after(&typed("absent"), &data) }, key, &shown);
-        assert_eq!((state.page, state.selected), (Page::List, None));
-    }
-}
-
-#[test]
-fn keys_pause_help_and_quit() {
-    let data = data();
-    assert!(after(&[Key::Letter(' ')], &data).paused);
-    let (text, _) = drawn(&after(&[Key::Letter(' ')], &data), &data, 80, 4);
-    assert!(text.contains("paused"), "{text}");
-    let (text, _) = drawn(&after(&[Key::Letter('?')], &data), &data, 80, 24);
-    assert!(
-        text.contains("Keys (any key closes this)") && text.contains("the measurement continues")
-    );
-    assert_eq!(after(&[Key::Letter('?'), Key::Letter('q')], &data), State::default());
-    assert!(after(&[Key::Letter('q')], &data).done);
-    for keys in [typed("x"), vec![Key::Letter('?')], vec![Key::Enter], vec![]] {
-        assert!(after(&[&keys[..], &[Key::Interrupt]].concat(), &data).done, "{keys:?}");
-    }
-    assert_eq!(after(&[Key::Letter('g')], &data).graph, Graph::Mos);
 }
 
 #[test]
