@@ -90,9 +90,11 @@ impl GapDistribution {
         }
     }
 
-    /// Whether there are no times yet.
-    pub(super) fn is_empty(&self) -> bool {
-        self.pending_count == 0 && self.counted.is_none()
+    /// Reads what the next time changes.
+    #[inline]
+    pub(super) fn read(&self) -> Option<u64> {
+        let counted = self.counted.as_ref().filter(|_| self.pending_count + 1 == PENDING);
+        counted.map(|it| it.count)
     }
 
     fn pending(&self) -> &[i64] {
