@@ -18,12 +18,15 @@
 //!  | "WSTP" | version | sequence | actual | 0x12 0x13 ...
 //! ```
 //!
+//! Live frames are distributed over flows in rotation, and numbered over all of them. The upper 14 bits
+//! of the version field are the number of flows minus 1; 0 in all other packets.
+//!
 //! In a call or a video ([`crate::Pattern`]) an RTP header of 12 bytes precedes it.
 
 use std::ops::Range;
 
 use wirestamp_clock::{Domain, RawStamp, Time, Utc};
-use wirestamp_packet::wstp::{self, LONG as VERSION, MAGIC, SHORT, TestPacket, field};
+use wirestamp_packet::wstp::{self, LONG, MAGIC, SHORT, TestPacket, field, version_field};
 
 use crate::rtp;
 
@@ -60,22 +63,23 @@ impl Payload {
         }
         if buffer.len() >= Self::MIN_BYTES {
             buffer[field::MAGIC].copy_from_slice(&MAGIC);
-            buffer[field::VERSION].copy_from_slice(&VERSION.to_be_bytes());
+            buffer[field::VERSION].copy_from_slice(&LONG.to_be_bytes());
         }
     }
 
-    /// The initial payload of live frames, `length` bytes long: all numbers are 0 except the stream's,
-    /// which the short form lacks. `None` if `length` is too short for the short form.
-    pub(crate) fn live(stream: u16, length: usize) -> Option<Vec<u8>> {
+    /// The initial payload of live frames, `length` bytes long: all numbers are 0 except that of the flows
+    /// and the stream's, which the short form lacks. `None` if `length` is too short for the short form.
+    pub(crate) fn live(stream: u16, flows: u16, length: usize) -> Option<Vec<u8>> {
         let mut buffer = vec![0; length];
         Self::fill(&mut buffer);
         if length >= Self::MIN_BYTES {
             let epoch = Time::from_nanos(0);
             Self { stream, sequence: 0, intended: epoch, actual: epoch }.write(&mut buffer);
+            buffer[field::VERSION].copy_from_slice(&version_field(LONG, flows).to_be_bytes());
         } else {
             buffer.get_mut(field::SEQUENCE_AND_ACTUAL)?.fill(0);
             buffer[field::MAGIC].copy_from_slice(&MAGIC);
-            buffer[field::VERSION].copy_from_slice(&SHORT.to_be_bytes());
+            buffer[field::VERSION].copy_from_slice(&version_field(SHORT, flows).to_be_bytes());
         }
         Some(buffer)
     }
@@ -115,7 +119,7 @@ impl Payload {
     }
 
     fn decode_fields(bytes: &[u8]) -> Option<Self> {
-        let TestPacket { stream, sequence, intended_ns, actual_ns } = TestPacket::parse(bytes)?;
+        let TestPacket { stream, sequence, intended_ns, actual_ns, .. } = TestPacket::parse(bytes)?;
         let [intended, actual] = [intended_ns, actual_ns].map(Time::from_nanos);
         Some(Self { stream, sequence, intended, actual })
     }
@@ -171,13 +175,13 @@ mod tests {
 
     #[test]
     fn short_live_payload_uses_the_short_form() {
-        let full = Payload::live(7, 32).unwrap();
+        let full = Payload::live(7, 1, 32).unwrap();
         let payload = Payload::decode(&full).unwrap();
         assert_eq!((payload.stream, payload.sequence), (7, 0));
         let sent = RawStamp { domain: Domain::Monotonic, value: 0 };
         assert_eq!(payload.sent_monotonic(), Some(sent));
 
-        let mut short = Payload::live(7, 31).unwrap();
+        let mut short = Payload::live(7, 1, 31).unwrap();
         assert_eq!(short[18..20], [18, 19]);
         short[10] = 5; // the last of the sequence number
         short[11..18].fill(0xff);
@@ -185,7 +189,18 @@ mod tests {
         assert_eq!((payload.stream, payload.sequence), (0, 5));
         assert_eq!(payload.sent_monotonic().unwrap().value, (1 << 56) - 1);
         assert_eq!(Payload::decode(&short[..17]), None);
-        assert_eq!(Payload::live(7, 17), None);
+        assert_eq!(Payload::live(7, 1, 17), None);
+    }
+
+    #[test]
+    fn live_payload_has_the_number_of_flows() {
+        for length in [31, 32] {
+            for flows in [1, 8, 300] {
+                let payload = Payload::live(7, flows, length).unwrap();
+                let packet = TestPacket::parse(&payload).unwrap();
+                assert_eq!(packet.flows.map(u16::from), Some(flows), "{length} bytes");
+            }
+        }
     }
 
     #[test]

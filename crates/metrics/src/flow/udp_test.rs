@@ -82,7 +82,8 @@ impl Format {
                 let packet = TestPacket::parse(payload)?;
                 let sent_micros = u64::try_from(packet.actual_ns / 1000).ok()?;
                 let is_of_stream = packet.stream == stream && packet.sequence <= MAX_SEQUENCE;
-                is_of_stream.then(|| Iperf3 { sent_micros, count: packet.sequence + 1 })
+                let sequence = packet.sequence_in_flow()?;
+                is_of_stream.then(|| Iperf3 { sent_micros, count: sequence + 1 })
             }
         }
     }

@@ -57,7 +57,7 @@ impl Template {
             over,
         };
         let length = usize::from(self.frame_bytes).checked_sub(headers);
-        let payload = length.and_then(|length| Payload::live(self.stream, length));
+        let payload = length.and_then(|length| Payload::live(self.stream, self.flows, length));
         let Some(payload) = payload.filter(|_| self.frame_bytes <= MAX_FRAME_BYTES) else {
             return Err(size);
         };

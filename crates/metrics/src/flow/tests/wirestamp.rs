@@ -1,3 +1,5 @@
+use wirestamp_packet::wstp::{LONG, SHORT, version_field};
+
 use super::*;
 
 /// A packet of `wirestamp send`, sent at this time.
@@ -54,6 +56,35 @@ fn other_streams_and_hostile_numbers_are_not_counted() {
     }
     let (report, test) = report(&mut monitor);
     assert_eq!((test.sent, test.lost, report.packets), (2, 0, 5));
+}
+
+#[test]
+fn live_frames_are_counted_in_each_flow() {
+    let long = |sequence: u64| {
+        let mut bytes = packet(1, sequence, at(0));
+        bytes[4..6].copy_from_slice(&version_field(LONG, 4).to_be_bytes());
+        bytes
+    };
+    let short = |sequence: u64| {
+        let version = version_field(SHORT, 4).to_be_bytes();
+        [&b"WSTP"[..], &version, &sequence.to_be_bytes()[3..], &[0; 7]].concat()
+    };
+    let payloads: [&dyn Fn(u64) -> Vec<u8>; 2] = [&long, &short];
+    for payload in payloads {
+        let mut monitor = monitor();
+        for sequence in (0..400_u16).filter(|it| ![10, 14, 251].contains(it)) {
+            let ends = ([10, 0, 0, 1], 4000 + sequence % 4, [10, 0, 0, 2], 5004);
+            let frame = udp(ends, &payload(sequence.into()));
+            observe(&mut monitor, &frame, at(sequence.into()));
+        }
+        let mut found: Vec<_> = reports(&mut monitor)
+            .iter()
+            .map(|it| (it.sport, it.lost, it.sent(), it.reordered))
+            .collect();
+        found.sort_unstable();
+        let of = |flow: u16, lost| (4000 + flow, Some(lost), 100, Some(0));
+        assert_eq!(found, [of(0, 0), of(1, 0), of(2, 2), of(3, 1)]);
+    }
 }
 
 #[test]
