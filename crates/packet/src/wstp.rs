@@ -14,8 +14,8 @@
 //!  | "WSTP" | version | sequence | actual | ...
 //! ```
 //!
-//! The kernel distributes its frames over flows in rotation, and numbers them over all flows. The version field therefore also
-//! has the number of flows minus 1, in its upper 14 bits. All others have 0 there.
+//! The kernel distributes its frames over flows in rotation, and numbers them over all flows. The version field
+//! therefore also has the number of flows minus 1, in its upper 14 bits. All others have 0 there.
 
 use std::num::{NonZeroU16, NonZeroU64};
 use std::ops::Range;

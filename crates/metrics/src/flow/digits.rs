@@ -55,8 +55,8 @@ impl Digits {
 }
 
 impl Event {
-    /// Whether it continues an event whose timestamp is `advance` units before: the next segment begins at the end of the one
-    /// before, without a marker (RFC 4733 section 2.5.1.3).
+    /// Whether it continues an event whose timestamp is `advance` units before: the next segment begins at the end of
+    /// the one before, without a marker (RFC 4733 section 2.5.1.3).
     fn is_next_segment_of(self, last: Self, advance: u32) -> bool {
         let is_end = advance == MAX_DURATION || advance == u32::from(last.duration);
         self.code == last.code && !self.marker && is_end

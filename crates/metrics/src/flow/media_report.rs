@@ -44,8 +44,8 @@ pub struct RtpReport {
     pub restarts: u64,
     /// Runs of lost packets (loss periods, RFC 3357 section 4).
     pub loss_periods: u64,
-    /// Burst ratio of lost and late packets (ITU-T G.107 section 7.5), without late ones where [`Self::late`] is null; 1 for
-    /// random loss.
+    /// Burst ratio of lost and late packets (ITU-T G.107 section 7.5), without late ones where [`Self::late`] is null;
+    /// 1 for random loss.
     pub burst_ratio: f64,
     /// The interarrival jitter (RFC 3550 section 6.4.1) at the last packet; null below two packets.
     pub jitter_ms: Option<f64>,
@@ -79,8 +79,8 @@ pub struct RtpReport {
     pub mos_over_time: Vec<Option<f64>>,
     /// Share of losses, 0 to 1, without late packets.
     pub loss_over_time: Vec<Option<f64>>,
-    /// Max jitter in milliseconds; null for intervals without packets of a known clock rate. Empty where the clock rate is
-    /// unknown.
+    /// Max jitter in milliseconds; null for intervals without packets of a known clock rate. Empty where the clock rate
+    /// is unknown.
     pub jitter_ms_over_time: Vec<Option<f64>>,
     /// Media delivery index of a video.
     pub media_delivery: Option<VideoReport>,

@@ -250,8 +250,8 @@ impl Test {
         }
     }
 
-    /// The datagram, counted on over the runs of the sender, which may run again with the same ports. A lower number that was
-    /// sent later is of another run.
+    /// The datagram, counted on over the runs of the sender, which may run again with the same ports. A lower number
+    /// that was sent later is of another run.
     fn in_all_runs(&mut self, datagram: Iperf3) -> Iperf3 {
         let count = datagram.count.saturating_add(self.counted_before);
         if count <= self.highest_count && datagram.sent_micros > self.newest_sent_micros {
