@@ -78,7 +78,7 @@ soak: setup-tests ## Capture 200,000 packets a second for 10 minutes: is memory 
 bench-flows: setup-tests ## Compare `flows` with capinfos and tshark on a capture of 1 GB (tshark takes minutes; ARGS="--rounds 1")
 	$(CARGO) bench --quiet -p wirestamp --bench flows -- $(ARGS)
 
-study-quick: setup-tests ## Run every study quickly and open the reports in Chromium (root; 15 minutes at the most)
+study-quick: setup-tests ## Run every study quickly and open the reports in Chromium (root; at most 15 minutes)
 	tools/study-quick
 
 results: setup-tests build-studies ## Run studies in full, all of them for hours, and archive them in docs/results (root; STUDIES="timers loss")

@@ -158,7 +158,7 @@ impl Kind {
                 "udp portrange 5004-5099",
             ),
             "interval" => {
-                duration("At min a second, and a divisor of an hour; default 1s.", "10s", direction)
+                duration("At least a second, and a divisor of an hour; default 1s.", "10s", direction)
             }
             "share" => json!({
                 "type": "number", "default": 1.0, "exclusiveMinimum": 0, "maximum": 1,
@@ -171,7 +171,7 @@ impl Kind {
                 "Number of shards: packets are divided by their flow, and each shard may be at another collector.",
             ),
             "clock_error" => duration(
-                "Max error of the exporters' clocks, at max an hour, if known.",
+                "Max error of the exporters' clocks, at most an hour, if known.",
                 "1ms",
                 direction,
             ),
