@@ -74,7 +74,10 @@ pub(super) fn merge(
                      SUM(given_up_sent), SUM(given_up_received), SUM(identical),
                      CASE WHEN MAX(not_synchronised) IS NULL THEN MAX(error) END,
                      MAX(not_synchronised), MAX(contradicts), {}, {}
-                 FROM window WHERE task = ?1 AND step = ?4 AND begin >= ?5 AND begin < ?6
+                 FROM (
+                     SELECT *, MIN(delay_min) OVER (PARTITION BY begin / ?3) AS delay_base,
+                         MIN(variation_min) OVER (PARTITION BY begin / ?3) AS variation_base
+                     FROM window WHERE task = ?1 AND step = ?4 AND begin >= ?5 AND begin < ?6)
                  GROUP BY begin / ?3",
                 together("delay"),
                 together("variation")
@@ -90,12 +93,17 @@ pub(super) fn merge(
 }
 
 /// SQL to merge distributions. Percentiles come from histograms.
+///
+/// Means are relative to the min of all values (`base`): if clocks differ by hours, the squares of the stamped delays
+/// exceed the precision of a float.
 fn together(name: &str) -> String {
-    let total = format!("TOTAL({name}_count * {name}_mean)");
     let count = format!("SUM({name}_count)");
-    let squares = format!("TOTAL({name}_squares + {name}_count * {name}_mean * {name}_mean)");
+    let mean = format!("({name}_mean - {name}_base)");
+    let total = format!("TOTAL({name}_count * {mean})");
+    let squares = format!("TOTAL({name}_squares + {name}_count * {mean} * {mean})");
     format!(
-        "{count}, MIN({name}_min), CASE WHEN {count} > 0 THEN {total} / {count} END,
+        "{count}, MIN({name}_min),
+         CASE WHEN {count} > 0 THEN MIN({name}_base) + {total} / {count} END,
          CASE WHEN {count} > 0 THEN MAX(0.0, {squares} - {total} * {total} / {count}) END,
          NULL, NULL, NULL, NULL, MAX({name}_max)"
     )
@@ -176,4 +184,88 @@ fn of_shard(row: &Row<'_>) -> rusqlite::Result<ShardWindow> {
         variation_ns: spreads::read(row, AHEAD + spreads::COLUMNS)?,
         histograms: Histograms::default(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use wirestamp_clock::{Domain, RawStamp, Stamp};
+    use wirestamp_metrics::{Observation, Outcome, Quality};
+    use wirestamp_packet::{FlowKey, PacketId};
+
+    use super::*;
+    use crate::collector::{Results, Settled};
+
+    fn at(second: i64) -> Time<Utc> {
+        Time::from_nanos(0) + Span::from_secs(second)
+    }
+
+    /// Windows of these seconds, of packets whose stamped delays are `offset` and up to 90 us.
+    fn windows(
+        seconds: std::ops::Range<i64>,
+        offset: Span,
+    ) -> impl Iterator<Item = (Time<Utc>, Window)> {
+        let end = std::net::SocketAddr::from(([192, 0, 2, 1], 5004));
+        let raw = RawStamp { domain: Domain::Realtime, value: 0 };
+        let observation = |utc| Observation {
+            id: PacketId(1),
+            flow: FlowKey { source: end, destination: end, protocol: 17 },
+            length: 100,
+            stamp: Stamp { raw, utc, error: Span::ZERO },
+        };
+        seconds.map(move |second| {
+            let mut quality = Quality::new();
+            for sequence in 0..10 {
+                let micros = (second * 7 + i64::try_from(sequence).unwrap() * 3) % 10 * 10;
+                let delay = offset + Span::from_micros(micros);
+                quality.record(&Outcome::Matched {
+                    sent: observation(at(second)),
+                    received: observation(at(second) + delay),
+                    sequence,
+                    delay,
+                    error: Span::ZERO,
+                    reordered: false,
+                    since_previous: None,
+                    until_next: None,
+                });
+            }
+            let offset = Ok(Span::ZERO);
+            (at(second), Window { quality, offset, least: None, return_path: None })
+        })
+    }
+
+    fn store(
+        results: &mut Results,
+        windows: impl Iterator<Item = (Time<Utc>, Window)>,
+        until: i64,
+    ) {
+        let windows = windows.collect();
+        results.store(7, &Settled { windows, ..Settled::nothing(at(until)) }).unwrap();
+    }
+
+    fn merged(results: &Results, step: Step) -> Vec<Measured> {
+        let range = ResultRange { step, from: 0, until: i64::MAX, most: 100 };
+        results.measured(7, &range).unwrap()
+    }
+
+    #[test]
+    fn deviation_does_not_depend_on_the_clock_offset() {
+        let folder = tempfile::tempdir().unwrap();
+        let deviations = [0, 3600, 86_400, -86_400].map(|offset: i64| {
+            let name = format!("results{offset}");
+            let mut results = Results::open(&folder.path().join(name)).unwrap();
+            store(&mut results, windows(0..120, Span::from_secs(offset)), 3600);
+            [Step::Minute, Step::Hour].map(|step| {
+                let delay = merged(&results, step)[0].above_minimum_ns.unwrap();
+                assert_eq!((delay.min, delay.max), (0, 90_000));
+                assert!((delay.mean - 45_000.0).abs() < 1.0, "{offset} s: {delay:?}");
+                delay.stddev
+            })
+        });
+        let [synchronised, ..] = deviations;
+        for (found, expected) in deviations.iter().flatten().zip(synchronised.iter().cycle()) {
+            assert!((found - expected).abs() < 10.0, "{deviations:?}");
+        }
+        // Ten equally frequent values, 10 us apart.
+        assert!((synchronised[1] - 28_734.8).abs() < 1.0, "{synchronised:?}");
+    }
 }
