@@ -79,6 +79,8 @@ pub(super) fn begin(
         let range = start.as_nanos()..i64::MAX;
         delete_windows(change, task, range.clone())?;
         shared_counts::delete(change, task, range)?;
+        // The last minute and hour of an earlier epoch here: the next results merge only later ones.
+        windows::merge(change, task, before.settled_until, *start)?;
     }
     let number = task.cast_signed();
     let first = points.iter().find(|it| it.point == Point::A);

@@ -193,7 +193,7 @@ mod tests {
     use wirestamp_packet::{FlowKey, PacketId};
 
     use super::*;
-    use crate::collector::{Results, Settled};
+    use crate::collector::{EpochBegin, Results, Settled};
 
     fn at(second: i64) -> Time<Utc> {
         Time::from_nanos(0) + Span::from_secs(second)
@@ -267,5 +267,28 @@ mod tests {
         }
         // Ten equally frequent values, 10 us apart.
         assert!((synchronised[1] - 28_734.8).abs() < 1.0, "{synchronised:?}");
+    }
+
+    #[test]
+    fn last_hour_before_a_task_left_is_merged_when_it_returns() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = |name: &str| Results::open(&folder.path().join(name)).unwrap();
+        let (mut stayed, mut returned) = (open("stayed"), open("returned"));
+        let (before, after) = (3500..3590, 3610..3620);
+        for results in [&mut stayed, &mut returned] {
+            store(results, windows(before.clone(), Span::ZERO), 3590);
+        }
+        let begin = EpochBegin { epoch: 2, start: Some(at(3610)), points: Vec::new() };
+        returned.begin_epoch(7, &begin).unwrap();
+        for results in [&mut stayed, &mut returned] {
+            store(results, windows(after.clone(), Span::ZERO), 3620);
+        }
+        for (step, count) in [(Step::AsMeasured, 100), (Step::Minute, 2), (Step::Hour, 1)] {
+            let [expected, found] = [&stayed, &returned].map(|it| merged(it, step));
+            assert_eq!((found.len(), &found), (count, &expected));
+        }
+        let [expected, found] =
+            [&stayed, &returned].map(|it| it.histograms(7, 0..i64::MAX).unwrap());
+        assert_eq!((found.delay.count(), found), (1000, expected));
     }
 }
