@@ -45,19 +45,39 @@ pub(crate) fn run(controller: Controller, runtime: &Runtime) {
 
 /// Places a task at a collector that accepts calls but never answers, as long as its socket is open.
 pub(crate) fn hang(controller: &Controller, task: u64) -> TcpListener {
-    let (name, lifetime) = ("silent".parse::<Name>().unwrap(), SignedDuration::from_mins(1));
     let Controller { authority, placement, plan, .. } = controller;
-    let subject = Subject { name: name.clone(), role: Role::Collector };
-    let token = authority.lock().token(&subject, lifetime, now()).unwrap();
-    let request = Request::new().unwrap().pem().unwrap();
-    authority.lock().enrol(&token, &request, now()).unwrap();
-    authority.refresh().unwrap();
     let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    placement.connected(&name, socket.local_addr().unwrap().to_string(), now()).unwrap();
+    let silent: Name = "silent".parse().unwrap();
+    connect(controller, &silent, socket.local_addr().unwrap());
     let tasks = plan.subscribe().borrow().clone();
     placement.place([task], &tasks, &authority.members().borrow()).unwrap();
     assert!(placement.of(task).is_some());
     socket
+}
+
+/// Moves a task from the controller's own collector to `gone`, which cannot be reached.
+pub(crate) fn move_away(controller: &Controller, task: u64) {
+    let Controller { authority, placement, plan, .. } = controller;
+    let tasks = plan.subscribe().borrow().clone();
+    placement.place([task], &tasks, &authority.members().borrow()).unwrap();
+    let gone: Name = "gone".parse().unwrap();
+    // Its port is closed again.
+    let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
+    connect(controller, &gone, address);
+    let measure = &tasks[&task].task.measure;
+    let epoch = placement.move_to((task, measure), Some(&gone), &authority.members().borrow());
+    assert_eq!(epoch.unwrap(), 1);
+}
+
+/// Enrols a collector, and connects it with this address.
+fn connect(controller: &Controller, name: &Name, address: SocketAddr) {
+    let Controller { authority, placement, .. } = controller;
+    let subject = Subject { name: name.clone(), role: Role::Collector };
+    let token = authority.lock().token(&subject, SignedDuration::from_mins(1), now()).unwrap();
+    let request = Request::new().unwrap().pem().unwrap();
+    authority.lock().enrol(&token, &request, now()).unwrap();
+    authority.refresh().unwrap();
+    placement.connected(name, address.to_string(), now()).unwrap();
 }
 
 /// Status and body of a response. HTTP/1.0 has no chunk markers.

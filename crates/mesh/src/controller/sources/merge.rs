@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use wirestamp_clock::{Time, Utc};
 
-use super::parts::{PartAnswers, PartPlace, starts};
+use super::parts::{PartAnswers, PartFailures, PartPlace, starts};
 use super::windows::WindowRow;
 use super::{MissingPart, QueryError, Sources};
 use crate::Name;
@@ -93,11 +93,8 @@ impl Sources {
                 }
             }
         }
-        let settled_until = if shared.is_empty() {
-            i64::MIN
-        } else {
-            self.merged_settled_until(task, places).await?.as_nanos()
-        };
+        let settled_until =
+            if shared.is_empty() { i64::MIN } else { self.settled_parts(task, places).await?.0 };
         for begin in shared {
             // As at a single collector, a minute or an hour exists after its end.
             let is_complete = begin.saturating_add(range.step.length().as_nanos()) <= settled_until;
@@ -254,28 +251,55 @@ impl Sources {
         Ok(all)
     }
 
+    /// The newest window of all collectors.
+    ///
+    /// # Errors
+    /// If the current collector does not answer, or no result is found and a former one does not answer: an earlier
+    /// result would be wrong.
     pub(super) async fn merged_newest(
         &self,
         task: u64,
         places: &[PartPlace],
     ) -> Result<Option<Measured>, QueryError> {
         let what = |_: &PartPlace| What::Newest(Newest {});
-        let (answers, _) = self.ask_parts::<Measured>(task, places, what).await?;
+        let (answers, failures) = self.try_parts::<Measured>(task, places, what).await?;
         let all = answers
             .into_iter()
             .flat_map(|(place, rows)| rows.into_iter().filter(|row| place.has(row.begin_ns)));
-        Ok(all.max_by_key(|it| it.begin_ns))
+        let newest = all.max_by_key(|it| it.begin_ns);
+        let mut failures = failures.into_iter();
+        match failures.find(|(place, _)| place.is_current || newest.is_none()) {
+            Some((_, why)) => Err(why),
+            None => Ok(newest),
+        }
     }
 
+    /// Time up to which the results are final.
+    ///
+    /// # Errors
+    /// If the current collector does not answer: an earlier time would be wrong.
     pub(super) async fn merged_settled_until(
         &self,
         task: u64,
         places: &[PartPlace],
     ) -> Result<Time<Utc>, QueryError> {
+        let (settled_until, failures) = self.settled_parts(task, places).await?;
+        match failures.into_iter().find(|(place, _)| place.is_current) {
+            Some((_, why)) => Err(why),
+            None => Ok(Time::from_nanos(settled_until)),
+        }
+    }
+
+    /// Time up to which the results are final at the collectors that answer, in nanoseconds since 1970 (UTC).
+    async fn settled_parts<'a>(
+        &self,
+        task: u64,
+        places: &'a [PartPlace],
+    ) -> Result<(i64, PartFailures<'a>), QueryError> {
         let what = |_: &PartPlace| What::SettledUntil(SettledUntil {});
-        let (answers, _) = self.ask_parts::<i64>(task, places, what).await?;
+        let (answers, failures) = self.try_parts::<i64>(task, places, what).await?;
         let newest = answers.into_iter().flat_map(|(_, rows)| rows).max();
-        Ok(Time::from_nanos(newest.unwrap_or(i64::MIN)))
+        Ok((newest.unwrap_or(i64::MIN), failures))
     }
 
     /// The newest results of all tasks, of these collectors; at most `most` of each task.

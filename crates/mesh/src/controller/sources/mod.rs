@@ -423,3 +423,6 @@ impl Sources {
         Ok(if is_connected { query } else { query.within(DISCONNECTED_TIMEOUT) })
     }
 }
+
+#[cfg(test)]
+mod tests;

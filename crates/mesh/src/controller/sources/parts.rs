@@ -96,6 +96,9 @@ pub(super) fn starts(places: &[PartPlace]) -> impl Iterator<Item = i64> {
 /// Answers of the collectors that answered.
 pub(super) type PartAnswers<'a, T> = Vec<(&'a PartPlace, Vec<T>)>;
 
+/// Collectors that do not answer, and why.
+pub(super) type PartFailures<'a> = Vec<(&'a PartPlace, QueryError)>;
+
 impl Sources {
     /// The collectors of a task that moved; none if it has not.
     pub(super) fn places(&self, task: u64) -> Option<Vec<PartPlace>> {
@@ -113,7 +116,25 @@ impl Sources {
         places: &'a [PartPlace],
         what: impl Fn(&PartPlace) -> What,
     ) -> Result<(PartAnswers<'a, T>, Vec<MissingPart>), QueryError> {
-        let (mut answers, mut missing, mut first) = (Vec::new(), Vec::new(), None);
+        let (answers, failures) = self.try_parts(task, places, what).await?;
+        let missing = failures.iter().map(|(place, _)| place.missing()).collect();
+        match failures.into_iter().next() {
+            Some((_, why)) if answers.is_empty() => Err(why),
+            _ => Ok((answers, missing)),
+        }
+    }
+
+    /// As [`Self::ask_parts`], with the errors of the collectors that do not answer.
+    ///
+    /// # Errors
+    /// When a response is too long.
+    pub(super) async fn try_parts<'a, T: DeserializeOwned>(
+        &self,
+        task: u64,
+        places: &'a [PartPlace],
+        what: impl Fn(&PartPlace) -> What,
+    ) -> Result<(PartAnswers<'a, T>, PartFailures<'a>), QueryError> {
+        let (mut answers, mut failures) = (Vec::new(), Vec::new());
         for place in places {
             let answer = async {
                 let rows = self.rows_at(place, task, what(place)).await?;
@@ -124,16 +145,10 @@ impl Sources {
             match answer.await {
                 Ok(rows) => answers.push((place, rows)),
                 Err(why @ (QueryError::TooMuch(_) | QueryError::Database(_))) => return Err(why),
-                Err(why) => {
-                    missing.push(place.missing());
-                    first.get_or_insert(why);
-                }
+                Err(why) => failures.push((place, why)),
             }
         }
-        match first {
-            Some(why) if answers.is_empty() => Err(why),
-            _ => Ok((answers, missing)),
-        }
+        Ok((answers, failures))
     }
 
     /// Rows of one of the collectors, as JSON.
