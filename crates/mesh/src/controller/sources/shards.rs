@@ -26,7 +26,7 @@ struct Answering {
     /// All their results before this time are final.
     settled_until: Time<Utc>,
     missing: Vec<MissingPart>,
-    /// Why the first of the others does not answer.
+    /// Why the current collector of a shard does not answer; that of the first one.
     why: Option<QueryError>,
 }
 
@@ -83,6 +83,15 @@ impl Sources {
         MissingPart::current(self.placement.of(shard).map(|(collector, _)| collector))
     }
 
+    /// Why the current collector of a shard is missing, if former ones answer.
+    fn away(&self, shard: u64) -> QueryError {
+        let why = "it does not answer".to_owned();
+        match self.placement.of(shard) {
+            Some((collector, _)) => QueryError::Away { collector, why },
+            None => QueryError::Own(why),
+        }
+    }
+
     /// Windows of all packets of a task, ordered by time.
     pub(super) async fn windows_of_shards(
         &self,
@@ -126,6 +135,9 @@ impl Sources {
         for shard in answering.shards.clone() {
             match self.windows::<ShardWindow>(shard, &range).await {
                 Ok((rows, missing)) => {
+                    if missing.iter().any(|it| it.until().is_none()) {
+                        answering.why.get_or_insert_with(|| self.away(shard));
+                    }
                     answering.add_missing(missing);
                     // It may have more, of which the other shards may have a part.
                     if rows.len() >= range.most as usize

@@ -63,3 +63,26 @@ fn newest_result_needs_the_current_collector() {
         assert_eq!(missing, [MissingPart::current(Some(gone()))]);
     });
 }
+
+#[test]
+fn shard_that_is_away_does_not_delay_the_others() {
+    let (folder, runtime) = (tempfile::tempdir().unwrap(), Runtime::new().unwrap());
+    store(folder.path(), 1, 1..6);
+    // It moved away in second 3.
+    store(folder.path(), 2, 1..3);
+    let controller = sample::open(folder.path(), &runtime);
+    let points = r#""measure":"passive-delay","from":"roof/eth0","to":"cellar/eth0""#;
+    sample::enter(&controller, &format!(r#"{{"name":"path",{points},"shards":2}}"#));
+    let sources = controller.sources();
+    let all = runtime.block_on(sources.measured(1, &ALL)).unwrap();
+    assert_eq!(seconds(&all), [1, 2]);
+    sample::move_away(&controller, 2);
+    runtime.block_on(async {
+        let (windows, missing) = sources.measured_parts(1, &ALL).await.unwrap();
+        assert_eq!(seconds(&windows), [1, 2, 3, 4, 5]);
+        assert_eq!(missing, [MissingPart::current(Some(gone()))]);
+        // Exports have windows with the packets of all shards only.
+        assert!(is_gone(sources.measured(1, &ALL).await));
+        assert!(is_gone(sources.settled_until(1).await));
+    });
+}
