@@ -58,7 +58,7 @@ pub use synchronisation::NotSynchronised;
 pub use window::Window;
 
 pub(crate) use answers::rows;
-pub(crate) use archive::maintain;
+pub(crate) use archive::{is_delivered, maintain};
 pub(crate) use flow::{FlowReport, flow_reports};
 pub(crate) use receiver::of_task;
 pub(crate) use results::{ShardWindow, StoredRow, merge_shards, merged, merged_shard};

@@ -35,6 +35,7 @@ use crate::task::{Measure, Task, TaskRecord, Tasks};
 use crate::{DatabaseError, Name};
 use columns::{COUNTED, MEASURED};
 pub use counts::ArchiveCounts;
+pub(crate) use task_end::is_delivered;
 
 /// Interval of maintenance.
 const INTERVAL: Duration = Duration::from_secs(60);

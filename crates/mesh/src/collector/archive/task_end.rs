@@ -19,13 +19,10 @@ pub(super) fn next_results(
     now: Timestamp,
 ) -> Time<Utc> {
     let never = Time::from_nanos(i64::MAX);
-    let settled = Timestamp::from_nanosecond(settled_until.as_nanos().into());
-    let settled = settled.and_then(|it| it.checked_add(SLACK)).unwrap_or(Timestamp::MAX);
-    let is_over =
-        |ended: Timestamp| settled >= ended || now.duration_since(ended) >= DELIVERY_TIMEOUT;
-    if entered.ended.is_some_and(is_over) {
+    if entered.ended.is_some_and(|ended| is_delivered(ended, settled_until, now)) {
         return never;
     }
+    let settled = with_slack(settled_until);
     // A settled time before the task's creation comes from a slow probe clock. It is not a pause of the schedule.
     match entered.task.schedule.at(settled.max(entered.made), entered.made) {
         Window::Open { .. } => settled_until,
@@ -35,6 +32,17 @@ pub(super) fn next_results(
         }
         Window::Over => never,
     }
+}
+
+/// Whether a task that ended has no further results, or they are no longer waited for, given its settled time.
+pub(crate) fn is_delivered(ended: Timestamp, settled_until: Time<Utc>, now: Timestamp) -> bool {
+    with_slack(settled_until) >= ended || now.duration_since(ended) >= DELIVERY_TIMEOUT
+}
+
+/// The latest scheduled end of an observation that is delivered up to this time.
+fn with_slack(settled_until: Time<Utc>) -> Timestamp {
+    let settled = Timestamp::from_nanosecond(settled_until.as_nanos().into());
+    settled.and_then(|it| it.checked_add(SLACK)).unwrap_or(Timestamp::MAX)
 }
 
 #[cfg(test)]

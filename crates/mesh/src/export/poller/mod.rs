@@ -6,8 +6,9 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use tokio::task::JoinSet;
 use tracing::warn;
+use wirestamp_clock::Time;
 
-use crate::collector::{Measured, ResultRange, Step};
+use crate::collector::{Measured, ResultRange, Step, is_delivered};
 use crate::controller::{QueryError, Sources};
 use crate::task::{Measure, Tasks, without_shards};
 
@@ -90,6 +91,7 @@ impl Poller {
 
     /// Queries all tasks that may have new results.
     pub(super) fn poll(&mut self, tasks: &Tasks) {
+        self.states.retain(|number, _| tasks.contains_key(number));
         let is_exported = |it: &Measure| it.is_delay() || follows(it);
         for (number, _) in without_shards(tasks).filter(|(_, it)| is_exported(&it.task.measure)) {
             let new = || TaskState { from: Some(i64::MIN), state: State::Idle };
@@ -173,9 +175,20 @@ async fn query_new(
         let next = results.last().map_or(from, |last| last.begin_ns.saturating_add(1));
         (NewResults::Results(results), next)
     };
-    let is_behind = |it: Timestamp| it.as_nanosecond() + END_DELAY.as_nanos() <= settled.into();
-    let is_over = news.is_empty() && ended.is_some_and(is_behind);
+    let is_over = news.is_empty()
+        && ended.is_some_and(|ended| is_over(follows, ended, settled, Timestamp::now()));
     Ok(QueryResult { news, next, is_over })
+}
+
+/// Whether a task that ended has no further results, given its settled time in nanoseconds since 1970 (UTC).
+fn is_over(follows: bool, ended: Timestamp, settled: i64, now: Timestamp) -> bool {
+    if follows {
+        // Flows are not settled beyond the last observation.
+        let is_stopped = now.duration_since(ended) >= END_DELAY;
+        is_stopped && is_delivered(ended, Time::from_nanos(settled), now)
+    } else {
+        ended.as_nanosecond() + END_DELAY.as_nanos() <= settled.into()
+    }
 }
 
 /// Reports of flows with packets since `from`.

@@ -118,5 +118,30 @@ fn earlier_flows_are_the_base_of_later_ones() {
         let response = poller.next_response().await.unwrap();
         let new = poller.take(response, &tasks).unwrap();
         assert!(matches!(new, Some((1, NewResults::Flows(reports))) if reports.is_empty()));
+        // The task was ended, and all its flows were read.
+        let mut tasks = tasks;
+        tasks.get_mut(&1).unwrap().ended = Some(Timestamp::from_second(60).unwrap());
+        poller.poll(&tasks);
+        let response = poller.next_response().await.unwrap();
+        poller.take(response, &tasks).unwrap();
+        poller.poll(&tasks);
+        assert_eq!(poller.queries.len(), 0);
+        // It was removed.
+        poller.poll(&Tasks::new());
+        assert!(poller.states.is_empty());
     });
+}
+
+#[test]
+fn ended_task_is_polled_until_its_results_are_delivered() {
+    let at = |second| Timestamp::from_second(second).unwrap();
+    let flows = |millis: i64, now| is_over(true, at(1000), millis * 1_000_000, at(now));
+    // Probes may stop 900 ms before the end, and measure 10 s longer.
+    assert_eq!([999_000, 999_100].map(|settled| flows(settled, 1010)), [false, true]);
+    assert!(!flows(1_000_000, 1009));
+    // A batch is never delivered.
+    assert_eq!([86_399, 86_400].map(|age| flows(500_000, 1000 + age)), [false, true]);
+    // Delays are settled beyond the end.
+    let delays = |settled| is_over(false, at(1000), settled * 1_000_000_000, at(999_999));
+    assert_eq!([1009, 1010].map(delays), [false, true]);
 }
