@@ -20,6 +20,9 @@ const CLOSING: Span = Span::from_secs(30);
 /// How far stamps may go back. Beyond that, the clock was set.
 const TOLERANCE: Span = Span::from_millis(100);
 
+/// The same for answered packets: the timeout of answers, with a margin for a stalled thread.
+const ANSWER_TOLERANCE: Span = Span::from_secs(10);
+
 /// Observes packets at a point: a sample, or all of an end of an active test.
 pub(super) struct DelayObserver {
     /// None for all packets.
@@ -135,9 +138,15 @@ impl Observer for DelayObserver {
     }
 
     fn answers(&mut self, event: AnswerEvent) {
-        let Self { answers, begin, .. } = self;
-        if let Some(answers) = answers {
-            answers.record(event, *begin);
+        let Self { answers, begin, reported_until, .. } = self;
+        let oldest = reported_until.map(|it| it - ANSWER_TOLERANCE);
+        match (answers, event) {
+            // The next batch is after the clock has caught up, which may take days.
+            (Some(_), AnswerEvent::Received(answer)) if Some(answer.sent) < oldest => {
+                self.is_set_back = true;
+            }
+            (Some(answers), _) => answers.record(event, *begin),
+            (None, _) => {}
         }
     }
 
@@ -200,7 +209,7 @@ mod tests {
     use wirestamp_packet::{FlowKey, LinkType, PacketId};
 
     use super::*;
-    use crate::protocol::TestAnswers;
+    use crate::protocol::{TestAnswer, TestAnswers};
 
     const CLOCK: MachineClock = MachineClock { machine: [1; 16], error: None };
 
@@ -329,6 +338,30 @@ mod tests {
         look(&mut watch, [1500]);
         let (times, seen) = passed(&one(watch.batches(at(1600), CLOCK)));
         assert_eq!((times, seen.begin), (vec![1500], None));
+    }
+
+    #[test]
+    fn answers_after_a_clock_is_set_back_are_discarded() {
+        let answer = |millis| {
+            AnswerEvent::Received(TestAnswer {
+                identity: PacketId(1),
+                sent: at(millis),
+                round_trip: Span::from_millis(5),
+                back: Span::from_millis(2),
+                error: Span::ZERO,
+            })
+        };
+        let mut watch = DelayObserver::of_test(at(0));
+        one(watch.batches(at(20_000), CLOCK));
+        // Its answer is late.
+        watch.answers(answer(10_000));
+        let (_, seen) = passed(&one(watch.batches(at(21_000), CLOCK)));
+        assert_eq!((seen.answers.unwrap().received.len(), seen.begin), (1, None));
+        (0..1000).for_each(|millis| watch.answers(answer(millis)));
+        let log = watch.answers.as_mut().unwrap();
+        assert_eq!(log.take(at(21_000)).received, []);
+        let (_, seen) = passed(&one(watch.batches(at(22_000), CLOCK)));
+        assert_eq!((seen.answers, seen.begin), (Some(AnswerLog::none()), Some(at(22_000))));
     }
 
     #[test]
