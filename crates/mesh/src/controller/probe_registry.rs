@@ -56,6 +56,11 @@ pub struct RegisteredProbe {
 }
 
 impl RegisteredProbe {
+    /// Its last report, while it is connected.
+    pub(super) fn current_health(&self) -> Option<&ProbeHealth> {
+        self.health.as_ref().filter(|_| self.until.is_none())
+    }
+
     /// Whether a probe with the same certificate is another one, and this one is still there.
     fn excludes(&self, instance: u64, now: Timestamp) -> bool {
         let is_other = self.instance != instance && self.instance != 0 && instance != 0;

@@ -3,7 +3,8 @@
 //! The newest results are those of the last second with packets; they are absent after a minute without packets, or
 //! without news of them. Counters and the histogram of delays contain all seconds.
 //!
-//! Ended tasks are not shown. Counters of delay tasks start with the controller. If a collector is away at that time, its
+//! Ended tasks are not shown. Of a probe that is not connected, only whether it is up, its last report and its refused
+//! connections are shown. Counters of delay tasks start with the controller. If a collector is away at that time, its
 //! counters start when it first answers.
 
 mod collectors;
@@ -60,7 +61,7 @@ pub(super) async fn scrape(
     let probes = api.probes.all();
     for (name, attending) in &probes {
         show_probe(name, attending, &mut families);
-        if let Some(health) = &attending.health {
+        if let Some(health) = attending.current_health() {
             clocks::show(name, health, &tasks, &mut families);
             show_rejected(name, health, &tasks, &mut families);
         }

@@ -10,7 +10,7 @@ use crate::task::Tasks;
 
 pub(super) fn show_probe(name: &Name, attending: &RegisteredProbe, families: &mut Families) {
     let labels = [("probe", name.to_string())];
-    let RegisteredProbe { last_message, until, health, refusals, .. } = attending;
+    let RegisteredProbe { last_message, until, refusals, .. } = attending;
     families.add("wirestamp_probe_up", &labels, until.is_none());
     families.add(
         "wirestamp_probe_heard_timestamp_seconds",
@@ -18,7 +18,7 @@ pub(super) fn show_probe(name: &Name, attending: &RegisteredProbe, families: &mu
         last_message.as_duration().as_secs_f64(),
     );
     families.add("wirestamp_probe_refused_connections_total", &labels, *refusals);
-    if let Some(health) = health {
+    if let Some(health) = attending.current_health() {
         show_health(name, health, &labels, families);
     }
 }

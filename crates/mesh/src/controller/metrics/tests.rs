@@ -252,11 +252,13 @@ fn probe_is_exported_with_its_captures() {
         let sample = format!("wirestamp_probe_test_refused_packets_total{{{labels}}} {count}");
         assert_has(&shown, &sample);
     }
+    // Its last report is kept.
     attending.until = Some(at);
-    attending.health = None;
+    assert_eq!(attending.current_health(), None);
     let shown = text(|it| show_probe(&name(), &attending, it));
     assert_has(&shown, "wirestamp_probe_up{probe=\"path\"} 0");
-    assert!(!shown.contains("memory"), "{shown}");
+    assert_has(&shown, "wirestamp_probe_heard_timestamp_seconds{probe=\"path\"} 100");
+    assert!(!shown.contains("memory") && !shown.contains("synchronised"), "{shown}");
 }
 
 /// Prometheus times out after ten seconds.
