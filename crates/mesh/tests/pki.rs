@@ -283,6 +283,18 @@ fn other_certificate_names_are_ignored() {
 }
 
 #[test]
+fn collector_has_another_name_than_the_controllers_own() {
+    let (_folder, mut authority) = authority();
+    let error = authority.token(&subject("controller", Role::Collector), HOUR, now()).map(drop);
+    let error = error.unwrap_err().to_string();
+    assert!(error.ends_with("has this name; choose another one, such as \"store\""), "{error}");
+    assert!(authority.unused_tokens(now()).unwrap().is_empty());
+    for (name, role) in [("store", Role::Collector), ("controller", Role::Probe)] {
+        authority.token(&subject(name, role), HOUR, now()).unwrap();
+    }
+}
+
+#[test]
 fn file_contains_one_ca_and_errors_name_it() {
     let (folder, authority) = authority();
     let path = in_folder(&folder);

@@ -112,13 +112,16 @@ impl Authority {
     /// the node can verify the controller.
     ///
     /// # Errors
-    /// When the database cannot be written.
+    /// When the name is that of the controller's own collector, or the database cannot be written.
     pub fn token(
         &mut self,
         subject: &Subject,
         lifetime: SignedDuration,
         now: Timestamp,
     ) -> Result<Token> {
+        if subject.role == Role::Collector && subject.name == Name::of_the_controller() {
+            return Err(Error::OwnCollector(subject.name.clone()));
+        }
         let change = self.register.change()?;
         let token = Token::new(random()?, &signing(&change, now)?.certificate);
         change.add_token(&token, subject, after(now, lifetime))?;

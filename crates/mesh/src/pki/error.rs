@@ -46,6 +46,12 @@ pub enum Error {
     /// A name is reserved for the mesh.
     #[error("cannot use the name {0}: only the CA assigns names of the mesh")]
     OwnName(String),
+    /// The controller's own collector has this name.
+    #[error(
+        "cannot create a token for a collector {0}: the controller's own collector has this name; choose another one, \
+         such as \"store\""
+    )]
+    OwnCollector(Name),
     /// All CA certificates have expired.
     #[error("all CA certificates have expired; create a new CA and enrol every node again")]
     CaExpired,
