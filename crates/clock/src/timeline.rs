@@ -161,7 +161,7 @@ impl Timeline {
     /// timeline was made, and for those during which the clock was stepped or slewed by more.
     #[must_use]
     pub fn raw_at(&self, utc: Time<Utc>) -> Option<RawStamp> {
-        match self.kernel.as_ref()?.counter_at(utc.as_nanos()) {
+        match self.kernel.as_ref()?.latest_counter_at(utc.as_nanos()) {
             CounterAt::Value(value) => Some(RawStamp { domain: self.domain, value }),
             CounterAt::Uncertain(_) | CounterAt::Unknown => None,
         }

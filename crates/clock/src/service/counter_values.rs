@@ -30,11 +30,26 @@ impl Inverse {
         Self { sequence, newest: lines.newest_inverse(), lines }
     }
 
-    fn counter_at(&self, nanos: i64) -> CounterAt {
-        // Most stamps are on the newest line.
-        match self.newest.counter(nanos) {
+    /// The counter value of a stamp that was taken before the counter value `now`, up to which the newest line is in
+    /// force.
+    fn counter_at(&self, nanos: i64, now: u64) -> CounterAt {
+        // Most stamps are on the newest line. A later time is of an older line, before the clock was set back.
+        match self.newest.counter(nanos).filter(|value| *value <= now) {
             Some(value) => CounterAt::Value(value),
-            None => self.lines.counter_at(nanos),
+            None => self.lines.counter_at(nanos, now),
+        }
+    }
+
+    /// Replaces the raw values of stamps of one domain.
+    fn replace(&self, stamps: &mut [Stamp], now: u64) {
+        for stamp in stamps {
+            match self.counter_at(stamp.raw.value.cast_signed(), now) {
+                CounterAt::Value(value) => {
+                    stamp.raw = RawStamp { domain: Domain::Counter, value };
+                }
+                CounterAt::Uncertain(error) => stamp.error = stamp.error.max(error),
+                CounterAt::Unknown => {}
+            }
         }
     }
 }
@@ -50,36 +65,31 @@ impl CounterValues {
     /// it after the stamps were taken. The times stay as they are. This allocates no memory.
     ///
     /// A stamp keeps its raw value if [`ClockService::is_exact`](crate::ClockService::is_exact) is false, if it is older
-    /// than the last seconds, or if the clock was stepped or slewed by more than 5 ns around it: its error then includes
-    /// that change.
+    /// than the last seconds, if the clock was stepped or slewed by more than 5 ns around it, or if the clock was set back
+    /// and showed its time twice in the last seconds: its error then includes that change.
     pub fn replace(&mut self, stamps: &mut [Stamp]) {
         for stamps in stamps.chunk_by_mut(|a, b| a.raw.domain == b.raw.domain) {
-            let Some(inverse) = self.inverse_of(stamps[0].raw.domain) else { continue };
-            for stamp in stamps {
-                match inverse.counter_at(stamp.raw.value.cast_signed()) {
-                    CounterAt::Value(value) => {
-                        stamp.raw = RawStamp { domain: Domain::Counter, value };
-                    }
-                    CounterAt::Uncertain(error) => stamp.error = stamp.error.max(error),
-                    CounterAt::Unknown => {}
-                }
+            if let Some((inverse, now)) = self.inverse_of(stamps[0].raw.domain) {
+                inverse.replace(stamps, now);
             }
         }
     }
 
-    /// The inverse conversion of a domain, up to now.
-    fn inverse_of(&mut self, domain: Domain) -> Option<&Inverse> {
+    /// The inverse conversion of a domain, and a counter value up to which its newest line is in force.
+    fn inverse_of(&mut self, domain: Domain) -> Option<(&Inverse, u64)> {
         let kept = match domain {
             Domain::Realtime => &mut self.realtime,
             Domain::Monotonic => &mut self.monotonic,
             Domain::Counter | Domain::Nic => return None,
         };
+        // Read before the sequence number, which then shows that the kept line is in force up to this value.
+        let now = self.newest.conversion.as_ref()?.counter_now();
         let sequence = self.newest.sequence_if_exact()?;
         if kept.as_ref().is_none_or(|kept| kept.sequence != sequence) {
             let lines = self.newest.lines_to(KernelClock::of_domain(domain)?)?;
             *kept = Some(Inverse::new(sequence, lines));
         }
-        kept.as_ref()
+        kept.as_ref().map(|inverse| (inverse, now))
     }
 }
 
@@ -89,9 +99,9 @@ impl LatestTimelines {
         let sequence = self.sequence_if_exact()?;
         let lines = self.lines_to(KernelClock::of_domain(stamp.domain)?)?;
         let (now, nanos) = (lines.until(), stamp.value.cast_signed());
-        match Inverse::new(sequence, lines).counter_at(nanos) {
-            CounterAt::Value(value) if value <= now => Some(value),
-            CounterAt::Value(_) | CounterAt::Uncertain(_) | CounterAt::Unknown => None,
+        match Inverse::new(sequence, lines).counter_at(nanos, now) {
+            CounterAt::Value(value) => Some(value),
+            CounterAt::Uncertain(_) | CounterAt::Unknown => None,
         }
     }
 
@@ -106,7 +116,47 @@ mod tests {
     use wirestamp_sys::clock::{ClockId, now};
 
     use super::*;
-    use crate::{ClockService, Counter, Span};
+    use crate::vdso::KernelLine;
+    use crate::vdso::history::LineHistory;
+    use crate::{ClockService, Counter, Span, Timeline};
+
+    const MILLI: u64 = 1_000_000;
+
+    /// The stamp of the time `millis`, after `Inverse::replace`.
+    fn replaced(inverse: &Inverse, millis: u64, now: u64) -> Stamp {
+        let mut stamps = [Timeline::realtime().convert(millis * MILLI)];
+        inverse.replace(&mut stamps, now * MILLI);
+        stamps[0]
+    }
+
+    /// Whether the stamp has the counter's value of this time, up to rounding.
+    fn is_at(stamp: Stamp, millis: u64) -> bool {
+        stamp.raw.domain == Domain::Counter && stamp.raw.value.abs_diff(millis * MILLI) <= 2
+    }
+
+    #[test]
+    fn stamp_before_a_backward_step_gets_no_value_in_the_future() {
+        // The clock is 90 s ahead of the counter, then 89 s: it is set back between 20.00 s and 20.02 s.
+        let mut history = LineHistory::default();
+        let before = KernelLine::nominal(10_000 * MILLI, 100_000 * MILLI);
+        let after = KernelLine::nominal(20_010 * MILLI, 109_010 * MILLI);
+        history.observe(before, 10_000 * MILLI);
+        history.observe(before, 20_000 * MILLI);
+        history.observe(after, 20_020 * MILLI);
+        let inverse = Inverse::new(0, history.lines().unwrap());
+        let stamp = |millis, now| replaced(&inverse, millis, now);
+        assert!(is_at(stamp(109_990, 20_050), 19_990), "20 ms before the step");
+        assert!(is_at(stamp(110_300, 21_500), 21_300), "never shown before the step");
+        for (millis, now) in [(109_040, 20_050), (109_990, 21_500)] {
+            let repeated = stamp(millis, now);
+            assert_eq!(repeated.raw.domain, Domain::Realtime, "{millis}");
+            assert_eq!(repeated.error, Span::from_nanos(1_000_000_000), "{millis}");
+        }
+
+        history.observe(after, 30_000 * MILLI);
+        let inverse = Inverse::new(0, history.lines().unwrap());
+        assert!(is_at(replaced(&inverse, 109_990, 30_000), 20_990), "some seconds later");
+    }
 
     #[test]
     fn counter_values_of_kernel_stamps_convert_back() {

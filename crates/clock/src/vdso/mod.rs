@@ -159,6 +159,11 @@ impl ExactConversion {
         sequence
     }
 
+    /// Current value of the counter, after all earlier and before all later instructions.
+    pub(crate) fn counter_now(&self) -> u64 {
+        self.counter.read_ordered()
+    }
+
     /// Whether the kernel's type information describes the layout; otherwise it is in a table of known ones.
     #[must_use]
     pub fn is_described(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{KernelLine, LineInverse, Segment};
+use super::{KernelLine, LineInverse, RECENT, Segment, SetBack};
 use crate::Span;
 
 /// Max error of a counter value in a gap with which a stamp still counts as exactly inverted: the factors that the
@@ -22,6 +22,16 @@ pub(crate) struct Lines {
     pub(super) newest: Segment,
     /// Counter value up to which the newest segment is known to apply.
     pub(super) until: u64,
+    /// The last time that the clock was set back.
+    pub(super) set_back: Option<SetBack>,
+}
+
+/// A segment in which the clock showed a time.
+struct Match<'a> {
+    segment: &'a Segment,
+    /// Counter value at which the segment ends.
+    end: u64,
+    counter: CounterAt,
 }
 
 /// The counter value at which a clock of the kernel showed a time.
@@ -29,7 +39,7 @@ pub(crate) struct Lines {
 pub(crate) enum CounterAt {
     /// This value, within [`INVERSE_ERROR`]; within 1 ns and one tick outside of gaps.
     Value(u64),
-    /// Uncertain, because the clock was being stepped or slewed; with the error of the time in nanoseconds.
+    /// Uncertain, because the clock was stepped or slewed at this time, or showed it twice; with the error of the time.
     Uncertain(Span),
     /// The snapshot does not cover this time.
     Unknown,
@@ -50,8 +60,10 @@ impl Lines {
             Some(_) => self.older().copied().collect(),
         };
         let (gap, _) = self.newest.gap(self.until, line, now);
+        let set_back = self.newest.set_back(line, now).map(|it| it.after(self.set_back));
+        let set_back = set_back.or(self.set_back);
         let newest = Segment::beginning(*line, now);
-        Some(Self { older, changed: Some([self.newest, gap]), newest, until: now })
+        Some(Self { older, changed: Some([self.newest, gap]), newest, until: now, set_back })
     }
 
     /// First counter value that the lines convert.
@@ -74,11 +86,14 @@ impl Lines {
         self.changed.as_ref().map(|[_, gap]| gap)
     }
 
-    /// The inverse of the newest line, from its observation or the last second on. It is correct until the kernel
-    /// replaces the line.
+    /// The inverse of the newest line, from its observation or the last second on, without times that the clock repeats.
+    /// It is correct until the kernel replaces the line.
     pub(crate) fn newest_inverse(&self) -> LineInverse {
         let Segment { start, line, .. } = &self.newest;
-        LineInverse::new(line, (*start).max(line.cycle_last.saturating_sub(INVERTED_BEFORE)))
+        let start = (*start).max(line.cycle_last.saturating_sub(INVERTED_BEFORE));
+        let repeated =
+            self.repeated_until().and_then(|shown| line.counter(shown.saturating_add(1)));
+        LineInverse::new(line, repeated.map_or(start, |end| start.max(end)))
     }
 
     /// All segments but the newest, oldest first.
@@ -92,30 +107,65 @@ impl Lines {
         newer.chain(self.older.iter().rev())
     }
 
+    /// The segments that show `nanos`, newest first. The newest line is in force up to the counter value `now`.
+    fn matches(&self, nanos: i64, now: u64) -> impl Iterator<Item = Match<'_>> {
+        let mut end = self.until.max(now);
+        let mut later: Option<&KernelLine> = None;
+        self.segments().filter_map(move |segment| {
+            let counter = segment.counter_at(nanos, end, later);
+            let found = counter.map(|counter| Match { segment, end, counter });
+            (end, later) = (segment.start, Some(&segment.line));
+            found
+        })
+    }
+
     /// The counter value at which the clock showed `nanos`, the inverse of the conversion. A time that the clock showed
     /// twice, because it was set back, is taken as the later one.
-    pub(crate) fn counter_at(&self, nanos: i64) -> CounterAt {
-        let mut end = self.until;
-        let mut later: Option<&KernelLine> = None;
-        for segment in self.segments() {
-            let (first, last) = (segment.line.nanos(segment.start), segment.line.nanos(end));
-            let is_on_line = (first..=last).contains(&nanos);
-            if segment.is_gap() && segment.error > INVERSE_ERROR {
-                // The old line or the new one applied.
-                let is_on_later = later.is_some_and(|line| {
-                    (line.nanos(segment.start)..=line.nanos(end)).contains(&nanos)
-                });
-                if is_on_line || is_on_later {
-                    return CounterAt::Uncertain(segment.error);
-                }
-            } else if is_on_line {
-                let value = segment.line.counter(nanos);
-                return value.map_or(CounterAt::Unknown, |value| {
-                    CounterAt::Value(value.clamp(segment.start, end))
-                });
-            }
-            (end, later) = (segment.start, Some(&segment.line));
+    pub(crate) fn latest_counter_at(&self, nanos: i64) -> CounterAt {
+        self.matches(nanos, self.until).next().map_or(CounterAt::Unknown, |it| it.counter)
+    }
+
+    /// As [`Self::latest_counter_at`], for a stamp that was taken before the counter value `now`, up to which the newest
+    /// line is in force. A time that the clock showed twice in the last seconds is uncertain.
+    pub(crate) fn counter_at(&self, nanos: i64, now: u64) -> CounterAt {
+        let mut matches = self.matches(nanos, now);
+        let Some(latest) = matches.next() else { return CounterAt::Unknown };
+        if self.repeated_until().is_none_or(|shown| nanos > shown) {
+            return latest.counter;
         }
-        CounterAt::Unknown
+        let recent = self.recent(now);
+        let distances = matches.filter_map(|earlier| match earlier.counter {
+            CounterAt::Value(value) if value >= recent => Some(latest.distance(nanos, value)),
+            CounterAt::Uncertain(error) if earlier.end >= recent => Some(error),
+            _ => None,
+        });
+        match (latest.counter, distances.max()) {
+            (CounterAt::Uncertain(error), Some(distance)) => {
+                CounterAt::Uncertain(error.max(distance))
+            }
+            (CounterAt::Value(_), Some(distance)) if distance > INVERSE_ERROR => {
+                CounterAt::Uncertain(distance)
+            }
+            (counter, _) => counter,
+        }
+    }
+
+    /// The time up to which the clock repeats times that it showed in the last seconds, because it was set back.
+    fn repeated_until(&self) -> Option<i64> {
+        let set_back = self.set_back.filter(|set_back| set_back.at >= self.recent(self.until))?;
+        Some(set_back.shown)
+    }
+
+    /// The counter value [`RECENT`] before `now`.
+    fn recent(&self, now: u64) -> u64 {
+        let line = &self.newest.line;
+        line.counter(line.nanos(now).saturating_sub(RECENT.as_nanos())).unwrap_or(0)
+    }
+}
+
+impl Match<'_> {
+    /// How far the line's time at the counter value `earlier`, when the clock showed `nanos` before, is from `nanos`.
+    fn distance(&self, nanos: i64, earlier: u64) -> Span {
+        Span::from_nanos(nanos.saturating_sub(self.segment.line.nanos(earlier))).abs()
     }
 }

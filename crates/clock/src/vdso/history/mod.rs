@@ -29,6 +29,10 @@ pub(crate) use lines::{CounterAt, INVERSE_ERROR, Lines};
 /// Error within a segment: the time at its beginning and the product with its slope are rounded to a nanosecond each.
 pub(crate) const EXACT: Span = Span::from_nanos(2);
 
+/// Max age of stamps for which a time that the clock showed twice is uncertain. An older stamp counts as one of the
+/// newer line.
+const RECENT: Span = Span::from_nanos(5_000_000_000);
+
 /// Max number of segments: with a change at each observation, those of the last seconds.
 const CAPACITY: usize = 1_024;
 
@@ -40,6 +44,15 @@ pub(crate) struct Segment {
     /// The newest of the lines, which are one function of the counter.
     line: KernelLine,
     error: Span,
+}
+
+/// A time up to which the clock repeats times, because it was set back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct SetBack {
+    /// The latest time that it showed before.
+    shown: i64,
+    /// Counter value at which the new line was observed.
+    at: u64,
 }
 
 /// How a line relates to those observed before.
@@ -59,6 +72,15 @@ pub(crate) struct LineHistory {
     segments: VecDeque<Segment>,
     /// Counter value up to which the last segment is known to apply.
     until: u64,
+    set_back: Option<SetBack>,
+}
+
+impl SetBack {
+    /// This one and an `earlier` one.
+    fn after(self, earlier: Option<Self>) -> Self {
+        let shown = earlier.map_or(self.shown, |earlier| self.shown.max(earlier.shown));
+        Self { shown, ..self }
+    }
 }
 
 impl Segment {
@@ -71,6 +93,29 @@ impl Segment {
         let alternation = Span::from_nanos(unit.scale(now.saturating_sub(until)).cast_signed());
         let error = EXACT + distance + alternation + Span::from_nanos(1);
         (Self { start: until, line: self.line, error }, distance)
+    }
+
+    /// Whether the clock was set back between this segment and `line`, observed at `now`.
+    fn set_back(&self, line: &KernelLine, now: u64) -> Option<SetBack> {
+        let shown = self.line.nanos(now);
+        let back = shown.saturating_sub(line.nanos(now));
+        (back > INVERSE_ERROR.as_nanos()).then_some(SetBack { shown, at: now })
+    }
+
+    /// The counter value at which the clock showed `nanos` in this segment, which ends at the counter value `end`
+    /// with the line `later`; none if it did not show it.
+    fn counter_at(&self, nanos: i64, end: u64, later: Option<&KernelLine>) -> Option<CounterAt> {
+        let shows = |line: &KernelLine| (line.nanos(self.start)..=line.nanos(end)).contains(&nanos);
+        if self.is_gap() && self.error > INVERSE_ERROR {
+            // The old line or the new one applied.
+            let is_shown = shows(&self.line) || later.is_some_and(shows);
+            return is_shown.then_some(CounterAt::Uncertain(self.error));
+        }
+        shows(&self.line).then(|| {
+            self.line
+                .counter(nanos)
+                .map_or(CounterAt::Unknown, |value| CounterAt::Value(value.clamp(self.start, end)))
+        })
     }
 
     /// The segment of `line`, observed at `now`.
@@ -141,6 +186,9 @@ impl LineHistory {
             return Change::None;
         }
         let (gap, distance) = last.gap(until, &line, now);
+        if let Some(set_back) = last.set_back(&line, now) {
+            self.set_back = Some(set_back.after(self.set_back));
+        }
         self.push(gap);
         self.push(Segment::beginning(line, now));
         Change::By(distance)
@@ -149,13 +197,14 @@ impl LineHistory {
     /// Forgets all lines.
     pub(crate) fn clear(&mut self) {
         self.segments.clear();
+        self.set_back = None;
     }
 
     /// A snapshot of the lines, if there are any.
     pub(crate) fn lines(&self) -> Option<Lines> {
         let newest = *self.segments.back()?;
         let older = self.segments.iter().take(self.segments.len() - 1).copied().collect();
-        Some(Lines { older, changed: None, newest, until: self.until })
+        Some(Lines { older, changed: None, newest, until: self.until, set_back: self.set_back })
     }
 
     /// The pieces of all segments.

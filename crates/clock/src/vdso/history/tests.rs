@@ -230,6 +230,34 @@ fn raw_value_of_a_repeated_time_is_the_later_one() {
 }
 
 #[test]
+fn repeated_time_of_a_recent_stamp_is_uncertain() {
+    let mut history = LineHistory::default();
+    history.observe(line(1_000_000, NOMINAL, 9_000_000), 1_000_000);
+    history.observe(line(1_000_000, NOMINAL, 9_000_000), 2_000_000);
+    let before = history.lines().unwrap();
+    // Set back by 500 us.
+    let set_back = line(2_000_000, NOMINAL, 9_500_000);
+    let extended = before.extended(&set_back, 2_000_100).unwrap();
+    history.observe(set_back, 2_000_100);
+    let observed = history.lines().unwrap();
+    for lines in [extended, observed] {
+        let error = |nanos| match lines.counter_at(nanos, 4_000_000) {
+            CounterAt::Uncertain(error) => Some(error),
+            CounterAt::Value(_) | CounterAt::Unknown => None,
+        };
+        assert_eq!(error(9_700_000), Some(Span::from_nanos(500_000)));
+        assert!(error(10_000_050) >= Some(Span::from_nanos(500_000)), "in the gap or later");
+        // The newer line is not in force at 2.2 ms yet.
+        assert_eq!(lines.counter_at(9_700_000, 2_100_000), CounterAt::Value(1_700_000));
+        assert_eq!(lines.counter_at(9_300_000, 4_000_000), CounterAt::Value(1_300_000));
+        assert_eq!(lines.counter_at(10_100_000, 4_000_000), CounterAt::Value(2_600_000));
+        // No stamp of the old line is left after some seconds.
+        let later = 10_000_000_000;
+        assert_eq!(lines.counter_at(9_700_000, later), CounterAt::Value(2_200_000));
+    }
+}
+
+#[test]
 fn raw_values_around_a_step_are_uncertain() {
     let mut history = LineHistory::default();
     history.observe(line(1_000_000, NOMINAL, 9_000_000), 1_000_000);
@@ -238,14 +266,15 @@ fn raw_values_around_a_step_are_uncertain() {
     history.observe(line(2_050_000, NOMINAL, 10_550_000), 2_100_000);
     history.observe(line(2_050_000, NOMINAL, 10_550_000), 4_000_000);
     let lines = history.lines().unwrap();
-    let error = |nanos| match lines.counter_at(nanos) {
+    let error = |nanos| match lines.counter_at(nanos, lines.until()) {
         CounterAt::Uncertain(error) => Some(error >= Span::from_nanos(500_000)),
         CounterAt::Value(_) | CounterAt::Unknown => None,
     };
     assert_eq!([10_050_000, 10_530_000].map(error), [Some(true), Some(true)]);
-    assert_eq!(lines.counter_at(9_500_000), CounterAt::Value(1_500_000));
-    assert_eq!(lines.counter_at(11_000_000), CounterAt::Value(2_500_000));
-    assert_eq!(lines.counter_at(10_300_000), CounterAt::Unknown, "the clock never showed it");
+    let counter_at = |nanos| lines.counter_at(nanos, lines.until());
+    assert_eq!(counter_at(9_500_000), CounterAt::Value(1_500_000));
+    assert_eq!(counter_at(11_000_000), CounterAt::Value(2_500_000));
+    assert_eq!(counter_at(10_300_000), CounterAt::Unknown, "the clock never showed it");
 }
 
 #[test]
@@ -261,7 +290,7 @@ fn extended_lines_equal_observed_ones() {
         |lines: &Lines| lines.older().chain([lines.newest()]).copied().collect::<Vec<_>>();
     assert_eq!(segments(&extended), segments(&observed));
     for nanos in (1_000_000..3_000_000).step_by(10_007) {
-        assert_eq!(extended.counter_at(nanos), observed.counter_at(nanos));
+        assert_eq!(extended.counter_at(nanos, 3_000_000), observed.counter_at(nanos, 3_000_000));
     }
     assert!(before.extended(&slewed, 999_999).is_none(), "the counter was set back");
 }
