@@ -98,9 +98,16 @@ impl Interface {
         }
     }
 
-    /// Whether it is up; all interfaces at once always are.
+    /// Whether it is up; all interfaces at once always are. An error if it no longer exists.
     pub(crate) fn is_up(&self) -> io::Result<bool> {
-        if self.is_any() { Ok(true) } else { interface::is_up(self, &self.name) }
+        if self.is_any() {
+            return Ok(true);
+        }
+        // A new interface may have its name.
+        if interface::index(self, &self.name)? != self.index {
+            return Err(io::Error::from_raw_os_error(libc::ENODEV));
+        }
+        interface::is_up(self, &self.name)
     }
 
     /// Max packet length in bytes, without the Ethernet header.
@@ -241,6 +248,15 @@ mod tests {
         assert!(any.is_any() && any.is_up().unwrap() && any.link == Some(LinkType::LinuxCooked2));
         let (lo, all) = (Interface::open("lo").unwrap().dropped().unwrap(), any.dropped().unwrap());
         assert!(all >= lo, "{all} {lo}");
+    }
+
+    #[test]
+    fn interface_with_another_index_is_another_one() {
+        let mut lo = Interface::open("lo").unwrap();
+        assert!(lo.check().is_ok());
+        lo.index += 1;
+        let error = lo.check().unwrap_err();
+        assert!(error.to_string().contains("has disappeared"), "{error}");
     }
 
     #[test]
