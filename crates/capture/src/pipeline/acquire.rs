@@ -18,6 +18,9 @@ use crate::{CaptureLoss, Error};
 
 /// Max duration of a wait; a packet or a stop request ends it at once.
 const WAIT_LIMIT: Duration = Duration::from_secs(1);
+/// Rounds without packets between two readings of the clock by a thread that spins: some milliseconds. A reading delays
+/// the stamp of a packet that arrives meanwhile.
+const SPIN_ROUNDS: u32 = 1 << 16;
 /// Interval of checks for free room, after there was none.
 const ROOM_LIMIT: Duration = Duration::from_millis(1);
 /// How long frames may stay in the kernel's ring after the capture stopped. A ring of blocks releases its last one
@@ -174,10 +177,11 @@ impl<R: Receiver, D: Downstream> Acquisition<'_, R, D> {
         let collect_time = R::COLLECT_TIME.filter(|_| self.downstream.may_batch());
         let spins = context.wait == Wait::Spin;
         let (mut found, mut collecting) = (true, false);
+        let (mut empty_rounds, mut checked) = (0_u32, Instant::now());
         while !context.stop.is_requested() {
             // Checked first: room that becomes free during the call must not look like a lack of frames.
             let full = self.downstream.room() == 0 || self.receiver.is_exhausted();
-            // A spinning thread that finds nothing only polls the ring, for accurate stamps.
+            // A spinning thread that finds nothing polls little but the ring, for accurate stamps.
             if found || !spins {
                 self.poll_drops().map_err(failed)?;
             }
@@ -185,6 +189,12 @@ impl<R: Receiver, D: Downstream> Acquisition<'_, R, D> {
             if found {
                 collecting = true;
             } else if spins {
+                empty_rounds = empty_rounds.wrapping_add(1);
+                if empty_rounds.is_multiple_of(SPIN_ROUNDS) && checked.elapsed() >= WAIT_LIMIT {
+                    checked = Instant::now();
+                    self.poll_drops().map_err(failed)?;
+                    context.check_interface()?;
+                }
                 hint::spin_loop();
             } else if full {
                 // Frames may be waiting, but there is no room for them, and no event reports free room.

@@ -185,16 +185,18 @@ fn ip(namespace: &Netns, arguments: &str) {
 
 #[test]
 fn removed_interface_ends_the_capture_with_error() {
-    let removals = ["link set tap-b down", "link del tap-b"];
-    for (pair, removal) in pairs().flat_map(|pair| removals.map(|removal| (pair, removal))) {
+    let (sleeps, spins) = (Wait::Block { realtime: false }, Wait::Spin);
+    let (down, del) = ("link set tap-b down", "link del tap-b");
+    let cases = [(down, sleeps), (del, sleeps), (down, spins), (del, spins)];
+    for (pair, (removal, wait)) in pairs().flat_map(|pair| cases.map(|case| (pair, case))) {
         let Some(lab) = lab() else { return };
         let mut kept = KeptPackets::default();
-        let config = config(pair.method, pair.stamp, None);
+        let config = Config { wait, ..config(pair.method, pair.stamp, None) };
         let (ledger, outcome) = capture(&lab, config, &mut kept, |_| {
             send(&lab, 5);
             ip(lab.sink(), removal);
         });
-        let name = format!("{} {} {removal}: {ledger:?}", pair.method, pair.stamp);
+        let name = format!("{} {} {removal} {wait:?}: {ledger:?}", pair.method, pair.stamp);
         assert!(matches!(outcome, Err(Error::Unusable { .. })), "{name}: {outcome:?}");
         assert_eq!((kept.0.len(), ledger.delivered, ledger.balances()), (5, 5, true), "{name}");
     }
