@@ -143,6 +143,12 @@ impl<'a> Consumer<'a> {
         }
     }
 
+    /// Ends the capture with this error: packets that follow are dropped and counted.
+    pub(super) fn fail(&mut self, error: Error) {
+        self.done.keep_failure(Err(error));
+        self.check_limits();
+    }
+
     /// Passes a loss on to the sink.
     pub(super) fn missed(&mut self, missed: &CaptureLoss) {
         if self.done.failure.is_none() {

@@ -1,5 +1,9 @@
 //! A lane: the acquiring and the converting thread of one receiver, with their queues.
 
+#[cfg(test)]
+use std::cell::Cell;
+#[cfg(test)]
+use std::io;
 use std::panic;
 use std::sync::atomic::AtomicBool;
 use std::thread::{self, Scope, ScopedJoinHandle, Thread};
@@ -88,9 +92,24 @@ fn spawn<'scope, T: Send + 'scope>(
     context: &PipelineContext<'_>,
     stage: impl FnOnce() -> T + Send + 'scope,
 ) -> Result<ScopedJoinHandle<'scope, T>, Error> {
-    thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, stage).map_err(|cause| {
-        Error::system("start a thread for the capture", &context.interface.name, "", cause)
-    })
+    let failed =
+        |cause| Error::system("start a thread for the capture", &context.interface.name, "", cause);
+    #[cfg(test)]
+    take_startable().map_err(failed)?;
+    thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, stage).map_err(failed)
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Number of threads that this thread can still start.
+    pub(super) static STARTABLE: Cell<u32> = const { Cell::new(u32::MAX) };
+}
+
+#[cfg(test)]
+fn take_startable() -> io::Result<()> {
+    let left = STARTABLE.get().checked_sub(1).ok_or(io::ErrorKind::WouldBlock)?;
+    STARTABLE.set(left);
+    Ok(())
 }
 
 fn join<T>(stage: ScopedJoinHandle<'_, T>) -> T {

@@ -175,7 +175,11 @@ pub(crate) fn run<R: Receiver>(
                     started.push(lane);
                     outputs.push(output);
                 }
-                Err(error) => return (Ledger::default(), Err(error)),
+                Err(error) => {
+                    // Packets of the lanes before count as dropped by the consumer.
+                    consumer.fail(error);
+                    break;
+                }
             }
         }
         let _place = ConsumerPlace::take(context.lanes);
@@ -235,3 +239,6 @@ impl Drop for StopOnDrop<'_> {
         self.next.unpark();
     }
 }
+
+#[cfg(test)]
+mod tests;
