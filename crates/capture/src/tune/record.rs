@@ -21,7 +21,14 @@ pub(super) struct Entry {
     pub(super) before: String,
 }
 
-/// The record of one interface: a line of JSON for each setting.
+/// End of a replacement: only this number of entries before it remain. Written last, so that a process that is killed
+/// before leaves the old entries too.
+#[derive(Deserialize, Serialize)]
+struct Replaced {
+    remaining: usize,
+}
+
+/// The record of one interface: a line of JSON for each setting, and one for each [`Replaced`].
 ///
 /// Its owner holds a lock, which the kernel releases when the process ends. If a record has lines and can be locked,
 /// its owner has ended without restoring these settings.
@@ -61,19 +68,38 @@ impl Record {
 
     /// Adds a setting, which may be changed after that.
     pub(super) fn add(&mut self, entry: &Entry) -> io::Result<()> {
-        let line = serde_json::to_string(entry)? + "\n";
-        self.file.write_all(line.as_bytes())
+        self.file.write_all(line(entry)?.as_bytes())
     }
 
-    /// Replaces the entries.
+    /// Replaces the entries. At each time of it, the record has all old entries or all new ones.
     pub(super) fn replace(&mut self, entries: &[Entry]) -> io::Result<()> {
-        self.file.set_len(0)?;
-        entries.iter().try_for_each(|entry| self.add(entry))
+        if entries.is_empty() {
+            return self.file.set_len(0);
+        }
+        if self.entries()? == entries {
+            return Ok(());
+        }
+        let mut text = entries.iter().map(line).collect::<serde_json::Result<String>>()?;
+        text += &line(&Replaced { remaining: entries.len() })?;
+        self.file.write_all(text.as_bytes())
     }
 }
 
+/// A line of the record. It begins with a line break, because a killed process may have left a part of a line.
+fn line(value: &impl Serialize) -> serde_json::Result<String> {
+    Ok(format!("\n{}\n", serde_json::to_string(value)?))
+}
+
 fn parse(text: &str) -> Vec<Entry> {
-    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    let mut entries: Vec<Entry> = Vec::new();
+    for line in text.lines() {
+        if let Ok(entry) = serde_json::from_str(line) {
+            entries.push(entry);
+        } else if let Ok(Replaced { remaining }) = serde_json::from_str(line) {
+            entries.drain(..entries.len().saturating_sub(remaining));
+        }
+    }
+    entries
 }
 
 /// Parses any text; valid entries must survive a round trip.
@@ -128,6 +154,38 @@ mod tests {
         record.add(&entry("on")).unwrap();
         record.file.write_all(br#"{"index":3,"place":{"eth"#).unwrap();
         assert_eq!(record.entries().unwrap(), [entry("on")]);
+    }
+
+    #[test]
+    fn killed_replacement_loses_no_entry() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut record = Record::open(folder.path(), "1-eth0").unwrap().unwrap();
+        let old = ["1", "2", "3"].map(entry);
+        old.iter().for_each(|entry| record.add(entry).unwrap());
+        let before = fs::read_to_string(&record.path).unwrap().len();
+        record.replace(&old[1..2]).unwrap();
+        assert_eq!(record.entries().unwrap(), old[1..2]);
+        let text = fs::read_to_string(&record.path).unwrap();
+        for end in before..=text.len() {
+            record.replace(&[]).unwrap();
+            record.file.write_all(&text.as_bytes()[..end]).unwrap();
+            // The last line is complete without its line break.
+            let kept = if end + 1 < text.len() { &old[..] } else { &old[1..2] };
+            record.add(&entry("4")).unwrap();
+            let entries = record.entries().unwrap();
+            assert!(kept.iter().all(|entry| entries.contains(entry)), "{end}: {entries:?}");
+            assert_eq!(entries.last(), Some(&entry("4")), "{end}");
+        }
+    }
+
+    #[test]
+    fn unchanged_entries_are_not_written_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut record = Record::open(folder.path(), "1-eth0").unwrap().unwrap();
+        record.add(&entry("on")).unwrap();
+        let before = fs::read(&record.path).unwrap();
+        record.replace(&[entry("on")]).unwrap();
+        assert_eq!(fs::read(&record.path).unwrap(), before);
     }
 
     proptest! {

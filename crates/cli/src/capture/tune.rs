@@ -64,7 +64,7 @@ pub(super) fn restore(target: &Target, output: Output) -> anyhow::Result<ExitCod
     let report = target.query(|| tune::restore(&target.interface))?;
     output.result(&report, |report| match report.changed.len() {
         0 => "nothing to restore\n".to_owned(),
-        _ => report.changed.iter().map(restored_line).collect(),
+        _ => report.changed.iter().map(|change| restored_line(report, change)).collect(),
     })?;
     Ok(if report.refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -76,17 +76,19 @@ pub(super) fn text(report: &Report) -> String {
         1 => "1 machine setting was changed and restored\n".to_owned(),
         number => format!("{number} machine settings were changed and restored\n"),
     };
-    back + &left.into_iter().map(restored_line).collect::<String>()
+    back + &left.into_iter().map(|change| restored_line(report, change)).collect::<String>()
 }
 
 /// The result of restoring one setting.
-fn restored_line(change: &Change) -> String {
+fn restored_line(report: &Report, change: &Change) -> String {
     let Change { place, before, restored, .. } = change;
     if *restored {
-        format!("{place} restored to {before}\n")
-    } else {
-        format!("{place} could NOT be restored to {before}; try capture --tune=restore\n")
+        return format!("{place} restored to {before}\n");
     }
+    let refusals = &report.refused;
+    let refusal = refusals.iter().rfind(|it| it.place == *place && it.wanted == *before);
+    let reason = refusal.map_or_else(String::new, |refusal| format!(": {}", refusal.reason));
+    format!("{place} could NOT be restored to {before}{reason}; try capture --tune=restore\n")
 }
 
 /// The settings in three groups; settings that are right have no reason.
@@ -119,7 +121,7 @@ fn now(setting: &Setting) -> String {
 
 #[cfg(test)]
 mod tests {
-    use wirestamp_capture::tune::Place;
+    use wirestamp_capture::tune::{Place, Refusal};
 
     use super::*;
 
@@ -132,6 +134,17 @@ mod tests {
             why: "it can be pinned",
             obstacle: obstacle.map(str::to_owned),
         }
+    }
+
+    #[test]
+    fn setting_that_is_not_restored_has_its_reason() {
+        let place = Place::Sys("class/net/eth0/threaded".into());
+        let (before, wanted, reason) = ("0".to_owned(), "0".to_owned(), "busy".to_owned());
+        let change = Change { place: place.clone(), before, during: None, restored: false };
+        let refused = vec![Refusal { place, wanted, reason }];
+        let report = Report { changed: vec![change], refused };
+        let text = text(&report);
+        assert!(text.contains("could NOT be restored to 0: busy; try"), "{text}");
     }
 
     #[test]

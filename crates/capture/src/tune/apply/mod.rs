@@ -104,11 +104,19 @@ impl Tuned {
 
     fn end(&mut self) {
         drop(self.awake.take());
-        let done = restore_record(&*self.host, &mut self.record, self.index).unwrap_or_default();
+        let restored = restore_record(&*self.host, &mut self.record, self.index);
+        let failure = restored.as_ref().err().map(ToString::to_string);
+        let done = restored.unwrap_or_default();
+        self.report.refused.extend(done.refused);
         for change in &mut self.report.changed {
             let held = change.place == Place::CpuLatency;
             change.restored =
                 held || done.changed.iter().any(|d| d.restored && d.place == change.place);
+            if let Some(reason) = failure.as_ref().filter(|_| !change.restored) {
+                let (place, wanted) = (change.place.clone(), change.before.clone());
+                let reason = format!("cannot use the record of the original values: {reason}");
+                self.report.refused.push(Refusal { place, wanted, reason });
+            }
         }
     }
 

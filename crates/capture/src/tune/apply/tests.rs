@@ -181,3 +181,17 @@ fn values_of_an_old_interface_are_not_restored() {
     assert_eq!(bench.values(1), ["0"]);
     assert_eq!(fs::read_to_string(path).unwrap(), "old", "a core is the same for both");
 }
+
+#[test]
+fn failed_record_is_the_reason_of_settings_not_restored() {
+    let bench = Bench::new(&["0".to_owned()]);
+    let tuned = bench.tune(&["1".to_owned()], &[]);
+    fs::write(bench.0.path().join("run").join("1-eth0"), [0xff]).unwrap();
+    let report = tuned.restore();
+    assert!(!report.changed[0].restored);
+    let [Refusal { place: refused, wanted, reason }] = &report.refused[..] else {
+        panic!("{report:?}")
+    };
+    assert_eq!((refused, &**wanted), (&place(0), "0"));
+    assert!(reason.contains("cannot use the record"), "{reason}");
+}
