@@ -21,6 +21,9 @@ pub struct Figures {
     pub error_ns: Option<i64>,
     /// Steps of the system clock during the recording.
     pub clock_steps: u32,
+    /// Whether a stamp of the kernel has no counter value, and an error that includes no step of the system clock.
+    #[serde(skip)]
+    pub steps_unbounded: bool,
     /// Content of the anchor file, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub anchors: Option<AnchorCount>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use wirestamp_capture::file::{AnchorLog, Writer};
 use wirestamp_capture::{CaptureLoss, CapturedPacket, Error, Ledger, Sink};
-use wirestamp_clock::{ClockService, DifferenceClock, Domain};
+use wirestamp_clock::{ClockService, DifferenceClock, Domain, Span, Stamp};
 
 use crate::figures::{AnchorCount, Figures};
 use crate::live::LiveFigures;
@@ -13,10 +13,15 @@ use crate::live::LiveFigures;
 /// Packets between updates of the clock's rate on a link that is never idle.
 const CLOCK_UPDATE_PACKETS: u64 = 4096;
 
+/// Error below which a stamp's error includes no step: smaller changes of the system clock count as slews.
+const MIN_STEP: Span = Span::from_nanos(1_000);
+
 /// A capture's packets, counted and written.
 pub struct Recording<'a> {
     clock: &'a ClockService,
     domain: Domain,
+    /// Domain of the raw values of most stamps ([`ClockService::raw_domain`]).
+    raw_domain: Domain,
     steps_before: u32,
     writer: Option<Writer>,
     /// The file of anchors, and the domain of the raw values that they convert.
@@ -36,6 +41,7 @@ impl<'a> Recording<'a> {
         Self {
             clock,
             domain,
+            raw_domain: clock.raw_domain(domain),
             steps_before,
             writer,
             anchors: None,
@@ -98,12 +104,19 @@ impl<'a> Recording<'a> {
 
     /// Updates rate and error from the clock.
     fn refresh(&mut self) {
+        self.raw_domain = self.clock.raw_domain(self.domain);
         let timeline = self.clock.timeline(self.domain);
         self.figures.interarrival_ns.set_difference_clock(timeline.difference());
         if let Some((log, domain)) = self.anchors.as_mut().filter(|_| self.anchors_failed.is_none())
         {
             self.anchors_failed = log.update(&self.clock.timeline(*domain)).err();
         }
+    }
+
+    /// Whether a step of the system clock changes the difference of this stamp to others, and is not in its error.
+    fn is_unbounded(&self, stamp: &Stamp) -> bool {
+        let domain = stamp.raw.domain;
+        (domain == Domain::Realtime || domain != self.raw_domain) && stamp.error < MIN_STEP
     }
 }
 
@@ -115,7 +128,9 @@ impl Sink for Recording<'_> {
         if let Some(writer) = &mut self.writer {
             writer.packet(packet)?;
         }
+        let is_unbounded = self.is_unbounded(&packet.stamp);
         let figures = &mut self.figures;
+        figures.steps_unbounded |= is_unbounded;
         figures.packets += 1;
         figures.bytes += u64::from(packet.length);
         figures.interarrival_ns.record(packet.stamp);
@@ -220,6 +235,24 @@ mod tests {
         let ledger = Ledger { delivered: 3 - recording.lost(), ..Ledger::default() };
         let (figures, _) = recording.finish(&ledger);
         assert_eq!((figures.packets, figures.bytes), (1, 1514));
+    }
+
+    #[test]
+    fn kernel_stamp_without_step_in_its_error_is_noticed() {
+        let clock = ClockService::start(Counter::select()).unwrap();
+        let exact = clock.timeline(Domain::Realtime).convert(1_790_000_000_000_000_000);
+        let around_a_step = Stamp { error: Span::from_nanos(1_000_000), ..exact };
+        let mut with_counter = exact;
+        with_counter.raw.domain = Domain::Counter;
+        let recorded = |domain, stamp| {
+            let mut recording = Recording::new(&clock, domain, None);
+            let packet = CapturedPacket { stamp, kernel: None, bytes: &[7; 60], length: 60 };
+            recording.packet(&packet).unwrap();
+            recording.finish(&Ledger::default()).0.steps_unbounded
+        };
+        assert!(recorded(Domain::Realtime, exact));
+        assert!(!recorded(Domain::Realtime, around_a_step));
+        assert!(!recorded(Domain::Counter, with_counter));
     }
 
     fn packets(path: &Path) -> u64 {

@@ -13,7 +13,7 @@ use anyhow::Context;
 use wirestamp_capture::{Capture, Cores, Error, Limit, Stop};
 use wirestamp_clock::Domain;
 use wirestamp_metrics::Point;
-use wirestamp_session::{OutcomeRecorder, PairSession, Recording, TapReport};
+use wirestamp_session::{Figures, OutcomeRecorder, PairSession, Recording, TapReport};
 
 pub(super) use self::one_interface::{with_file, with_pipe};
 
@@ -75,7 +75,7 @@ pub(super) fn interfaces(arguments: &Arguments, output: Output) -> anyhow::Resul
     let points = session.finish();
     let [a, b] = taps?;
     let taps = [a?, b?];
-    let error = clock_error(&taps, clock.raw_domain(domain));
+    let error = clock_error(taps.each_ref().map(|tap| &tap.figures));
     let flows = std::mem::replace(&mut recorder.flows, arguments.flow_table());
     let mut measured = result(arguments, flows, (taps.into(), points), Clocks::of_one_host(error));
     measured.layers = layers?;
@@ -129,15 +129,34 @@ fn run_captures<R: OutcomeRecorder + Send>(
     }))
 }
 
-/// Error bound of delays between stamps of this host. `domain` is that of their raw values.
-fn clock_error(taps: &[TapReport], domain: Domain) -> ClockError {
-    let steps = taps.iter().map(|tap| tap.figures.clock_steps).max().unwrap_or(0);
-    if domain == Domain::Realtime && steps > 0 {
+/// Error bound of delays between stamps of this host.
+fn clock_error(taps: [&Figures; 2]) -> ClockError {
+    let steps = taps.map(|tap| tap.clock_steps).into_iter().max().unwrap_or(0);
+    if steps > 0 && taps.iter().any(|tap| tap.steps_unbounded) {
         ClockError::Unknown(format!(
             "the system clock was stepped {steps} times during the measurement, which changes kernel \
              stamps; use --stamp raw"
         ))
     } else {
         ClockError::PerDelay
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_is_unknown_after_a_step_that_stamps_do_not_include() {
+        let is_unknown = |clock_steps, unbounded: [bool; 2]| {
+            let [a, b] = unbounded.map(|steps_unbounded| Figures {
+                clock_steps,
+                steps_unbounded,
+                ..Figures::default()
+            });
+            matches!(clock_error([&a, &b]), ClockError::Unknown(_))
+        };
+        assert!(is_unknown(1, [false, true]) && is_unknown(2, [true, false]));
+        assert!(!is_unknown(1, [false, false]) && !is_unknown(0, [true, true]));
     }
 }
