@@ -64,9 +64,9 @@ impl CounterValues {
     /// of the system clock ([`Timeline::difference`](crate::Timeline::difference) of these domains covers them). Call
     /// it after the stamps were taken. The times stay as they are. This allocates no memory.
     ///
-    /// A stamp keeps its raw value if [`ClockService::is_exact`](crate::ClockService::is_exact) is false, if it is older
-    /// than the last seconds, if the clock was stepped or slewed by more than 5 ns around it, or if the clock was set back
-    /// and showed its time twice in the last seconds: its error then includes that change.
+    /// A stamp keeps its raw value if [`ClockService::is_exact`](crate::ClockService::is_exact) is false, or if it is
+    /// older than the last seconds. It also keeps it if the clock was stepped or slewed by more than 5 ns around it, or
+    /// was set back and showed this time twice in the last seconds: its error then includes that change.
     pub fn replace(&mut self, stamps: &mut [Stamp]) {
         for stamps in stamps.chunk_by_mut(|a, b| a.raw.domain == b.raw.domain) {
             if let Some((inverse, now)) = self.inverse_of(stamps[0].raw.domain) {

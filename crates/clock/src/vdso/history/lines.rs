@@ -86,8 +86,8 @@ impl Lines {
         self.changed.as_ref().map(|[_, gap]| gap)
     }
 
-    /// The inverse of the newest line, from its observation or the last second on, without times that the clock repeats.
-    /// It is correct until the kernel replaces the line.
+    /// The inverse of the newest line, from its observation or the last second on, without times that the clock
+    /// repeats. It is correct until the kernel replaces the line.
     pub(crate) fn newest_inverse(&self) -> LineInverse {
         let Segment { start, line, .. } = &self.newest;
         let start = (*start).max(line.cycle_last.saturating_sub(INVERTED_BEFORE));
@@ -125,8 +125,8 @@ impl Lines {
         self.matches(nanos, self.until).next().map_or(CounterAt::Unknown, |it| it.counter)
     }
 
-    /// As [`Self::latest_counter_at`], for a stamp that was taken before the counter value `now`, up to which the newest
-    /// line is in force. A time that the clock showed twice in the last seconds is uncertain.
+    /// As [`Self::latest_counter_at`], for a stamp that was taken before the counter value `now`, up to which the
+    /// newest line is in force. A time that the clock showed twice in the last seconds is uncertain.
     pub(crate) fn counter_at(&self, nanos: i64, now: u64) -> CounterAt {
         let mut matches = self.matches(nanos, now);
         let Some(latest) = matches.next() else { return CounterAt::Unknown };

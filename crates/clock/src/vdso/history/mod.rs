@@ -95,7 +95,7 @@ impl Segment {
         (Self { start: until, line: self.line, error }, distance)
     }
 
-    /// Whether the clock was set back between this segment and `line`, observed at `now`.
+    /// By how much, if at all, the clock was set back between this segment and `line`, observed at `now`.
     fn set_back(&self, line: &KernelLine, now: u64) -> Option<SetBack> {
         let shown = self.line.nanos(now);
         let back = shown.saturating_sub(line.nanos(now));
