@@ -192,8 +192,8 @@ impl<R: Receiver, D: Downstream> Acquisition<'_, R, D> {
                 empty_rounds = empty_rounds.wrapping_add(1);
                 if empty_rounds.is_multiple_of(SPIN_ROUNDS) && checked.elapsed() >= WAIT_LIMIT {
                     checked = Instant::now();
-                    self.poll_drops().map_err(failed)?;
                     context.check_interface()?;
+                    self.poll_drops().map_err(failed)?;
                 }
                 hint::spin_loop();
             } else if full {
