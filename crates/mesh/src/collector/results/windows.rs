@@ -206,7 +206,7 @@ mod tests {
     ) -> impl Iterator<Item = (Time<Utc>, Window)> {
         let end = std::net::SocketAddr::from(([192, 0, 2, 1], 5004));
         let raw = RawStamp { domain: Domain::Realtime, value: 0 };
-        let observation = |utc| Observation {
+        let observation = move |utc| Observation {
             id: PacketId(1),
             flow: FlowKey { source: end, destination: end, protocol: 17 },
             length: 100,

@@ -142,6 +142,6 @@ fn ended_task_is_polled_until_its_results_are_delivered() {
     // A batch is never delivered.
     assert_eq!([86_399, 86_400].map(|age| flows(500_000, 1000 + age)), [false, true]);
     // Delays are settled beyond the end.
-    let delays = |settled| is_over(false, at(1000), settled * 1_000_000_000, at(999_999));
+    let delays = |settled: i64| is_over(false, at(1000), settled * 1_000_000_000, at(999_999));
     assert_eq!([1009, 1010].map(delays), [false, true]);
 }

@@ -157,9 +157,11 @@ impl Kind {
                 "Capture filter (pcap-filter(7)); default all packets.",
                 "udp portrange 5004-5099",
             ),
-            "interval" => {
-                duration("At least a second, and a divisor of an hour; default 1s.", "10s", direction)
-            }
+            "interval" => duration(
+                "At least a second, and a divisor of an hour; default 1s.",
+                "10s",
+                direction,
+            ),
             "share" => json!({
                 "type": "number", "default": 1.0, "exclusiveMinimum": 0, "maximum": 1,
                 "description": "Share of packets to sample, selected by content, so that both points select the same.",
