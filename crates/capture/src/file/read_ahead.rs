@@ -24,14 +24,6 @@ pub trait Packets {
     /// # Errors
     /// As [`Reader::next_packet`].
     fn next_packet(&mut self) -> Result<Option<Packet<'_>>, Error>;
-
-    /// The next packets: at least one and at most `limit`, or none at the end. Sources return as many as are in memory.
-    ///
-    /// # Errors
-    /// As [`Reader::next_packet`].
-    fn next_packets(&mut self, _limit: usize) -> Result<Vec<Packet<'_>>, Error> {
-        Ok(self.next_packet()?.into_iter().collect())
-    }
 }
 
 impl Packets for Reader {
@@ -122,47 +114,25 @@ impl Chunk {
     }
 }
 
-impl ReadPacket {
-    /// The packet with its bytes, from those of its chunk.
-    fn take<'a>(&mut self, bytes: &'a [u8]) -> Packet<'a> {
-        let Self { packet, place } = self;
-        let Packet { interface, time, error, link, length, .. } = *packet;
-        let missed = mem::take(&mut packet.missed);
-        let bytes = Cow::Borrowed(&bytes[place.clone()]);
-        Packet { interface, time, error, link, bytes, length, missed }
-    }
-}
-
-impl ReadAhead {
-    /// Makes the current chunk one with further packets, unless the file has none.
-    fn fetch(&mut self) -> Result<(), Error> {
+impl Packets for ReadAhead {
+    fn next_packet(&mut self) -> Result<Option<Packet<'_>>, Error> {
         while self.next == self.current.packets.len() {
             if let Some(end) = self.current.end.take() {
-                return end;
+                return end.map(|()| None);
             }
             // No chunk follows the last one.
-            let Ok(chunk) = self.chunks.recv() else { return Ok(()) };
+            let Ok(chunk) = self.chunks.recv() else { return Ok(None) };
             let used = mem::replace(&mut self.current, chunk);
             self.next = 0;
             // The thread has ended if it has read everything.
             drop(self.emptied.send(used));
         }
-        Ok(())
-    }
-}
-
-impl Packets for ReadAhead {
-    fn next_packet(&mut self) -> Result<Option<Packet<'_>>, Error> {
-        Ok(self.next_packets(1)?.pop())
-    }
-
-    fn next_packets(&mut self, limit: usize) -> Result<Vec<Packet<'_>>, Error> {
-        self.fetch()?;
-        let Chunk { bytes, packets, .. } = &mut self.current;
-        let end = packets.len().min(self.next.saturating_add(limit));
-        let next = &mut packets[self.next..end];
-        self.next = end;
-        Ok(next.iter_mut().map(|packet| packet.take(bytes)).collect())
+        let ReadPacket { packet, place } = &mut self.current.packets[self.next];
+        self.next += 1;
+        let Packet { interface, time, error, link, length, .. } = *packet;
+        let missed = mem::take(&mut packet.missed);
+        let bytes = Cow::Borrowed(&self.current.bytes[place.clone()]);
+        Ok(Some(Packet { interface, time, error, link, bytes, length, missed }))
     }
 }
 
@@ -216,21 +186,6 @@ mod tests {
             assert_eq!(packets, direct.0);
             assert_eq!(end.map(|it| it.contains("50000")), direct.1.map(|it| it.contains("50000")));
         }
-    }
-
-    #[test]
-    fn packets_come_in_groups() {
-        let (_folder, mut reader) = capture(0);
-        let (mut sizes, mut count) = (Vec::new(), 0);
-        read_ahead(&mut reader, |packets| {
-            while let Ok(group @ [_, ..]) = packets.next_packets(100).as_deref() {
-                count += group.len();
-                sizes.push(group.len());
-            }
-        })
-        .unwrap();
-        assert_eq!(count, PACKETS as usize);
-        assert!(sizes.iter().filter(|size| **size == 100).count() > sizes.len() / 2, "{sizes:?}");
     }
 
     #[test]

@@ -83,12 +83,6 @@ impl FlowMonitor {
         }
     }
 
-    /// Reads the state of the flows of the next packets, which changes no result. With many flows, most of it is not in the
-    /// processor's caches, and the reads of several flows then overlap.
-    pub fn prepare(&self, flows: &[FlowKey]) {
-        self.table.prepare(flows);
-    }
-
     /// Records the next packet, in the order of capture.
     pub fn observe(&mut self, seen: &FlowPacket<'_>) {
         let FlowPacket { packet, length, time, encapsulation } = *seen;

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
-use std::hint::black_box;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
@@ -113,21 +112,6 @@ impl Table {
     pub(super) fn place(&self, key: &FlowKey) -> Option<usize> {
         let is_it = |place: &u32| self.flows[*place as usize].key == *key;
         self.places.find(self.hasher.hash_one(key), is_it).map(|place| *place as usize)
-    }
-
-    /// Reads the state of these flows: see [`FlowMonitor::prepare`](super::FlowMonitor::prepare).
-    pub(super) fn prepare(&self, keys: &[FlowKey]) {
-        let hash = |key| (self.hasher.hash_one(key), key);
-        let hashes: Vec<_> = keys.iter().map(hash).collect();
-        let find = |(hash, key): (u64, &FlowKey)| {
-            let is_it = |place: &u32| self.flows[*place as usize].key == *key;
-            self.places.find(hash, is_it).map(|place| &self.flows[*place as usize])
-        };
-        let flows: Vec<_> = hashes.into_iter().filter_map(find).collect();
-        for flow in flows {
-            let is_udp = matches!(flow.content, Content::Udp(_));
-            black_box((flow.last_packet, flow.rest.packets, flow.rest.gaps.read(), is_udp));
-        }
     }
 
     pub(super) fn flow(&mut self, place: usize) -> &mut Flow {

@@ -90,13 +90,6 @@ impl GapDistribution {
         }
     }
 
-    /// Reads what the next time changes.
-    #[inline]
-    pub(super) fn read(&self) -> Option<u64> {
-        let counted = self.counted.as_ref().filter(|_| self.pending_count + 1 == PENDING);
-        counted.map(|it| it.count)
-    }
-
     fn pending(&self) -> &[i64] {
         &self.pending[..self.pending_count]
     }

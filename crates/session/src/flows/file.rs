@@ -2,16 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use wirestamp_capture::file::{MergedFiles, Packet, Packets, Reader, read_ahead};
+use wirestamp_capture::file::{MergedFiles, Packets, Reader, read_ahead};
 use wirestamp_capture::{Error, Filter};
 use wirestamp_clock::Span;
 use wirestamp_metrics::flow::FlowConfig;
 
 use super::table::Flows;
 use crate::compare::passes;
-
-/// Packets whose flows are looked up together.
-const GROUP: usize = 32;
 
 /// Selection of packets of a file.
 #[derive(Default)]
@@ -107,10 +104,9 @@ impl FileReport {
         let mut left = options.count.unwrap_or(u64::MAX);
         let mut is_any_read = false;
         while left > 0 {
-            let limit = usize::try_from(left).unwrap_or(GROUP).min(GROUP);
-            let group = match packets.next_packets(limit) {
-                Ok(group) if group.is_empty() => break,
-                Ok(group) => group,
+            let packet = match packets.next_packet() {
+                Ok(Some(packet)) => packet,
+                Ok(None) => break,
                 Err(reason) if options.partial && is_partial(&reason, is_any_read) => {
                     self.damage.push(reason.to_string());
                     break;
@@ -118,33 +114,19 @@ impl FileReport {
                 Err(reason) => return Err(reason),
             };
             is_any_read = true;
-            left -= self.record(&group, options.filter.as_ref());
+            packet.missed.iter().for_each(|missed| self.flows.missed(missed));
+            let filter = options.filter.as_ref();
+            if filter.is_none_or(|filter| passes(filter, &packet)) {
+                self.error = if self.flows.is_empty() {
+                    packet.error
+                } else {
+                    self.error.zip(packet.error).map(|(one, other)| one.max(other))
+                };
+                self.flows.observe(packet.link, &packet.bytes, packet.length, packet.time);
+                left -= 1;
+            }
         }
         Ok(())
-    }
-
-    /// Records the packets of a group that pass the filter; returns how many.
-    fn record(&mut self, group: &[Packet<'_>], filter: Option<&Filter>) -> u64 {
-        let frames = group.iter().map(|packet| {
-            let Packet { link, bytes, length, time, .. } = packet;
-            let is_selected = filter.is_none_or(|filter| passes(filter, packet));
-            is_selected.then(|| self.flows.parse(*link, bytes, *length, *time))
-        });
-        let frames: Vec<_> = frames.collect();
-        self.flows.prepare(frames.iter().flatten());
-        let mut recorded = 0;
-        for (packet, frame) in group.iter().zip(&frames) {
-            packet.missed.iter().for_each(|missed| self.flows.missed(missed));
-            let Some(frame) = frame else { continue };
-            self.error = if self.flows.is_empty() {
-                packet.error
-            } else {
-                self.error.zip(packet.error).map(|(one, other)| one.max(other))
-            };
-            self.flows.record(frame);
-            recorded += 1;
-        }
-        recorded
     }
 }
 

@@ -50,56 +50,18 @@ impl Flows {
 
     /// Takes the next frame, in the order of capture: its captured bytes, its length on the wire, and its stamp.
     pub fn observe(&mut self, link: LinkType, bytes: &[u8], length: u32, time: Time<Utc>) {
-        let frame = self.parse(link, bytes, length, time);
-        self.record(&frame);
-    }
-
-    /// Parses a frame: its captured bytes, its length on the wire, and its stamp.
-    pub(super) fn parse<'a>(
-        &self,
-        link: LinkType,
-        bytes: &'a [u8],
-        length: u32,
-        time: Time<Utc>,
-    ) -> Frame<'a> {
-        let mut packet = Packet::parse(link, bytes).ok();
-        let mut encapsulation = None;
-        if let Some(packet) = &mut packet {
-            if self.inner {
-                *packet = packet.innermost();
-            }
-            packet.apply_frame_length(bytes.len(), length);
-            encapsulation = Encapsulation::of(link, bytes, self.inner);
-        }
-        Frame { packet, encapsulation, length, time }
-    }
-
-    /// Prepares the record of the next frames ([`FlowMonitor::prepare`]).
-    pub(super) fn prepare<'a>(&self, frames: impl Iterator<Item = &'a Frame<'a>>) {
-        let flows: Vec<_> = frames.filter_map(|it| Some(it.packet.as_ref()?.flow())).collect();
-        self.monitor.prepare(&flows);
-    }
-
-    /// Takes the next frame, in the order of capture.
-    pub(super) fn record(&mut self, frame: &Frame<'_>) {
-        let Frame { packet, encapsulation, length, time } = frame;
-        let (encapsulation, length, time) = (*encapsulation, *length, *time);
         self.out_of_order += u64::from(self.newest.is_some_and(|newest| time < newest));
         self.newest = self.newest.max(Some(time));
-        match packet {
-            Some(packet) => {
-                self.monitor.observe(&FlowPacket { packet, length, time, encapsulation });
+        match Packet::parse(link, bytes) {
+            Ok(mut packet) => {
+                if self.inner {
+                    packet = packet.innermost();
+                }
+                packet.apply_frame_length(bytes.len(), length);
+                let encapsulation = Encapsulation::of(link, bytes, self.inner);
+                self.monitor.observe(&FlowPacket { packet: &packet, length, time, encapsulation });
             }
-            None => self.not_ip += 1,
+            Err(_) => self.not_ip += 1,
         }
     }
-}
-
-/// A frame that was parsed.
-pub(super) struct Frame<'a> {
-    /// None without a flow.
-    packet: Option<Packet<'a>>,
-    encapsulation: Option<Encapsulation>,
-    length: u32,
-    time: Time<Utc>,
 }
