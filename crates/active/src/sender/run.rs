@@ -293,7 +293,7 @@ mod tests {
         let at = sender.socket.local_addr().unwrap();
         // Nothing reads the socket yet.
         while sender.socket.dropped().unwrap() == 0 {
-            reflector.send_to(&[0; 60_000], at).unwrap();
+            reflector.send_to(&[0xff; 60_000], at).unwrap();
         }
         let dropped = u64::from(sender.socket.dropped().unwrap());
         let report = sender.run(&Stop::new().unwrap(), ()).unwrap();
