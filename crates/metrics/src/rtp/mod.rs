@@ -6,6 +6,7 @@
 //! | file | computes |
 //! |---|---|
 //! | `sequence.rs` | extended sequence numbers, packets expected and lost: RFC 3550 appendices A.1 and A.3 |
+//! | `outage.rs` | outages, in contrast to restarts of the sender |
 //! | `jitter.rs` | interarrival jitter: RFC 3550 section 6.4.1 |
 //! | `skew.rs` | skew: difference between the sender's clock and the capture clock |
 //! | `wireshark.rs` | the figures of `tshark -z rtp,streams` |
@@ -15,6 +16,7 @@ use std::num::NonZeroU32;
 use wirestamp_clock::{Time, Utc};
 
 mod jitter;
+mod outage;
 mod sequence;
 mod skew;
 mod stream;

@@ -1,7 +1,8 @@
 //! Extended sequence numbers, and the losses that they show.
 
 /// Min distance of a packet too far ahead of the highest number: `MAX_DROPOUT` of RFC 3550 appendix A.1, one minute at
-/// 50 packets a second. Excluded as in the code of the appendix, unlike in its prose.
+/// 50 packets a second. Excluded as in the code of the appendix, unlike in its prose. Outages are longer at high packet
+/// rates; see [`Sequence::record_with_outages`].
 const MAX_DROPOUT: u16 = 3000;
 /// Min distance of a packet too far behind: `MAX_MISORDER` there, two seconds at 50 packets a second.
 const MAX_MISORDER: u16 = 100;
@@ -50,7 +51,16 @@ pub enum Step {
 impl Sequence {
     /// Records the next sequence number, in the order of arrival.
     pub fn record(&mut self, number: u16) -> Step {
-        let step = self.step(number);
+        self.record_with_outages(number, || false)
+    }
+
+    /// As [`Self::record`]. A number far from all others is [`Step::Ahead`] if there was an outage before it.
+    pub(super) fn record_with_outages(
+        &mut self,
+        number: u16,
+        has_outage_before: impl FnOnce() -> bool,
+    ) -> Step {
+        let step = self.step(number, has_outage_before);
         match step {
             Step::Ahead(extended) => {
                 let run = self.run.get_or_insert(Run { base: extended, highest: extended });
@@ -68,7 +78,7 @@ impl Sequence {
         step
     }
 
-    fn step(&self, number: u16) -> Step {
+    fn step(&self, number: u16, has_outage_before: impl FnOnce() -> bool) -> Step {
         let Some(Run { highest, .. }) = self.run else {
             return Step::Ahead(FIRST_CYCLE + u64::from(number));
         };
@@ -78,6 +88,8 @@ impl Sequence {
             Step::Ahead(highest + u64::from(ahead))
         } else if behind < MAX_MISORDER {
             Step::Behind(highest - u64::from(behind))
+        } else if has_outage_before() {
+            Step::Ahead(highest + u64::from(ahead))
         } else if self.suspect == Some(number) {
             Step::Restarted(FIRST_CYCLE + u64::from(number))
         } else {

@@ -2,6 +2,7 @@
 
 use super::Packet;
 use super::jitter::Jitter;
+use super::outage::Advance;
 use super::sequence::{Sequence, Step};
 use super::skew::Skew;
 use super::wireshark::Analysis;
@@ -17,16 +18,24 @@ pub struct Stream {
     pub skew: Skew,
     /// Figures as Wireshark computes them.
     pub wireshark: Analysis,
+    advance: Advance,
 }
 
 impl Stream {
     /// Records the next packet, in the order of arrival. Returns the classification of its sequence number.
     pub fn record(&mut self, packet: &Packet) -> Step {
         self.wireshark.record(packet);
-        let step = self.sequence.record(packet.sequence);
-        if matches!(step, Step::Restarted(_)) {
-            self.jitter.interrupt();
-            self.skew.interrupt();
+        let has_outage_before = || self.advance.has_outage_before(packet);
+        let step = self.sequence.record_with_outages(packet.sequence, has_outage_before);
+        match step {
+            Step::Ahead(_) => self.advance.record(packet),
+            Step::Restarted(_) => {
+                self.jitter.interrupt();
+                self.skew.interrupt();
+                self.advance = Advance::default();
+                self.advance.record(packet);
+            }
+            Step::Behind(_) | Step::Stray => {}
         }
         if step != Step::Stray
             && let Some(clock_rate) = packet.clock_rate
@@ -71,6 +80,17 @@ mod tests {
         assert_eq!(stream.sequence.lost(), 0);
         assert_eq!(stream.jitter.nanos, 0.0);
         assert_eq!(stream.skew.max(), Span::ZERO);
+    }
+
+    #[test]
+    fn outage_of_thousands_of_packets_is_no_restart() {
+        let mut stream = Stream::default();
+        for number in (0..100u16).chain(3100..3200) {
+            stream.record(&packet(number, u32::from(number) * 160, i64::from(number) * 20));
+        }
+        assert_eq!((stream.sequence.lost(), stream.sequence.expected()), (3000, 3200));
+        assert_eq!((stream.sequence.restarts, stream.sequence.stray), (0, 0));
+        assert_eq!((stream.jitter.nanos, stream.skew.max()), (0.0, Span::ZERO));
     }
 
     #[test]

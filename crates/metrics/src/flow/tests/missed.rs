@@ -47,6 +47,23 @@ fn late_capture_loss_corrects_earlier_reports() {
 }
 
 #[test]
+fn outage_of_the_capture_is_no_network_loss() {
+    let mut monitor = monitor();
+    // The capture loses 3000 packets within a minute, and the network one before and one after it.
+    for number in (0..4000u16).filter(|it| !(500..3500).contains(it) && ![200, 3700].contains(it)) {
+        if number == 3500 {
+            let (from, until) = (at(9990), at(69_990));
+            monitor.missed(CaptureLoss { from, until, packets: 3000 });
+        }
+        observe(&mut monitor, &udp(ENDS, &voice(7, 0, number)), at(20 * i64::from(number)));
+    }
+    let [report] = &reports(&mut monitor)[..] else { panic!("one flow") };
+    let rtp = report.rtp.as_ref().expect("RTP");
+    assert_eq!((report.lost, rtp.capture_lost, rtp.expected), (Some(2), 3000, 4000));
+    assert_eq!((rtp.loss_periods, rtp.restarts), (2, 0));
+}
+
+#[test]
 fn late_packet_is_not_lost() {
     let mut monitor = monitor();
     let send = |monitor: &mut FlowMonitor, numbers: &[u16]| {

@@ -89,6 +89,36 @@ fn loss_lowers_the_mos() {
 }
 
 #[test]
+fn outage_of_thousands_of_packets_is_loss() {
+    for payload_type in [0, 97] {
+        let mut monitor = monitor();
+        for number in (0..6000u16).filter(|it| !(500..3500).contains(it)) {
+            let packet = udp(ENDS, &voice(7, payload_type, number));
+            observe(&mut monitor, &packet, at(20 * i64::from(number)));
+        }
+        let [report] = &reports(&mut monitor)[..] else { panic!("one flow") };
+        let rtp = report.rtp.as_ref().expect("RTP");
+        assert_eq!((report.lost, rtp.cumulative_lost, rtp.expected), (Some(3000), 3000, 6000));
+        assert_eq!((rtp.loss_periods, rtp.restarts, rtp.stray), (1, 0, 0));
+        assert_eq!(rtp.mos.map(|mos| mos < 2.0), (payload_type == 0).then_some(true));
+    }
+}
+
+#[test]
+fn sender_that_restarts_after_a_pause_loses_no_packets() {
+    let mut monitor = monitor();
+    let all = (0..500).chain(10_000..10_500u16);
+    for (place, number) in (0..).zip(all) {
+        // A pause of 60 s before the restart, in which 3000 packets would be due.
+        let time = 20 * place + if number < 500 { 0 } else { 60_000 };
+        observe(&mut monitor, &udp(ENDS, &voice(7, 0, number)), at(time));
+    }
+    let [report] = &reports(&mut monitor)[..] else { panic!("one flow") };
+    let rtp = report.rtp.as_ref().expect("RTP");
+    assert_eq!((report.lost, rtp.expected, rtp.restarts), (Some(0), 1000, 1));
+}
+
+#[test]
 fn reordering_is_no_loss() {
     let mut packets = on_time(100);
     packets[50].1 += 25;
