@@ -16,7 +16,8 @@ const TRANSPORT_PACKET: u32 = 188;
 const MAX_KEPT: usize = 60;
 
 /// Media delivery index (RFC 4445), at the mean rate by the stream's own timestamps, which the network cannot change:
-/// first over one second, then over the stream so far. Lost packets are assumed to be as large as received ones.
+/// first over one second, then over the stream so far. Lost packets are assumed to be as large as received ones. Losses
+/// count from the first packet on, delay factors in intervals before which the media rate was known.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Video {
     /// Media time of the first packet.
@@ -28,6 +29,8 @@ pub(super) struct Video {
     /// Media packets in one RTP packet.
     each: u64,
     delay_factor: Option<DelayFactor>,
+    /// Whether the media rate was known before the open interval.
+    is_rated: bool,
     /// Start of the first interval since the last restart of the sender.
     begin: Option<Time<Utc>>,
     /// The newest known media rate, also of before a restart.
@@ -56,15 +59,15 @@ struct Interval {
 pub struct VideoReport {
     /// Media rate by the stream's timestamps, in bits per second.
     pub media_rate_bps: f64,
-    /// Delay factor of the newest complete interval, in milliseconds; none in the first, and none where the capture
-    /// lost packets, because their arrival is unknown.
+    /// Delay factor of the newest complete interval, in milliseconds; none where the media rate was unknown before it,
+    /// and none where the capture lost packets, because their arrival is unknown.
     pub delay_factor_ms: Option<f64>,
     /// Max delay factor, in milliseconds.
     pub max_delay_factor_ms: Option<f64>,
     /// Media loss rate of the newest complete interval, in media packets per second: MPEG packets for transport
     /// streams, otherwise RTP packets. Excludes capture losses.
     pub loss_rate: f64,
-    /// Max media loss rate, in media packets per second.
+    /// Max media loss rate, in media packets per second. Includes the newest interval, also if it is incomplete.
     pub max_loss_rate: f64,
 }
 
@@ -97,23 +100,21 @@ impl Video {
         self.packets += 1;
         self.sent += packet.sent;
         self.bytes += u64::from(packet.bytes);
-        let Some(delay_factor) = &mut self.delay_factor else {
-            if elapsed >= INTERVAL && rate > 0.0 {
-                self.delay_factor = Some(DelayFactor::new(rate));
-                self.bytes_per_second = rate;
+        let delay_factor = self.delay_factor.get_or_insert(DelayFactor::new(0.0));
+        let ended_ms = delay_factor.record(packet.arrival, packet.bytes).flatten();
+        let was_rated = delay_factor.bytes_per_second > 0.0;
+        let open = self.newest_last.back_mut().filter(|_| self.begin.is_some());
+        let begins = open.as_ref().is_none_or(|it| packet.arrival - it.begin >= INTERVAL);
+        if rate > 0.0 && (begins || !was_rated) {
+            delay_factor.bytes_per_second = rate;
+            self.bytes_per_second = rate;
+        }
+        if begins {
+            if let Some(open) = open.filter(|_| self.is_rated) {
+                open.delay_factor_ms = ended_ms;
             }
-            return;
-        };
-        if let Some(delay_factor_ms) = delay_factor.record(packet.arrival, packet.bytes) {
-            if rate > 0.0 {
-                delay_factor.bytes_per_second = rate;
-                self.bytes_per_second = rate;
-            }
-            if let Some(ended) = self.newest_last.back_mut() {
-                ended.delay_factor_ms = delay_factor_ms;
-            }
-            self.begin_interval(packet.arrival);
-        } else if self.begin.is_none() {
+            // The first packet of the interval was recorded at the rate until now.
+            self.is_rated = was_rated;
             self.begin_interval(packet.arrival);
         }
         if let Some(interval) = self.newest_last.back_mut() {
@@ -158,21 +159,23 @@ impl Video {
         self.newest_last.push_back(Interval { begin, delay_factor_ms: None, lost: 0, missed: 0 });
     }
 
-    /// Media rate in bytes per second up to a packet `elapsed` after the first; 0 if it is unknown.
+    /// Media rate in bytes per second up to a packet `elapsed` after the first; 0 if it is unknown, as in the first
+    /// second.
     fn rate(&self, elapsed: Span) -> f64 {
-        let seconds = nanos_to_f64(elapsed.as_nanos()) / 1e9;
-        if seconds <= 0.0 || self.packets == 0 {
+        if elapsed < INTERVAL || self.packets == 0 {
             return 0.0;
         }
+        let seconds = nanos_to_f64(elapsed.as_nanos()) / 1e9;
         let each = count_to_f64(self.bytes) / count_to_f64(self.packets);
         each * count_to_f64(self.sent) / seconds
     }
 
+    /// The index; none before the first complete interval, and while the media rate is unknown.
     pub(super) fn report(&self) -> Option<VideoReport> {
-        let newest = self.newest_last.iter().nth_back(1)?;
-        let ended = || self.newest_last.iter().rev().skip(1);
-        let max_delay_ms = ended().map(Interval::delay_factor).fold(self.max_delay_ms, max_of);
-        let max_loss = ended().map(|it| it.lost).fold(self.max_loss, u64::max);
+        let newest = self.newest_last.iter().nth_back(1).filter(|_| self.bytes_per_second > 0.0)?;
+        let intervals = || self.newest_last.iter();
+        let max_delay_ms = intervals().map(Interval::delay_factor).fold(self.max_delay_ms, max_of);
+        let max_loss = intervals().map(|it| it.lost).fold(self.max_loss, u64::max);
         Some(VideoReport {
             media_rate_bps: 8.0 * self.bytes_per_second,
             delay_factor_ms: newest.delay_factor(),

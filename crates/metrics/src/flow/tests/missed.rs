@@ -152,7 +152,7 @@ fn capture_loss_does_not_change_the_media_delivery_index() {
 
 #[test]
 fn second_with_capture_loss_has_no_delay_factor() {
-    // The index is taken from 1.01 s on; the newest whole second ends at 10.01 s.
+    // The newest whole second ends at 10 s.
     assert!(delivery(0..0, u16::MAX).delay_factor_ms.is_some());
     assert_eq!(delivery(960..970, 1049).delay_factor_ms, None);
     assert_eq!(delivery(960..970, 1049).loss_rate, 7.0);

@@ -266,6 +266,20 @@ fn a_video_has_a_media_delivery_index() {
 }
 
 #[test]
+fn first_and_incomplete_last_second_of_a_video_are_in_its_max_loss_rate() {
+    for lost in [28, 1040u16] {
+        let mut monitor = monitor();
+        for number in (0..1050u16).filter(|number| ![lost, lost + 1].contains(number)) {
+            let packet = udp(ENDS, &transport_stream(number));
+            observe(&mut monitor, &packet, at(10 * i64::from(number)));
+        }
+        let index = reports(&mut monitor)[0].rtp.as_ref().and_then(|rtp| rtp.media_delivery);
+        let index = index.expect("a video");
+        assert_eq!((index.loss_rate, index.max_loss_rate), (0.0, 14.0), "{lost}");
+    }
+}
+
+#[test]
 fn burst_ratio_of_a_video_has_no_late_packets() {
     let mut monitor = monitor();
     for number in (0..1000u16).filter(|number| number % 100 != 50) {
