@@ -16,7 +16,7 @@ pub(crate) struct Document {
     /// The files and folders, read as one capture. Absent for interfaces and for one file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) files: Option<Vec<String>>,
-    /// Packets of all flows.
+    /// Packets of all flows. Each fragment counts.
     pub(super) packets: u64,
     /// Bytes on the wire of these packets, with link headers.
     pub(super) bytes: u64,
@@ -24,6 +24,8 @@ pub(crate) struct Document {
     pub(super) duration_ns: i64,
     /// Frames without a flow.
     pub(super) not_ip: u64,
+    /// UDP datagrams in fragments that were not joined, because fragments are missing. RTP packets among them count as lost.
+    pub(super) datagrams_not_joined: u64,
     /// Packets with an earlier stamp than the packet before.
     pub(super) out_of_order: u64,
     /// Packets lost by the capture, which are never network losses. Null if the file does not contain the
@@ -98,6 +100,7 @@ impl Document {
             bytes: monitor.bytes(),
             duration_ns: monitor.duration().as_nanos(),
             not_ip: flows.not_ip,
+            datagrams_not_joined: monitor.datagrams_not_joined(),
             out_of_order: flows.out_of_order,
             capture_dropped,
             capture_dropped_dated: dated,

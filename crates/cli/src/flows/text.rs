@@ -162,6 +162,17 @@ fn caveats(document: &Document) -> String {
             plural(document.out_of_order, "packet is", "packets are")
         );
     }
+    if document.datagrams_not_joined > 0 {
+        let _ = writeln!(
+            text,
+            "{}: fragments are missing; RTP packets among them count as lost.",
+            plural(
+                document.datagrams_not_joined,
+                "UDP datagram in fragments is incomplete",
+                "UDP datagrams in fragments are incomplete"
+            )
+        );
+    }
     if document.evicted.flows > 0 {
         let _ = writeln!(
             text,

@@ -34,11 +34,27 @@ pub struct FlowPacket<'a> {
     pub encapsulation: Option<Encapsulation>,
 }
 
+/// A UDP datagram, captured in one packet or in fragments.
+struct Datagram<'a> {
+    /// Captured bytes of the payload, and its length on the wire.
+    payload: &'a [u8],
+    payload_length: usize,
+    /// Bytes of all its frames on the wire.
+    length: u32,
+    time: Time<Utc>,
+    /// Whether it is already counted among the packets outside RTP streams.
+    is_counted: bool,
+}
+
 /// Quality of each flow at one point, in bounded memory.
 ///
 /// RTP streams are recognised on any port: by several packets of one source in sequence (RFC 3550 appendix A.1), or by
 /// the first packet where SIP announced the stream. SIP also supplies the meaning of dynamic payload types. UDP tests
 /// of iperf3 are recognised by their clocks and counters.
+///
+/// A UDP datagram in fragments is one packet of its flow, with the bytes of all fragments, if all were captured. An RTP
+/// stream has it at the time of the fragment that completes it. Until then, and if a fragment is missing, each fragment is a
+/// packet: the first one of the flow, later ones of a flow with the ports 0.
 #[derive(Clone, Debug)]
 pub struct FlowMonitor {
     /// Configuration.
@@ -98,13 +114,19 @@ impl FlowMonitor {
             flow.encapsulations.get_or_insert_default().record(encapsulation);
         }
         match &flow.content {
+            Content::Udp(_) if packet.is_fragment() => {
+                flow.rest.record(length, time, self.config.train_gap);
+                self.observe_fragment(seen);
+            }
             Content::Udp(_) => {
-                if packet.is_fragment() {
-                    self.read_fragment(packet, time);
-                } else if is_sip(&key, packet.payload()) {
-                    self.read_message(packet.payload(), &key, time);
+                let payload = packet.payload();
+                if is_sip(&key, payload) {
+                    self.read_message(payload, &key, time);
                 }
-                self.observe_datagram(place, seen);
+                let payload_length = packet.payload_length().unwrap_or(payload.len());
+                let datagram =
+                    Datagram { payload, payload_length, length, time, is_counted: false };
+                self.observe_datagram(place, &datagram);
             }
             Content::Tcp { .. } => {
                 flow.rest.record(length, time, self.config.train_gap);
@@ -166,20 +188,21 @@ impl FlowMonitor {
         place
     }
 
-    fn observe_datagram(&mut self, place: usize, seen: &FlowPacket<'_>) {
-        let FlowPacket { packet, length, time, .. } = *seen;
+    fn observe_datagram(&mut self, place: usize, datagram: &Datagram<'_>) {
+        let Datagram { payload, payload_length: on_wire, length, time, is_counted } = *datagram;
         let Self { config, table, announced, missed, loss_times, streams, unjoined_rtcp, .. } =
             self;
         let Flow { key, rest, content, .. } = table.flow(place);
-        let on_wire = packet.payload_length().unwrap_or(packet.payload().len());
         let Content::Udp(media) = content else { return };
-        let Some(rtp) = Rtp::parse(packet.payload(), on_wire) else {
-            media.test.record(packet.payload(), time, missed);
-            media.record_payload(packet.payload(), on_wire, time, config.pid_period, loss_times);
-            rest.record(length, time, config.train_gap);
-            if begins_rtcp(packet.payload()) {
-                let (key, payload) = (*key, (packet.payload(), on_wire));
-                rtcp::record(table, &key, payload, time, unjoined_rtcp);
+        let Some(rtp) = Rtp::parse(payload, on_wire) else {
+            media.test.record(payload, time, missed);
+            media.record_payload(payload, on_wire, time, config.pid_period, loss_times);
+            if !is_counted {
+                rest.record(length, time, config.train_gap);
+            }
+            if begins_rtcp(payload) {
+                let key = *key;
+                rtcp::record(table, &key, (payload, on_wire), time, unjoined_rtcp);
             }
             return;
         };
@@ -188,16 +211,14 @@ impl FlowMonitor {
         let context = StreamContext { config, announced, flow: key };
         let room = *streams < config.flows;
         match media.record(&Header::of(&rtp, length, time), room, context, missed) {
-            PacketKind::OfStream => {}
-            PacketKind::Unknown => rest.record(length, time, config.train_gap),
+            PacketKind::OfStream if is_counted => rest.remove(1, length.into()),
+            PacketKind::Unknown if !is_counted => rest.record(length, time, config.train_gap),
+            PacketKind::OfStream | PacketKind::Unknown => {}
             PacketKind::Recognised { packets, bytes } => {
                 *streams += 1;
                 // The packets before this one were counted with the rest until now.
-                rest.packets -= packets - 1;
-                rest.bytes -= bytes - u64::from(length);
-                if rest.packets == 0 {
-                    *rest = Volume::default();
-                }
+                let new = if is_counted { (0, 0) } else { (1, u64::from(length)) };
+                rest.remove(packets - new.0, bytes - new.1);
             }
         }
     }
@@ -227,15 +248,34 @@ impl FlowMonitor {
         }
     }
 
-    /// Joins fragments of UDP, and reads a message of SIP that they contain.
+    /// Joins fragments of UDP, which are already counted as packets. A complete datagram becomes one packet of its flow.
     #[cold]
-    fn read_fragment(&mut self, packet: &Packet<'_>, time: Time<Utc>) {
-        let Some(JoinedDatagram { flow, payload }) = self.fragments.join(packet, time) else {
-            return;
-        };
-        if is_sip(&flow, &payload) {
-            self.read_message(&payload, &flow, time);
+    fn observe_fragment(&mut self, seen: &FlowPacket<'_>) {
+        let FlowPacket { packet, length, time, .. } = *seen;
+        let Some(joined) = self.fragments.join(packet, length, time) else { return };
+        let JoinedDatagram { flow: key, payload, payload_length, length, .. } = joined;
+        if is_sip(&key, &payload) {
+            self.read_message(&payload, &key, time);
         }
+        let later_bytes = u64::from(length - joined.first_length);
+        let mut later = key;
+        later.source.set_port(0);
+        later.destination.set_port(0);
+        if let Some(place) = self.table.place(&later) {
+            let later_packets = u64::from(joined.fragments - 1);
+            self.table.flow(place).rest.remove(later_packets, later_bytes);
+        }
+        let place = self.table.place(&key).unwrap_or_else(|| self.open(key));
+        let flow = self.table.flow(place);
+        flow.last_packet = self.total.packets;
+        // Without a packet, the flow that had the first fragment was evicted.
+        let is_counted = flow.rest.packets > 0;
+        if is_counted {
+            flow.rest.bytes += later_bytes;
+        }
+        let payload = &*payload;
+        let datagram = Datagram { payload, payload_length, length, time, is_counted };
+        self.observe_datagram(place, &datagram);
     }
 
     /// Reads a message of SIP.
@@ -277,6 +317,12 @@ impl FlowMonitor {
     #[must_use]
     pub fn unreadable_rtcp_packets(&self) -> u64 {
         self.unjoined_rtcp.unreadable
+    }
+
+    /// UDP datagrams in fragments that were not joined, because fragments are missing. RTP packets among them count as lost.
+    #[must_use]
+    pub const fn datagrams_not_joined(&self) -> u64 {
+        self.fragments.not_joined()
     }
 
     /// Reports of all flows, in no particular order: one for each RTP stream, and one for the other packets of a flow.

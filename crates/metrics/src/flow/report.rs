@@ -64,7 +64,8 @@ pub struct FlowReport {
     pub dport: u16,
     /// IP protocol number (IANA).
     pub protocol: u8,
-    /// Packets captured.
+    /// Packets captured. A UDP datagram in fragments is one packet with the bytes of all fragments; if a fragment is
+    /// missing, each of the others is a packet.
     pub packets: u64,
     /// Bytes on the wire, with link headers.
     pub bytes: u64,

@@ -39,6 +39,15 @@ impl Volume {
         self.last = self.last.max(Some(time));
     }
 
+    /// Removes packets that belong to another volume. Without any left, it is as new.
+    pub(super) fn remove(&mut self, packets: u64, bytes: u64) {
+        self.packets = self.packets.saturating_sub(packets);
+        self.bytes = self.bytes.saturating_sub(bytes);
+        if self.packets == 0 {
+            *self = Self::default();
+        }
+    }
+
     /// Time from the earliest packet to the latest.
     pub(super) fn duration(&self) -> Span {
         match (self.first, self.last) {

@@ -1,6 +1,7 @@
 //! Tests of the flow monitor with complete packets.
 
 mod ended_streams;
+mod fragments;
 mod iperf3;
 mod missed;
 mod other_traffic;

@@ -30,6 +30,8 @@ pub struct Reassembly {
     number: u64,
     /// Bytes kept of all incomplete packets.
     kept: usize,
+    /// Datagrams that were joined.
+    joined: u64,
 }
 
 /// A UDP datagram that was captured in fragments.
@@ -37,8 +39,16 @@ pub struct Reassembly {
 pub struct JoinedDatagram {
     /// Its flow.
     pub flow: FlowKey,
-    /// Its payload.
+    /// Its payload, up to the first byte that was not captured.
     pub payload: Vec<u8>,
+    /// Bytes of its payload on the wire.
+    pub payload_length: usize,
+    /// Number of its fragments, without repeated ones.
+    pub fragments: u32,
+    /// Bytes of the frames of these fragments on the wire.
+    pub length: u32,
+    /// Bytes of the frame of the first fragment on the wire.
+    pub first_length: u32,
 }
 
 /// The packet of a fragment, with this fragment.
@@ -78,16 +88,31 @@ impl Reassembly {
         }
     }
 
-    /// Adds a fragment of a UDP datagram that was captured at `time`. Returns the datagram with the fragment that completes
-    /// it, unless the capture has only the beginning of one of them.
-    pub fn join(&mut self, packet: &Packet<'_>, time: Time<Utc>) -> Option<JoinedDatagram> {
-        match self.collect(packet, 0, time) {
-            Collected::Complete(parts) => {
-                let payload = parts.udp_payload()?.to_vec();
-                Some(JoinedDatagram { flow: parts.flow, payload })
-            }
-            Collected::Invalid | Collected::Incomplete => None,
-        }
+    /// Adds a fragment of a UDP datagram, in a frame of `frame` bytes that was captured at `time`. Returns the datagram with
+    /// the fragment that completes it, unless the UDP header was not captured.
+    pub fn join(
+        &mut self,
+        packet: &Packet<'_>,
+        frame: u32,
+        time: Time<Utc>,
+    ) -> Option<JoinedDatagram> {
+        let Collected::Complete(parts) = self.collect(packet, frame, time) else { return None };
+        let (payload, payload_length) = parts.udp_payload()?;
+        self.joined += 1;
+        Some(JoinedDatagram {
+            flow: parts.flow,
+            payload: payload.to_vec(),
+            payload_length,
+            fragments: parts.fragments,
+            length: parts.frames,
+            first_length: parts.first_frame,
+        })
+    }
+
+    /// Datagrams of which [`Self::join`] got a fragment and that it did not join so far.
+    #[must_use]
+    pub const fn not_joined(&self) -> u64 {
+        self.number - self.joined
     }
 
     fn collect(&mut self, packet: &Packet<'_>, frame: u32, time: Time<Utc>) -> Collected {

@@ -19,6 +19,9 @@ const REASSEMBLY_TIMEOUT: Span = Span::from_secs(60);
 /// within seconds.
 const CONTRADICTION_TIME: Span = Span::from_secs(1);
 
+/// Bytes of the UDP header.
+const UDP_HEADER: usize = 8;
+
 /// A fragment.
 pub(super) struct Piece<'a> {
     /// Its bytes above IP, as positions in the packet.
@@ -47,6 +50,10 @@ pub(super) struct Parts {
     length: Option<usize>,
     /// Frames of all fragments without repeated ones, in bytes.
     pub(super) frames: u32,
+    /// Number of these fragments.
+    pub(super) fragments: u32,
+    /// Frame of the first fragment, in bytes.
+    pub(super) first_frame: u32,
     /// The fragments contradict each other: the packet has no identity.
     pub(super) is_contradictory: bool,
 }
@@ -80,6 +87,8 @@ impl Parts {
             captured: Ranges::default(),
             length: None,
             frames: 0,
+            fragments: 0,
+            first_frame: 0,
             is_contradictory: false,
         }
     }
@@ -121,6 +130,10 @@ impl Parts {
         self.captured.insert(captured);
         if self.observed.insert(piece.range.clone()) {
             self.frames = self.frames.saturating_add(frame);
+            self.fragments += 1;
+            if piece.range.start == 0 {
+                self.first_frame = frame;
+            }
         }
     }
 
@@ -128,14 +141,15 @@ impl Parts {
         self.length.is_some_and(|length| self.observed.covers(&(0..length)))
     }
 
-    /// Payload of the complete packet, if it is UDP and all bytes were captured. UDP has its own length field, and bytes after
-    /// its end are not payload.
-    pub(super) fn udp_payload(&self) -> Option<&[u8]> {
-        let length = self.length.filter(|length| self.captured.covers(&(0..*length)))?;
-        if self.flow.protocol != ip_number::UDP.0 {
-            return None;
-        }
-        Some(UdpSlice::from_slice_lax(self.bytes.get(..length)?).ok()?.payload())
+    /// Payload of the complete packet, if it is UDP: the bytes up to the first that was not captured, and the length on the
+    /// wire. UDP has its own length field, and bytes after its end are not payload.
+    pub(super) fn udp_payload(&self) -> Option<(&[u8], usize)> {
+        let length = self.length.filter(|_| self.flow.protocol == ip_number::UDP.0)?;
+        let captured = self.bytes.get(..self.captured.leading().min(length))?;
+        let udp = UdpSlice::from_slice_lax(captured).ok()?;
+        let stated = Some(usize::from(udp.length())).filter(|stated| *stated != 0);
+        let on_wire = stated.map_or(length, |stated| stated.min(length)).checked_sub(UDP_HEADER)?;
+        Some((udp.payload(), on_wire))
     }
 
     /// The identity that the complete packet has without fragmentation. None if too few of its first bytes were captured.

@@ -39,6 +39,11 @@ impl Ranges {
             .map(move |range| range.start.max(other.start)..range.end.min(other.end))
     }
 
+    /// The number of bytes from 0 up to the first that is missing.
+    pub(super) fn leading(&self) -> usize {
+        self.ranges.first().filter(|range| range.start == 0).map_or(0, |range| range.end)
+    }
+
     /// The end of the last range; 0 if there is none.
     pub(super) fn end(&self) -> usize {
         self.ranges.last().map_or(0, |range| range.end)
@@ -70,6 +75,8 @@ mod tests {
             let common: Vec<_> = ranges.common(asked.clone()).flatten().collect();
             let expected: Vec<_> = asked.filter(|byte| bytes.contains(byte)).collect();
             prop_assert_eq!(common, expected);
+            let leading = (0..).take_while(|byte| bytes.contains(byte)).count();
+            prop_assert_eq!(ranges.leading(), leading);
             prop_assert_eq!(ranges.end(), bytes.last().map_or(0, |last| last + 1));
             let touching = ranges.ranges.windows(2).any(|pair| pair[0].end >= pair[1].start);
             prop_assert!(!touching, "{:?}", ranges);

@@ -77,27 +77,42 @@ fn fragments_have_the_identity_of_their_packet_in_any_order() {
 }
 
 #[test]
-fn datagram_is_joined_in_any_order_if_it_was_captured_completely() {
+fn datagram_is_joined_in_any_order() {
     let payload: Vec<u8> = (0..250).collect();
     let whole = Datagram::new(&payload).ipv4();
     let flow = Packet::parse(LinkType::Ip, &whole).expect("an IP packet").flow();
     let mut fragments = fragments(&whole, 64);
     let join = |reassembly: &mut Reassembly, bytes: &[u8]| {
         let packet = Packet::parse(LinkType::Ip, bytes).expect("an IP packet");
-        reassembly.join(&packet, Time::from_nanos(0))
+        // As if each frame had ten more bytes.
+        let frame = u32::from(packet.body_length().map_or(0, |it| u16::try_from(it).unwrap())) + 30;
+        reassembly.join(&packet, frame, Time::from_nanos(0))
+    };
+    let expected = |captured: usize| JoinedDatagram {
+        flow,
+        payload: payload[..captured].to_vec(),
+        payload_length: 250,
+        fragments: 5,
+        length: 258 + 5 * 30,
+        first_length: 64 + 30,
     };
     for _ in 0..fragments.len() {
         fragments.rotate_left(1);
         let mut reassembly = Reassembly::default();
         let mut joined: Vec<_> = fragments.iter().map(|it| join(&mut reassembly, it)).collect();
-        let expected = JoinedDatagram { flow, payload: payload.clone() };
-        assert_eq!(joined.pop(), Some(Some(expected)));
+        assert_eq!(joined.pop(), Some(Some(expected(250))));
         assert!(joined.iter().all(Option::is_none));
         assert_eq!((reassembly.incomplete.len(), reassembly.kept), (0, 0));
+        assert_eq!(reassembly.not_joined(), 0);
     }
+    // Of the second fragment, the capture has the first 30 bytes above IP.
     fragments[1].truncate(50);
     let mut reassembly = Reassembly::default();
+    let joined = fragments.iter().filter_map(|it| join(&mut reassembly, it));
+    assert_eq!(joined.collect::<Vec<_>>(), [expected(64 + 30 - 8)]);
+    fragments.remove(1);
     assert!(fragments.iter().all(|it| join(&mut reassembly, it).is_none()));
+    assert_eq!(reassembly.not_joined(), 1);
 }
 
 #[test]
