@@ -235,6 +235,9 @@ impl FlowMonitor {
         }
         let Flow { key, content, .. } = self.table.flow(place);
         let Content::Tcp { direction, sip, .. } = content else { return };
+        if direction.record_duplicate(&segment, seen.packet.identification(), packets, seen.time) {
+            return;
+        }
         direction.sent(&segment, packets, seen.time, back);
         let payload = seen.packet.payload();
         if sip.is_none() && is_sip(key, payload) {

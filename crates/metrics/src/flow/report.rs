@@ -78,7 +78,8 @@ pub struct FlowReport {
     /// For RTP and UDP tests: missing packets by sequence numbers, each counted once, even if other packets were
     /// duplicated. For TCP: retransmitted segments, which the sender took for lost. None for other traffic.
     pub lost: Option<u64>,
-    /// For RTP and UDP tests: duplicates beyond the first packet.
+    /// For RTP and UDP tests: duplicates beyond the first packet. For TCP over IPv4: segments that were captured again within
+    /// 1 ms, with the same identification of IPv4. They are neither in `segments` nor retransmitted. None for other traffic.
     pub duplicated: Option<u64>,
     /// Packets that came after one sent later.
     pub reordered: Option<u64>,
@@ -267,6 +268,8 @@ impl FlowReport {
     fn of_tcp(flow: FlowKey, volume: &Volume, direction: &Direction) -> Self {
         Self {
             lost: Some(direction.retransmitted),
+            // Only IPv4 has an identification.
+            duplicated: flow.source.is_ipv4().then_some(direction.duplicated),
             reordered: Some(direction.reordered),
             tcp: Some(TcpReport {
                 segments: direction.segments,

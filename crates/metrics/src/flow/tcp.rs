@@ -3,6 +3,9 @@
 //! The time from a segment to its acknowledgment is the round trip from this point to the receiver. Of several segments
 //! covered by one acknowledgment, the newest waited least and gives the sample. After a retransmission, acknowledgments
 //! of segments in flight are ambiguous and give no sample (Karn's algorithm, RFC 6298 section 3).
+//!
+//! A mirror port may capture each packet twice. Such a duplicate has the identification of IPv4 of the first packet; a
+//! retransmission has another one.
 
 use std::collections::VecDeque;
 
@@ -18,6 +21,8 @@ const MAX_HOLES: usize = 8;
 /// Segments that fill a hole within this time are reordered, not retransmitted, while the round-trip time is unknown:
 /// as in Wireshark (`epan/dissectors/packet-tcp.c`).
 const MAX_REORDERING_DELAY: Span = Span::from_millis(3);
+/// Max time between a packet and its duplicate of the capture.
+const MAX_DUPLICATE_DELAY: Span = Span::from_millis(1);
 
 /// One direction of a conversation.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +41,10 @@ pub(super) struct Direction {
     pub(super) retransmitted: u64,
     /// Those of reordered segments: too early for a retransmission.
     pub(super) reordered: u64,
+    /// Packets captured again, which the others do not include.
+    pub(super) duplicated: u64,
+    /// Last segment that is not a duplicate, with its identification of IPv4 and its time.
+    last: Option<(TcpSegment, u32, Time<Utc>)>,
 }
 
 /// An unacknowledged segment.
@@ -61,6 +70,28 @@ fn before(a: u32, b: u32) -> bool {
 }
 
 impl Direction {
+    /// Returns whether the capture has the packet before this one again: the same segment with the same identification of
+    /// IPv4, which is 0 if there is none. Counts its `packets` then.
+    pub(super) fn record_duplicate(
+        &mut self,
+        segment: &TcpSegment,
+        identification: u32,
+        packets: u64,
+        time: Time<Utc>,
+    ) -> bool {
+        let is_duplicate = identification != 0
+            && self.last.is_some_and(|(last, number, since)| {
+                (last, number) == (*segment, identification)
+                    && (time - since).abs() <= MAX_DUPLICATE_DELAY
+            });
+        if is_duplicate {
+            self.duplicated += packets;
+        } else {
+            self.last = Some((*segment, identification, time));
+        }
+        is_duplicate
+    }
+
     /// Records a segment sent in this direction, which the network carries in `packets`; `back` is the min round-trip time
     /// to the sender.
     pub(super) fn sent(
@@ -268,6 +299,28 @@ mod tests {
         assert_eq!((there.retransmitted, there.reordered), (0, 0));
         there.sent(&syn, 1, at(9100), None);
         assert_eq!(there.retransmitted, 0, "a SYN begins a new conversation");
+    }
+
+    #[test]
+    fn segments_captured_twice_are_duplicates() {
+        let mut there = Direction::default();
+        let micros = |micros| at(0) + Span::from_micros(micros);
+        let segment = data(0, 100);
+        for (found, expected, why) in [
+            ((segment, 7, 0), false, "first"),
+            ((segment, 7, 5), true, "captured again"),
+            ((segment, 7, 1000), true, "and again"),
+            ((segment, 8, 1005), false, "another packet with the same data"),
+            ((segment, 8, 2006), false, "too late"),
+            ((data(100, 100), 8, 2007), false, "other data"),
+            ((data(200, 100), 0, 2008), false, "no identification"),
+            ((data(200, 100), 0, 2009), false, "no identification"),
+        ] {
+            let (segment, identification, time) = found;
+            let is_duplicate = there.record_duplicate(&segment, identification, 2, micros(time));
+            assert_eq!(is_duplicate, expected, "{why}");
+        }
+        assert_eq!(there.duplicated, 4);
     }
 
     #[test]

@@ -128,6 +128,12 @@ impl<'a> Packet<'a> {
         self.fragment().offset > 0 || self.fragment().more
     }
 
+    /// Identification of IPv4, or of an IPv6 fragment header; 0 for IPv6 without one.
+    #[must_use]
+    pub fn identification(&self) -> u32 {
+        self.fragment().identification
+    }
+
     pub(crate) fn fragment(&self) -> Fragment {
         self.internet.fragment
     }

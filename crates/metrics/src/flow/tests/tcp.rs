@@ -41,6 +41,31 @@ fn each_direction_has_its_part_of_the_round_trip() {
     assert_eq!(of(5004), (Some(0), Some(6_000_000), Some((2, 6, 6))));
 }
 
+/// A mirror port captures each packet twice; the second segment is retransmitted.
+#[test]
+fn packets_captured_twice_are_not_retransmitted() {
+    let mut monitor = monitor();
+    let sent = [
+        (segment(false, ACK, 0, 1, 1000), 0),
+        (segment(false, ACK, 1000, 1, 1000), 1),
+        (segment(true, ACK, 1, 1000, 0), 20),
+        (segment(false, ACK, 1000, 1, 1000), 200),
+        (segment(false, ACK, 2000, 1, 1000), 300),
+        (segment(true, ACK, 1, 3000, 0), 320),
+    ];
+    for (identification, (mut packet, millis)) in (1u16..).zip(sent) {
+        packet[4..6].copy_from_slice(&identification.to_be_bytes());
+        observe(&mut monitor, &packet, at(millis));
+        observe(&mut monitor, &packet, at(millis) + Span::from_micros(5));
+    }
+    let found = reports(&mut monitor);
+    let report = found.iter().find(|it| it.sport == 4000).expect("a direction");
+    let tcp = report.tcp.expect("TCP");
+    assert_eq!((report.packets, report.duplicated), (8, Some(4)));
+    assert_eq!((tcp.segments, tcp.retransmitted, report.reordered), (4, 1, Some(0)));
+    assert_eq!(tcp.rtt_ns.map(|it| (it.count, it.min, it.max)), Some((2, 20_000_000, 20_000_000)));
+}
+
 #[test]
 fn one_direction_alone_has_no_round_trip() {
     let mut monitor = monitor();
