@@ -53,7 +53,5 @@ impl Parties {
 
 /// Whether the flow is an RTP stream of the call.
 fn has(call: &CallReport, flow: &FlowReport) -> bool {
-    let (key, ssrc) = (flow.flow(), flow.rtp.as_ref().map(|rtp| rtp.ssrc));
-    let mut streams = call.to_callee.iter().chain(&call.to_caller);
-    streams.any(|it| (it.src, it.dst, Some(it.ssrc)) == (key.source, key.destination, ssrc))
+    call.to_callee.iter().chain(&call.to_caller).any(|stream| stream.is_of(flow))
 }

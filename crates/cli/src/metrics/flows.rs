@@ -1,5 +1,6 @@
 //! Metrics of the worst flows of a running capture.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -65,6 +66,7 @@ impl FlowSnapshot {
         };
         let kept = worst.len();
         let totals = without_flows.with(&worst).after(before);
+        keep_newest(&mut worst);
         worst.sort_unstable_by(FlowReport::worst_first);
         worst.truncate(MAX_FLOWS);
         Self { kept, evicted, ended, totals, worst }
@@ -80,6 +82,14 @@ impl FlowSnapshot {
         families.add_histogram("wirestamp_flows_rtp_mos", &[], buckets, (count, sum));
         self.worst.iter().for_each(|report| flow(families, report, &labels(report)));
     }
+}
+
+/// Removes all but the newest of the RTP streams that have the same labels: those of calls one after the other.
+fn keep_newest(reports: &mut Vec<FlowReport>) {
+    let mut known = HashSet::new();
+    // Later streams of a flow come after earlier ones.
+    reports.reverse();
+    reports.retain(|it| known.insert((it.flow(), it.rtp.as_ref().map(|rtp| rtp.ssrc))));
 }
 
 fn labels(report: &FlowReport) -> Vec<(&'static str, String)> {
@@ -115,5 +125,27 @@ fn flow(families: &mut Families, report: &FlowReport, labels: &Labels) {
     if let (Some(mos), Some(r_factor)) = (rtp.mos, rtp.r_factor) {
         families.add("wirestamp_flow_mos", labels, mos);
         families.add("wirestamp_flow_r_factor", labels, r_factor);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn no_two_flows_have_the_same_labels() {
+        let report = |port: u16, first_ns: i64| -> FlowReport {
+            let report = json!({
+                "src": "10.0.0.1", "dst": "10.0.0.2", "sport": 1, "dport": port, "protocol": 17, "packets": 2,
+                "bytes": 100, "first_ns": first_ns, "last_ns": 9, "trains": 1,
+            });
+            serde_json::from_value(report).unwrap()
+        };
+        let mut reports = vec![report(4000, 1), report(4000, 2), report(4002, 1), report(4000, 3)];
+        keep_newest(&mut reports);
+        let kept: Vec<_> = reports.iter().map(|it| (it.dport, it.first_ns)).collect();
+        assert_eq!(kept, [(4000, 3), (4002, 1)]);
     }
 }

@@ -15,7 +15,14 @@ use super::udp_test::TestState;
 /// RTP streams of a flow, and the UDP test that the rest may be.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Media {
+    /// Those of earlier calls come first.
     pub(super) streams: Vec<Stream>,
+    /// Number of those streams: no packet belongs to them any more.
+    ended: usize,
+    /// [`Announcements::earlier_calls`](super::signalling::Announcements) of the present call, and the generation of the
+    /// announcements used for it.
+    earlier_calls: u32,
+    generation: u32,
     pub(super) test: TestState,
     recognition: Recognition,
     transport_stream: Option<Box<TransportStream>>,
@@ -40,7 +47,9 @@ impl Media {
         context: StreamContext<'_>,
         missed: &mut CaptureLosses,
     ) -> PacketKind {
-        if let Some(stream) = self.streams.iter_mut().find(|it| it.ssrc == header.ssrc) {
+        self.follow_calls(context);
+        let mut streams = self.streams.iter_mut().skip(self.ended);
+        if let Some(stream) = streams.find(|it| it.ssrc == header.ssrc) {
             stream.record(header, context, missed);
             return PacketKind::OfStream;
         }
@@ -53,6 +62,18 @@ impl Media {
             self.recognition.record(header)
         };
         packets.map_or(PacketKind::Unknown, |packets| self.begin(&packets, context, missed))
+    }
+
+    /// Ends the streams of the call before, if another one began since.
+    fn follow_calls(&mut self, context: StreamContext<'_>) {
+        if self.generation == context.announced.generation {
+            return;
+        }
+        self.generation = context.announced.generation;
+        let earlier_calls = context.announced.earlier_calls(context.flow);
+        if let Some(now) = earlier_calls.filter(|now| *now > self.earlier_calls) {
+            (self.earlier_calls, self.ended) = (now, self.streams.len());
+        }
     }
 
     /// Records the payload of a datagram, or that of its RTP: the captured bytes, and the length on the wire. `period` is

@@ -55,6 +55,8 @@ struct Datagram<'a> {
 /// A UDP datagram in fragments is one packet of its flow, with the bytes of all fragments, if all were captured. An RTP
 /// stream has it at the time of the fragment that completes it. Until then, and if a fragment is missing, each fragment is a
 /// packet: the first one of the flow, later ones of a flow with the ports 0.
+///
+/// A call between the ports of an earlier call that is over has its own RTP streams, also with the same SSRC.
 #[derive(Clone, Debug)]
 pub struct FlowMonitor {
     /// Configuration.
@@ -284,8 +286,9 @@ impl FlowMonitor {
     /// Reads a message of SIP.
     #[cold]
     fn read_message(&mut self, message: &[u8], flow: &FlowKey, time: Time<Utc>) {
-        self.announced.note(message);
-        self.calls.record(message, flow, time);
+        let Self { announced, calls, .. } = self;
+        calls.record(message, flow, time);
+        announced.note(message, |later, former| calls.follows(later, former));
     }
 
     /// The calls that SIP messages describe, oldest first, with their streams of `flows`.

@@ -2,10 +2,11 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use wirestamp_packet::FlowKey;
 use wirestamp_packet::sdp::{self, RtpMedia};
-use wirestamp_packet::sip;
+use wirestamp_packet::sip::{self, Message};
 
 use super::encoding::Encoding;
 
@@ -32,6 +33,10 @@ pub(super) struct Announcements {
 struct Announced {
     generation: u32,
     encodings: Vec<(u8, Encoding)>,
+    /// Call-ID of the message; empty if there is none.
+    call: Arc<str>,
+    /// Calls with this address that were over when the next one began.
+    earlier_calls: u32,
 }
 
 impl Announced {
@@ -56,30 +61,46 @@ impl Announcements {
         Self { limit: ports.max(MIN_KEPT), ..Self::default() }
     }
 
-    /// Reads the session description of a message.
+    /// Reads the session description of a message. `follows` is whether the call with the first Call-ID began after the
+    /// call with the second one was over.
     #[cold]
-    pub(super) fn note(&mut self, message: &[u8]) {
+    pub(super) fn note(&mut self, message: &[u8], follows: impl Fn(&str, &str) -> bool) {
         let media = sdp::find(message).unwrap_or_default();
-        if !media.is_empty() {
-            self.generation = self.generation.wrapping_add(1);
+        if media.is_empty() {
+            return;
         }
+        self.generation = self.generation.wrapping_add(1);
+        let call: Arc<str> = Message::parse(message).map_or("", |message| message.call_id).into();
         for medium in &media {
             let Some(address) = medium.address else { continue };
             for number in 0..medium.port_count.min(MAX_PORTS) {
                 if let Some(port) = medium.port.checked_add(2 * number) {
-                    self.announce(address, port, medium);
+                    self.announce(address, port, medium, &call, &follows);
                 }
             }
         }
     }
 
-    fn announce(&mut self, address: IpAddr, port: u16, medium: &RtpMedia<'_>) {
+    fn announce(
+        &mut self,
+        address: IpAddr,
+        port: u16,
+        medium: &RtpMedia<'_>,
+        call: &Arc<str>,
+        follows: impl Fn(&str, &str) -> bool,
+    ) {
         let place = SocketAddr::new(address, port);
         let announced = self.media.entry(place).or_default();
         // Several media of one message may have one port (RFC 8843).
         let is_new = announced.generation != self.generation;
         if is_new {
-            *announced = Announced { generation: self.generation, encodings: Vec::new() };
+            let is_next = follows(call, &announced.call);
+            *announced = Announced {
+                generation: self.generation,
+                encodings: Vec::new(),
+                call: Arc::clone(call),
+                earlier_calls: announced.earlier_calls.wrapping_add(is_next.into()),
+            };
         }
         announced.add(medium);
         if !is_new {
@@ -97,6 +118,13 @@ impl Announcements {
     /// Whether media were announced for the destination of this flow.
     pub(super) fn expects(&self, flow: &FlowKey) -> bool {
         self.media.contains_key(&flow.destination)
+    }
+
+    /// Upper bound of the calls between the ends of this flow that were over when the next one began: it grows with each such
+    /// call. None if the newest announcements of both ends are not of one call.
+    pub(super) fn earlier_calls(&self, flow: &FlowKey) -> Option<u32> {
+        let (from, to) = self.media.get(&flow.source).zip(self.media.get(&flow.destination))?;
+        (from.call == to.call).then_some(from.earlier_calls.min(to.earlier_calls))
     }
 
     /// Encoding of a payload type in a flow: as announced by the receiver, else by the sender (behind address
@@ -136,7 +164,7 @@ mod tests {
         let mut announced = Announcements::new(0);
         let message = format!("{first_line}\r\n{BODY}");
         if is_sip(&flow(&from, &to), message.as_bytes()) {
-            announced.note(message.as_bytes());
+            announced.note(message.as_bytes(), |_, _| false);
         }
         announced
     }
@@ -172,7 +200,7 @@ mod tests {
         let lines = "m=audio 4000/16 RTP/AVP 0 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18\n";
         let message = format!("v=0\nc=IN IP4 192.0.2.7\n{}", lines.repeat(900));
         let mut announced = Announcements::new(0);
-        announced.note(message.as_bytes());
+        announced.note(message.as_bytes(), |_, _| false);
         assert_eq!(announced.media.len(), usize::from(MAX_PORTS));
         assert!(announced.media.values().all(|it| it.encodings.len() <= 17));
     }
@@ -183,7 +211,7 @@ mod tests {
         for number in 0..5000u32 {
             let [_, _, high, low] = number.to_be_bytes();
             let line = format!("v=0\nc=IN IP4 10.0.{high}.{low}\nm=audio 4000 RTP/AVP 0\n");
-            announced.note(line.as_bytes());
+            announced.note(line.as_bytes(), |_, _| false);
         }
         assert_eq!((announced.media.len(), announced.oldest_first.len()), (MIN_KEPT, MIN_KEPT));
         let to = |host: &str| announced.expects(&flow("192.0.2.1:9", &format!("{host}:4000")));

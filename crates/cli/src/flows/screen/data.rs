@@ -56,12 +56,8 @@ impl Data {
     pub(super) fn calls_of(&self, report: &FlowReport) -> Vec<&CallReport> {
         let key = report.flow();
         let ends = (key.source, key.destination);
-        let ssrc = report.rtp.as_ref().map(|rtp| rtp.ssrc);
-        let is_of = move |call: &&CallReport| match ssrc {
-            Some(ssrc) => {
-                let mut streams = call.to_callee.iter().chain(&call.to_caller);
-                streams.any(|it| (it.src, it.dst, it.ssrc) == (ends.0, ends.1, ssrc))
-            }
+        let is_of = |call: &&CallReport| match report.rtp {
+            Some(_) => call.to_callee.iter().chain(&call.to_caller).any(|it| it.is_of(report)),
             None => call.messages.iter().any(|it| (it.src, it.dst) == ends),
         };
         let mut calls: Vec<_> = self.calls.iter().rev().filter(is_of).collect();

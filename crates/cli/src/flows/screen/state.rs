@@ -14,18 +14,21 @@ const UDP: u8 = 17;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct FlowId {
     flow: FlowKey,
-    ssrc: Option<u32>,
+    /// SSRC and time of the first packet.
+    stream: Option<(u32, i64)>,
 }
 
 impl FlowId {
     pub(super) fn of(report: &FlowReport) -> Self {
-        Self { flow: report.flow(), ssrc: report.rtp.as_ref().map(|rtp| rtp.ssrc) }
+        let stream = report.rtp.as_ref().map(|rtp| (rtp.ssrc, report.first_ns));
+        Self { flow: report.flow(), stream }
     }
 
     /// Identity of the stream of a call.
     pub(super) fn of_stream(stream: &CallStream) -> Self {
-        let CallStream { src: source, dst: destination, ssrc, .. } = *stream;
-        Self { flow: FlowKey { source, destination, protocol: UDP }, ssrc: Some(ssrc) }
+        let CallStream { src: source, dst: destination, ssrc, first_ns, .. } = *stream;
+        let flow = FlowKey { source, destination, protocol: UDP };
+        Self { flow, stream: Some((ssrc, first_ns)) }
     }
 }
 

@@ -189,6 +189,7 @@ impl CallStream {
             src: key.source,
             dst: key.destination,
             ssrc: rtp.ssrc,
+            first_ns: flow.first_ns,
             codec: rtp.codec.clone(),
             packets: flow.packets,
             lost: flow.lost,

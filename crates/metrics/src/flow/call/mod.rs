@@ -61,6 +61,13 @@ impl Calls {
         }
     }
 
+    /// Whether the call `later` began after the call `former` was over.
+    pub(super) fn follows(&self, later: &str, former: &str) -> bool {
+        let begin = self.dialogs.get(later).map(|dialog| dialog.begin);
+        let over = self.dialogs.get(former).and_then(Dialog::over);
+        later != former && begin.zip(over).is_some_and(|(begin, over)| begin >= over)
+    }
+
     fn open(&mut self, id: Box<str>, dialog: Dialog) {
         self.oldest_first.push_back(id.clone());
         self.dialogs.insert(id, dialog);

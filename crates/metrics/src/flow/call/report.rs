@@ -8,6 +8,7 @@ use wirestamp_clock::{Time, Utc};
 use super::dialog::Dialog;
 use super::ladder::{CallMessage, FIRST};
 use super::side::CallSide;
+use crate::flow::report::FlowReport;
 use crate::numeric::nanos_to_f64;
 
 /// A call, by its messages of SIP, with its RTP streams. Unknown values are null.
@@ -94,6 +95,9 @@ pub struct CallStream {
     pub dst: SocketAddr,
     /// The synchronisation source.
     pub ssrc: u32,
+    /// Time of the first packet, in nanoseconds since 1970 UTC. Streams of calls one after the other may have the same
+    /// addresses and source.
+    pub first_ns: i64,
     /// Encoding name.
     pub codec: Option<String>,
     /// Packets captured.
@@ -108,6 +112,17 @@ pub struct CallStream {
     pub mos: Option<f64>,
     /// Digits dialled during the call, if they are kept.
     pub dtmf: Option<String>,
+}
+
+impl CallStream {
+    /// Whether this is the stream of a report.
+    #[must_use]
+    pub fn is_of(&self, report: &FlowReport) -> bool {
+        let key = report.flow();
+        let source = report.rtp.as_ref().map(|rtp| (rtp.ssrc, report.first_ns));
+        (self.src, self.dst, Some((self.ssrc, self.first_ns)))
+            == (key.source, key.destination, source)
+    }
 }
 
 impl CallState {

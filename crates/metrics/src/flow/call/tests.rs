@@ -60,7 +60,16 @@ impl Capture {
 
     /// Packets of RTP, one each 20 ms.
     fn rtp(&mut self, from: ([u8; 4], u16), to: ([u8; 4], u16), packets: u16) {
-        for number in 0..packets {
+        self.rtp_numbers(from, to, 0..packets);
+    }
+
+    fn rtp_numbers(
+        &mut self,
+        from: ([u8; 4], u16),
+        to: ([u8; 4], u16),
+        numbers: impl IntoIterator<Item = u16>,
+    ) {
+        for number in numbers {
             let [high, low] = number.to_be_bytes();
             let timestamp = (u32::from(number) * 160).to_be_bytes();
             let head = [[0x80, 0, high, low], timestamp, [0, 0, from.0[3], 0]];
@@ -175,6 +184,39 @@ fn sequential_calls_on_one_port_keep_their_streams() {
         let [one, other] = [ALICE, [10, 0, 0, 77]].map(|host| vec![std::net::IpAddr::from(host)]);
         assert_eq!(sources_of_sequential_calls(pause), [one, other], "{pause}");
     }
+}
+
+#[test]
+fn call_with_ports_and_source_of_an_earlier_one_has_its_own_stream() {
+    let mut capture = Capture::new(100);
+    for (id, numbers) in [("a", 0..100), ("b", 100..200)] {
+        set_up(&mut capture, id, OF_ALICE, OF_BOB);
+        let captured = numbers.filter(|number| *number != 150);
+        capture.rtp_numbers((ALICE, 4000), (BOB, 5000), captured);
+        capture.sip(100, ALICE, BOB, &message(id, "BYE sip:bob@b SIP/2.0", "8 BYE", ";tag=2", ""));
+        capture.millis += 1000;
+    }
+    let streams: Vec<_> = capture.calls().into_iter().flat_map(|call| call.to_callee).collect();
+    let counts: Vec<_> = streams.iter().map(|it| (it.packets, it.lost)).collect();
+    assert_eq!(counts, [(100, Some(0)), (99, Some(1))]);
+    assert_eq!(streams[0].ssrc, streams[1].ssrc);
+    let flows: Vec<_> = capture.monitor.flows().collect();
+    for stream in &streams {
+        assert_eq!(flows.iter().filter(|flow| stream.is_of(flow)).count(), 1);
+    }
+}
+
+#[test]
+fn call_that_begins_before_the_end_of_another_continues_its_stream() {
+    let mut capture = Capture::new(100);
+    set_up(&mut capture, "a", OF_ALICE, OF_BOB);
+    capture.rtp_numbers((ALICE, 4000), (BOB, 5000), 0..50);
+    // A transfer, which ends the call before.
+    set_up(&mut capture, "b", OF_ALICE, OF_BOB);
+    capture.sip(1, ALICE, BOB, &message("a", "BYE sip:bob@b SIP/2.0", "8 BYE", ";tag=2", ""));
+    capture.rtp_numbers((ALICE, 4000), (BOB, 5000), 50..100);
+    let streams: Vec<_> = capture.monitor.flows().filter(|flow| flow.rtp.is_some()).collect();
+    assert_eq!(streams.iter().map(|it| it.packets).collect::<Vec<_>>(), [100]);
 }
 
 #[test]

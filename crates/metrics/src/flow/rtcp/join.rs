@@ -167,13 +167,13 @@ impl Join<'_> {
     }
 }
 
-/// The only stream of these flows with this SSRC.
+/// The stream with this SSRC, if only one of these flows has it: the newest one, because those of earlier calls come first.
 fn find(table: &mut Table, candidates: Candidates, ssrc: u32) -> Option<&mut Stream> {
     let mut found = None;
     for key in candidates.into_iter().flatten() {
         let Some(place) = table.place(&key) else { continue };
         let Content::Udp(media) = &table.flow(place).content else { continue };
-        if let Some(stream) = media.streams.iter().position(|stream| stream.ssrc == ssrc)
+        if let Some(stream) = media.streams.iter().rposition(|stream| stream.ssrc == ssrc)
             && found.replace((place, stream)).is_some()
         {
             return None;

@@ -18,6 +18,7 @@ fn sip_call() -> CallReport {
         src: "10.77.1.7:5008".parse().unwrap(),
         dst: "10.77.2.2:6000".parse().unwrap(),
         ssrc: 0x1234_abcd,
+        first_ns: 0,
         codec: None,
         packets: 1,
         lost: None,
