@@ -93,6 +93,7 @@ pub(super) fn compare_captures(
         result.suspect_direction(arguments);
     }
     result.set_unknown_loss();
+    result.reject_skew_of_identical();
     result.finish_rows(rows);
     Ok(result)
 }

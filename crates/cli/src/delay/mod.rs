@@ -7,6 +7,7 @@ mod clocks;
 mod direction;
 mod document;
 mod files;
+mod identical;
 mod layers;
 mod live;
 mod lost_rows;

@@ -57,6 +57,7 @@ impl<'a> Recorder<'a> {
     pub(super) fn finish(self, choice: RuleChoice, result: &mut DelayResult) {
         result.seconds = self.seconds;
         result.set_unknown_loss();
+        result.reject_skew_of_identical();
         if let RuleChoice::Suggested(matches) = choice {
             result.unknown_loss.get_or_insert(UnknownLoss::of_rule(matches.rule));
         }

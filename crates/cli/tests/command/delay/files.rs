@@ -167,3 +167,34 @@ fn coarse_percentiles_are_noted() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(!text.contains("Percentiles") && text.contains("mean PDV"), "{text}");
 }
+
+/// Heartbeats, all the same, of which the network loses one: those behind it are matched with their successors.
+#[test]
+fn identical_packets_are_noted_and_give_no_skew() {
+    const DELAY: i64 = 5_000_000;
+    fn heartbeats(numbers: impl Iterator<Item = u32>, delay: i64) -> Classic {
+        let mut capture = Classic::of_link(1);
+        numbers.for_each(|n| capture.udp(sent(n) + delay, 7000, 7001, b"heartbeat"));
+        capture
+    }
+    let a = heartbeats(0..300, 0);
+    let b = heartbeats((0..300).filter(|n| *n != 20), DELAY);
+    let (_folder, files) = files(a, b);
+    let found = delayed(&[], &files);
+    assert_eq!((&found["identical"], &found["lost"]), (&299.into(), &1.into()));
+    assert_eq!(found["skew_ppm"], Value::Null);
+    let reason = found["skew_reason"].as_str().unwrap();
+    assert!(reason.contains("identical"), "{reason}");
+    let text = |arguments: &[&str]| {
+        let output = run(&[&["delay", &files[0], &files[1]][..], arguments].concat());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let noted = text(&[]);
+    for part in ["299 of 300 packets at A are identical", "--timeout below"] {
+        assert!(noted.contains(part), "{part} in {noted}");
+    }
+    assert!(!noted.contains("skew"), "{noted}");
+    // Heartbeats are 20 ms apart.
+    assert!(!text(&["--timeout", "15"]).contains("identical"));
+    assert_eq!(delayed(&["--timeout", "15"], &files)["owd_ns"]["max"], DELAY);
+}
