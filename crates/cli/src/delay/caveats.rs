@@ -36,7 +36,7 @@ impl DelayResult {
                 self.lost_outside_capture
             ));
         }
-        lines.extend(Self::identical_packets(total));
+        lines.extend(self.identical_packets(total));
         lines.extend(self.negative_delays(total));
         lines.extend(coarse(total));
         if self.layers.is_some() {

@@ -3,6 +3,7 @@
 use wirestamp_metrics::{Counts, Quality};
 
 use super::result::DelayResult;
+use super::unknown_loss::UnknownLoss;
 
 /// Identical packets are many if they are more than one in this many of A.
 const MANY: u64 = 10;
@@ -22,9 +23,10 @@ impl DelayResult {
     }
 
     /// A note on many identical packets.
-    pub(super) fn identical_packets(total: &Quality) -> Option<String> {
+    pub(super) fn identical_packets(&self, total: &Quality) -> Option<String> {
         let counts = total.counts();
-        are_many(counts).then(|| {
+        let is_explained = matches!(self.unknown_loss, Some(UnknownLoss::TwiceAtA(_)));
+        (are_many(counts) && !is_explained).then(|| {
             format!(
                 "{} of {} packets at A are identical to one that left less than the timeout before: if one of them is \
                  lost, the delays of others may be those of their neighbours. A --timeout below the time between \

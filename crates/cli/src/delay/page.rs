@@ -126,6 +126,9 @@ impl DelayResult {
             (_, Some(UnknownLoss::NothingAtB(_))) => {
                 "Loss is unknown, because B captured no packet: see Accuracy.".into()
             }
+            (_, Some(UnknownLoss::TwiceAtA(_))) => {
+                "Loss is unknown, because A captured packets twice: see Accuracy.".into()
+            }
             (_, Some(_)) => {
                 "Loss is unknown, because hardly any packet was matched: see Accuracy.".into()
             }

@@ -1,9 +1,10 @@
 //! Loss that is unknown: hardly any packet was matched, although B observed about as many packets as A, or B observed
-//! other segments of TCP than A, or other packets of some flows.
+//! other segments of TCP than A, or other packets of some flows, or A captured packets twice.
 
 mod changed_flows;
 mod text;
 mod tunnel;
+mod twice;
 
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ use wirestamp_session::PointState;
 pub(super) use self::changed_flows::ChangedFlows;
 use self::changed_flows::{Change, ends};
 use self::tunnel::tunnel;
+use self::twice::{has_half_twice, packets_twice};
 
 /// A point has about as many packets as another if it has at least one in this many.
 const COMPARABLE: u64 = 2;
@@ -45,6 +47,8 @@ pub(super) enum UnknownLoss {
     OfSomeFlows(Change),
     /// B, an interface, captured no packet with this method, and its direction was not given.
     NothingAtB(Method),
+    /// A captured this number of packets twice, and B once.
+    TwiceAtA(u64),
 }
 
 /// Flows with their counts.
@@ -64,6 +68,7 @@ impl UnknownLoss {
         let are_others =
             tcp.are_both_in_any() || (a.rule() == MatchRule::Payload && of_tcp.are_both());
         Self::of_unmatched(flows, [a, b])
+            .or(packets_twice(flows).map(Self::TwiceAtA))
             .or(is_a_cut.then_some(Self::CutShort))
             .or(has_other_datagrams(flows, [a, b]).then_some(Self::OtherDatagrams))
             .or(changed.map(|changed| Self::OfSomeFlows(changed.change)))
@@ -126,9 +131,11 @@ impl UnknownLoss {
                 Self::OtherSegments
                 | Self::OtherDatagrams
                 | Self::CutSegments
-                | Self::OfSomeFlows(_),
+                | Self::OfSomeFlows(_)
+                | Self::TwiceAtA(_),
                 None,
             ) => true,
+            (Self::TwiceAtA(_), Some(_)) if has_half_twice(of.counts()) => true,
             (Self::OtherDatagrams, Some(flow)) if flow.protocol == UDP => udp.of(flow).are_both(),
             (Self::CutSegments, Some(flow)) => tcp.of(flow).lost > 0,
             // Behind NAT, no flow has both.
@@ -150,7 +157,8 @@ impl UnknownLoss {
             | Self::OtherDatagrams
             | Self::CutSegments
             | Self::OfSomeFlows(_)
-            | Self::NothingAtB(_) => &[],
+            | Self::NothingAtB(_)
+            | Self::TwiceAtA(_) => &[],
             Self::NothingInCommon => &[MatchRule::Inner, MatchRule::Payload, MatchRule::Rtp],
         }
     }
@@ -159,7 +167,11 @@ impl UnknownLoss {
     const fn is_of_unmatched(self) -> bool {
         !matches!(
             self,
-            Self::OtherSegments | Self::OtherDatagrams | Self::CutSegments | Self::OfSomeFlows(_)
+            Self::OtherSegments
+                | Self::OtherDatagrams
+                | Self::CutSegments
+                | Self::OfSomeFlows(_)
+                | Self::TwiceAtA(_)
         )
     }
 

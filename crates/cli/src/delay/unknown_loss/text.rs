@@ -30,6 +30,14 @@ impl Display for UnknownLoss {
                  `ethtool -K IF gro off lro off tso off gso off`",
             );
         }
+        if let Self::TwiceAtA(packets) = *self {
+            return write!(
+                f,
+                "loss is unknown: A has {packets} packets twice, as a capture at `any` of a router or at a mirror port \
+                 has, and B has them once; capture A at one interface (-i IF), select one in the file (FILE#IF), or \
+                 remove the second packets of a mirror port with `editcap -d`"
+            );
+        }
         if let Self::NothingAtB(method) = *self {
             return write!(
                 f,
@@ -50,7 +58,8 @@ impl Display for UnknownLoss {
             | Self::OtherDatagrams
             | Self::CutSegments
             | Self::OfSomeFlows(_)
-            | Self::NothingAtB(_) => Ok(()),
+            | Self::NothingAtB(_)
+            | Self::TwiceAtA(_) => Ok(()),
             Self::Fragments => f.write_str(
                 "packets are fragments at one point only; capture both points before packets are fragmented, or \
                  avoid it with a smaller packet size or a larger MTU",

@@ -148,3 +148,34 @@ fn short_segments_that_were_merged_are_not_loss() {
     };
     assert_eq!((&found["lost"], lost(6), lost(17)), (&Value::Null, Value::Null, 0.into()));
 }
+
+/// A is a capture at `any` of a router: each packet comes in and goes out.
+#[test]
+fn packets_captured_twice_at_a_are_not_loss() {
+    let mut a = Classic::of_link(1);
+    for n in 0..PACKETS {
+        a.udp(sent(n), 5000, 6000, &payload(n));
+        a.udp(sent(n) + 20_000, 5000, 6000, &payload(n));
+    }
+    let b = Classic::of_link(1);
+    let b = (0..PACKETS).filter(|n| n % 25 != 7).fold(b, |mut capture, n| {
+        capture.udp(sent(n) + delay(n), 5000, 6000, &payload(n));
+        capture
+    });
+    let (folder, files) = files(a, b);
+    let csv = folder.path().join("rows.csv").to_str().unwrap().to_owned();
+    let output = run(&["delay", &files[0], &files[1], "--json", "--csv", &csv]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let found = schema::document("delay", &output.stdout);
+    assert_eq!((&found["lost"], &found["matched"]), (&Value::Null, &48.into()), "{found:#}");
+    assert_eq!(found["flows"][0]["lost"], Value::Null);
+    let reason = found["lost_reason"].as_str().unwrap();
+    for part in ["A has 50 packets twice", "FILE#IF", "editcap -d"] {
+        assert!(reason.contains(part), "{part} in {reason}");
+    }
+    let rows = std::fs::read_to_string(csv).unwrap();
+    assert!(rows.contains("loss_unknown") && !rows.contains("\nlost,"), "{rows}");
+    let text = run(&["delay", &files[0], &files[1]]);
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.contains("unknown") && !text.contains("are identical"), "{text}");
+}
