@@ -14,6 +14,7 @@ use wirestamp_session::{Comparison, Correction, Survey, Terms, compare, survey};
 
 use super::arguments::Arguments;
 use super::clocks::{self, ClockError, Clocks, ONE_CLOCK, TOO_FEW};
+use super::observed_later::ObservedLater;
 use super::packet_rows::PacketRows;
 use super::point::Point;
 use super::result::DelayResult;
@@ -38,12 +39,13 @@ impl Display for NothingInCommon {
 impl Error for NothingInCommon {}
 
 /// Compares two capture files or pipes, whose packets are recognised by `rule`. With `writes_rows`, writes the requested
-/// rows of packets.
+/// rows of packets. Packets of `observed_later` are undetermined, not lost.
 pub(super) fn compare_captures(
     arguments: &Arguments,
     points: [&Point; 2],
     rule: MatchRule,
     writes_rows: bool,
+    observed_later: &mut ObservedLater,
 ) -> anyhow::Result<DelayResult> {
     let filter = arguments.filter.as_deref().map(Filter::compile).transpose()?;
     let point_state = arguments.point_state().recognising(rule);
@@ -68,6 +70,7 @@ pub(super) fn compare_captures(
     };
     let mut seconds = arguments.per_second.then(Seconds::default);
     let found = compare(a, b, &terms, &mut |outcome: Outcome, is_outside| {
+        let outcome = observed_later.correct(outcome);
         flows.record(&outcome);
         rows.record(&outcome);
         seconds.iter_mut().for_each(|seconds| seconds.record(&outcome, is_outside));

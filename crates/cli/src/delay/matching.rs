@@ -5,6 +5,7 @@ use wirestamp_packet::MatchRule;
 use super::arguments::Arguments;
 use super::files::{NothingInCommon, compare_captures};
 use super::match_option::Matching;
+use super::observed_later::ObservedLater;
 use super::point::Point;
 use super::result::DelayResult;
 use super::unknown_loss::UnknownLoss;
@@ -16,7 +17,8 @@ pub(super) fn compare(
     points: [&Point; 2],
     writes_rows: bool,
 ) -> anyhow::Result<DelayResult> {
-    let by = |rule, rows| compare_captures(arguments, points, rule, rows);
+    let by =
+        |rule, rows| compare_captures(arguments, points, rule, rows, &mut ObservedLater::default());
     let rule = arguments.matching.first();
     let is_read_once = points.iter().any(|point| matches!(point, Point::Pipe(_)));
     if arguments.matching != Matching::Auto || is_read_once {

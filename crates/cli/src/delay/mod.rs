@@ -13,6 +13,7 @@ mod live;
 mod lost_rows;
 mod match_option;
 mod matching;
+mod observed_later;
 mod packet_rows;
 mod page;
 mod point;

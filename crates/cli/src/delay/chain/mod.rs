@@ -1,6 +1,7 @@
 //! More than two points in a row: between which of them packets are lost or delayed.
 
 mod packet_rows;
+mod packets;
 mod page;
 mod subpaths;
 
@@ -14,6 +15,7 @@ use super::arguments::Arguments;
 use super::document::Document;
 use super::files::compare_captures;
 use super::matching;
+use super::observed_later::ObservedLater;
 use super::point::Point;
 use crate::output::Output;
 use crate::usage::usage;
@@ -27,18 +29,24 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let compare = |from, to, rule: Option<MatchRule>| -> anyhow::Result<Subpath<'_>> {
         let [a, b] = [from, to].map(Point::named);
         let result = match rule {
-            Some(rule) => compare_captures(arguments, [&a, &b], rule, false)?,
+            Some(rule) => {
+                let none = &mut ObservedLater::default();
+                compare_captures(arguments, [&a, &b], rule, false, none)?
+            }
             // The rows of all points are written at the end.
             None => matching::compare(arguments, [&a, &b], false)?,
         };
-        Ok(Subpath { from, to, result })
+        Ok(Subpath { from, to, result, not_captured: 0 })
     };
     let complete = compare(names[0], names[names.len() - 1], None)?;
     // One rule for all, so that their counts are comparable.
     let rule = complete.result.unknown_loss.is_none().then(|| complete.result.rule());
     let subpaths: Result<Vec<_>, _> =
         names.windows(2).map(|pair| compare(pair[0], pair[1], rule)).collect();
-    let chain = Chain { subpaths: subpaths?, complete };
+    let mut chain = Chain { subpaths: subpaths?, complete };
+    if let Some(rule) = rule {
+        packets::exclude_observed_later(arguments, &mut chain, rule)?;
+    }
     for it in chain.all() {
         let remarks = it.result.remarks.iter();
         remarks.for_each(|remark| output.remark(format!("{}: {remark}", it.name())));

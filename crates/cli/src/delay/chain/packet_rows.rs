@@ -1,16 +1,13 @@
 //! The packets of several points in a row as rows of a file (`--csv`, `--parquet`).
 
 use anyhow::bail;
-use wirestamp_capture::Filter;
-use wirestamp_capture::file::Reader;
 use wirestamp_clock::Span;
 use wirestamp_results::Field;
-use wirestamp_session::{
-    ChainCorrections, ChainPacket, Correction, Fate, HopDelay, PointState, Terms, compare_chain,
-};
+use wirestamp_session::{ChainPacket, Fate, HopDelay};
 
 use super::super::arguments::Arguments;
 use super::super::packet_rows::words;
+use super::packets::each_packet;
 use super::subpaths::Chain;
 use crate::row_files::RowFiles;
 
@@ -114,25 +111,7 @@ pub(super) fn write(arguments: &Arguments, chain: &Chain<'_>) -> anyhow::Result<
             other.name()
         );
     }
-    let filter = arguments.filter.as_deref().map(Filter::compile).transpose()?;
-    let state = PointState::new(arguments.sample.as_ref()).recognising(rule);
-    let terms = Terms {
-        correlation: arguments.correlation(),
-        partial: arguments.partial,
-        filter: filter.as_ref(),
-        correction: Correction::default(),
-        state: Some(&state),
-    };
-    let corrections = ChainCorrections {
-        hops: chain.subpaths.iter().map(|it| it.result.clocks.correction).collect(),
-        whole: chain.complete.result.clocks.correction,
-    };
-    let readers: Result<Vec<_>, _> =
-        arguments.points().map(|name| Reader::open(name.as_ref())).collect();
-    let readers = readers?;
-    let mut files = RowFiles::create(columns(readers.len()), csv, parquet)?;
-    compare_chain(readers, &corrections, &terms, &mut |packet| {
-        files.record(Row::of(packet, chain));
-    })?;
+    let mut files = RowFiles::create(columns(arguments.points().count()), csv, parquet)?;
+    each_packet(arguments, chain, rule, &mut |packet| files.record(Row::of(packet, chain)))?;
     Ok(files.finish()?)
 }

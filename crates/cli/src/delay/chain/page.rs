@@ -47,6 +47,7 @@ fn subject<'a>(subpath: &Subpath<'_>, total: &'a Quality) -> Subject<'a> {
 
 /// The error bounds and caveats of a sub-path, with its name.
 fn trust(subpath: &Subpath<'_>, total: &Quality) -> Vec<(String, String)> {
-    let of = subpath.result.trust(total).into_iter();
-    of.map(|(what, text)| (format!("{what}, {}", subpath.name()), text)).collect()
+    let own = subpath.not_captured_note().map(|text| ("Note".to_owned(), text));
+    let of = subpath.result.trust(total).into_iter().chain(own);
+    of.map(|(what, text)| (format!("{what}, {}", subpath.lettered()), text)).collect()
 }

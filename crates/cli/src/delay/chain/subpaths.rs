@@ -9,6 +9,8 @@ pub(super) struct Subpath<'a> {
     pub(super) from: &'a str,
     pub(super) to: &'a str,
     pub(super) result: DelayResult,
+    /// Undetermined packets that the second point did not capture, as a later point observed them.
+    pub(super) not_captured: u64,
 }
 
 /// The sub-paths between neighbours, and the complete path from the first point to the last.
@@ -20,6 +22,22 @@ pub(super) struct Chain<'a> {
 impl Subpath<'_> {
     pub(super) fn name(&self) -> String {
         format!("{} > {}", self.from, self.to)
+    }
+
+    /// The two points with the letters that notes use.
+    pub(super) fn lettered(&self) -> String {
+        format!("{} (A) > {} (B)", self.from, self.to)
+    }
+
+    /// A note on packets that the second point did not capture.
+    pub(super) fn not_captured_note(&self) -> Option<String> {
+        (self.not_captured > 0).then(|| {
+            format!(
+                "{} packets that were not observed at {} were observed at a later point: they are undetermined, not \
+                 lost.",
+                self.not_captured, self.to
+            )
+        })
     }
 
     fn document(&self) -> anyhow::Result<SubpathDocument<'_>> {
@@ -88,7 +106,8 @@ impl<'a> Chain<'a> {
         let is_common = |note: &String| notes.iter().all(|all| all.contains(note));
         for (subpath, its_notes) in self.all().zip(&notes) {
             let own = its_notes.iter().filter(|note| !is_common(note));
-            lines.extend(own.map(|note| format!("{}: {note}", subpath.name())));
+            let own = own.cloned().chain(subpath.not_captured_note());
+            lines.extend(own.map(|note| format!("{}: {note}", subpath.lettered())));
         }
         lines.extend(notes[0].iter().filter(|note| is_common(note)).cloned());
         table(&self.complete.result.quality_header(), &rows) + &lines.join("\n") + "\n"

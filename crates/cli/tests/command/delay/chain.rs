@@ -185,3 +185,58 @@ fn rows_name_where_packets_appear_and_disappear() {
     assert_eq!(of(at(4, 2), "point2_ns")[0], "duplicated");
     assert_eq!(rows.len(), 36);
 }
+
+/// The first sub-path loses 10 packets, the second 20, and the point between does not capture 5 others.
+#[test]
+fn packets_that_only_the_middle_point_missed_are_not_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |n: u32, more: i64| (BEGIN + i64::from(n) * 20 * MS + more * MS, n);
+    let is_lost_first = |n: &u32| n % 50 == 3;
+    let is_lost_second = |n: &u32| n % 25 == 4;
+    let is_not_captured = |n: &u32| n % 100 == 9;
+    let points = [
+        Classic::packets((0..500).map(|n| at(n, 0))),
+        Classic::packets(
+            (0..500).filter(|n| !is_lost_first(n) && !is_not_captured(n)).map(|n| at(n, 3)),
+        ),
+        Classic::packets(
+            (0..500).filter(|n| !is_lost_first(n) && !is_lost_second(n)).map(|n| at(n, 10)),
+        ),
+    ];
+    let files: Vec<_> = ["a.pcap", "b.pcap", "c.pcap"]
+        .into_iter()
+        .zip(points)
+        .map(|(name, capture)| {
+            let path = folder.path().join(name);
+            fs::write(&path, capture.0).unwrap();
+            path.to_str().unwrap().to_owned()
+        })
+        .collect();
+    let [a, b, c] = [&files[0], &files[1], &files[2]];
+    let found = json(&["delay", a, b, c, "--json"]);
+    let of = |path: &serde_json::Value| {
+        ["sent", "matched", "lost", "given_up_sent", "unexpected"]
+            .map(|key| path[key].as_u64().unwrap())
+    };
+    let subpaths = found["subpaths"].as_array().unwrap();
+    assert_eq!(of(&subpaths[0]), [500, 485, 10, 5, 0]);
+    assert_eq!(subpaths[0]["flows"][0]["lost"], 10);
+    assert_eq!(of(&subpaths[1]), [485, 465, 20, 0, 5]);
+    assert_eq!(of(&found["complete_path"]), [500, 470, 30, 0, 0]);
+
+    let csv = folder.path().join("rows.csv").to_str().unwrap().to_owned();
+    let report = folder.path().join("report.html").to_str().unwrap().to_owned();
+    let output = run(&["delay", a, b, c, "--csv", &csv, "--report", &report]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let missed = format!("{a} (A) > {b} (B): 5 packets that were not observed at {b}");
+    let unexpected = format!("{b} (A) > {c} (B): 5 packets were observed at B only");
+    for part in [missed, unexpected] {
+        assert!(text.contains(&part), "{part} in {text}");
+    }
+    let page = fs::read_to_string(report).unwrap();
+    assert!(page.contains("observed at a later point"));
+    let rows_of_all = fs::read_to_string(&csv).unwrap();
+    let hops: Vec<_> = rows(&rows_of_all).iter().map(|row| row["lost_hop"].to_owned()).collect();
+    let count = |hop: &str| hops.iter().filter(|it| *it == hop).count();
+    assert_eq!([count("1"), count("2"), count("")], [10, 20, 470]);
+}
