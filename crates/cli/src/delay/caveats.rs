@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wirestamp_metrics::Quality;
+use wirestamp_metrics::{Counts, Quality};
 use wirestamp_packet::MatchRule;
 use wirestamp_session::PointState;
 
@@ -137,9 +137,15 @@ impl DelayResult {
     /// Notes on packets that no result contains.
     fn left_out(&self, total: &Quality) -> Vec<String> {
         let mut lines = Vec::new();
-        let unexpected = total.counts().unexpected;
+        let Counts { unexpected, lost, .. } = *total.counts();
         if unexpected > 0 {
-            lines.push(format!("{unexpected} packets were observed at B only."));
+            let may_be_lost = if lost > 0 && self.unknown_loss.is_none() {
+                " They may be lost packets that took longer than the timeout: if the path may take that long, use a \
+                 larger --timeout."
+            } else {
+                ""
+            };
+            lines.push(format!("{unexpected} packets were observed at B only.{may_be_lost}"));
         }
         let evicted: u64 = self.points.iter().map(PointState::evicted_flows).sum();
         if evicted > 0 {

@@ -23,6 +23,10 @@ use super::rtp::RtpStreams;
 use super::seconds::Seconds;
 use crate::usage::usage;
 
+/// Longest delay that a path may have. Larger differences are those of clocks.
+const MAX_DELAY: Span = Span::from_secs(60);
+const SECOND_NS: i64 = 1_000_000_000;
+
 /// Error of `--align`: no packet is in both files.
 #[derive(Debug)]
 pub(super) struct NothingInCommon {
@@ -168,13 +172,22 @@ fn suggest_offset(points: [&Point; 2], terms: &Terms<'_>) -> anyhow::Result<()> 
     }
     let direction = if offset < Span::ZERO { "behind" } else { "ahead of" };
     let [name_a, name_b] = names(points);
+    let longer = longer_timeout(offset).map_or_else(String::new, |seconds| {
+        format!("if the path may take that long, use --timeout {seconds}s; otherwise ")
+    });
     bail!(
         "{common} packets of {name_a} are also in {name_b}, but at other times: B's clock seems \
-         {} {direction} A's; add --align to compare them anyway, or --offset {} if the clocks \
+         {} {direction} A's; {longer}add --align to compare them anyway, or --offset {} if the clocks \
          differ by that",
         offset.abs(),
         offset_argument(offset),
     )
+}
+
+/// A timeout in seconds for a path whose min delay is this; none if no path takes that long.
+fn longer_timeout(delay: Span) -> Option<i64> {
+    let is_possible = delay > Span::ZERO && delay <= MAX_DELAY;
+    is_possible.then(|| (2 * delay.as_nanos()) / SECOND_NS + 1)
 }
 
 /// Formats a span as a value of --offset.
@@ -230,6 +243,13 @@ fn result(
 mod tests {
     use super::*;
     use crate::delay::clocks::offset;
+
+    #[test]
+    fn longer_timeout_is_at_least_twice_the_delay() {
+        let of = |millis| longer_timeout(Span::from_millis(millis));
+        assert_eq!([1500, 2400, 60_000].map(of), [Some(4), Some(5), Some(121)]);
+        assert_eq!([-1500, 0, 60_001].map(of), [None; 3]);
+    }
 
     #[test]
     fn suggested_offset_can_be_parsed() {

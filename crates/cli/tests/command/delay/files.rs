@@ -198,3 +198,25 @@ fn identical_packets_are_noted_and_give_no_skew() {
     assert!(!text(&["--timeout", "15"]).contains("identical"));
     assert_eq!(delayed(&["--timeout", "15"], &files)["owd_ns"]["max"], DELAY);
 }
+
+#[test]
+fn longer_timeout_is_suggested_for_slow_paths() {
+    let a = || Classic::packets((0..100).map(|n| (sent(n), n)));
+    let slow = |n: u32| sent(n) + delay(n) + 3 * SECOND / 2;
+    let (_folder, files_of_slow) = files(a(), Classic::packets((0..100).map(|n| (slow(n), n))));
+    let message = stderr(&run(&["delay", &files_of_slow[0], &files_of_slow[1]]));
+    for part in ["use --timeout 4s; otherwise add --align", "--offset 1.502"] {
+        assert!(message.contains(part), "{part} in {message}");
+    }
+    assert_eq!(delayed(&["--timeout", "4s"], &files_of_slow)["matched"], 100);
+
+    // Some packets only are late.
+    let b = (0..50).map(|n| (sent(n) + delay(n), n)).chain((50..60).map(|n| (slow(n), n)));
+    let (_folder, files) =
+        files(Classic::packets((0..60).map(|n| (sent(n), n))), Classic::packets(b));
+    let text = run(&["delay", &files[0], &files[1]]);
+    let text = String::from_utf8(text.stdout).unwrap();
+    for part in ["10 packets were observed at B only. They may be lost packets", "--timeout"] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+}
