@@ -77,8 +77,8 @@ impl Display for UnknownLoss {
                  recognised by all of their bytes; capture both points with the same snap length, or without one",
             ),
             Self::Changed => f.write_str(
-                "flows have the same addresses, but other contents, as behind a proxy; capture both points on the same \
-                 side of it",
+                "flows have the same addresses, but other contents, as behind a proxy, or other IP identifications, as \
+                 behind a device that rewrites them; capture both points on the same side of it",
             ),
             Self::OtherDirection => f.write_str(
                 "B observed the opposite direction only; a router sends out what it forwards: add -Q inout (not with \

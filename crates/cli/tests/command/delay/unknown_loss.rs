@@ -65,6 +65,15 @@ fn address_translation_is_not_loss() {
 }
 
 #[test]
+fn rewritten_ip_identifications_are_not_loss() {
+    let b = at_b(|capture, time, n| {
+        let identification = u16::try_from(n + 1).unwrap();
+        capture.ip_with(time, identification, 17, [A, B], &datagram(5000, n));
+    });
+    assert_unknown(at_a(), b, "other IP identifications");
+}
+
+#[test]
 fn tunnel_at_one_point_is_not_loss() {
     let ends = [[198, 51, 100, 1], [198, 51, 100, 2]];
     let b = at_b(|capture, time, n| {
