@@ -37,6 +37,7 @@ impl DelayResult {
             ));
         }
         lines.extend(self.identical_packets(total));
+        lines.extend(self.stamps_out_of_order());
         lines.extend(self.negative_delays(total));
         lines.extend(coarse(total));
         if self.layers.is_some() {
@@ -48,6 +49,17 @@ impl DelayResult {
         }
         lines.extend(self.left_out(total));
         lines
+    }
+
+    /// A note on packets of files that are not in the order of their stamps.
+    fn stamps_out_of_order(&self) -> Option<String> {
+        let [a, b] = self.stamped_earlier;
+        (a + b > 0).then(|| {
+            format!(
+                "{a} packets at A and {b} at B are stamped before a packet captured before: reordering follows the order \
+                 of capture; `reordercap` puts a file in the order of its stamps."
+            )
+        })
     }
 
     /// A note on TCP segments that the network does not carry as captured.

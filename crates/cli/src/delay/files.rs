@@ -228,6 +228,7 @@ fn result(
         lost_outside_capture: 0,
         capture_dropped: found.capture_lost,
         undated: found.undated,
+        stamped_earlier: found.stamped_earlier,
         taps: Vec::new(),
         layers: None,
         remarks,

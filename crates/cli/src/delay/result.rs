@@ -37,6 +37,8 @@ pub(super) struct DelayResult {
     pub(super) capture_dropped: [Option<u64>; 2],
     /// The part of `capture_dropped` whose time is unknown.
     pub(super) undated: [u64; 2],
+    /// Packets of files that stand after packets with later stamps, at each point.
+    pub(super) stamped_earlier: [u64; 2],
     /// Reports of live captures; empty for files.
     pub(super) taps: Vec<TapReport>,
     /// Time in the layers behind B, with `--layers`.

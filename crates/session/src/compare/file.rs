@@ -42,6 +42,8 @@ struct Disorder {
     packets: u64,
     /// Max step back from the latest stamp.
     most: Span,
+    /// Packets after packets with later stamps, also slightly later ones.
+    earlier: u64,
 }
 
 impl Disorder {
@@ -49,6 +51,7 @@ impl Disorder {
     fn record(&mut self, time: Time<Utc>, bearable: Span) {
         let latest = self.latest.map_or(time, |latest| latest.max(time));
         self.latest = Some(latest);
+        self.earlier += u64::from(time < latest);
         if latest - time > bearable {
             self.packets += 1;
             self.most = self.most.max(latest - time);
@@ -146,6 +149,11 @@ impl<'a> File<'a> {
     pub(super) fn switch(&mut self, rule: MatchRule) {
         self.state.switch(rule);
         self.ready.clear();
+    }
+
+    /// Packets after packets with later stamps.
+    pub(super) const fn stamped_earlier(&self) -> u64 {
+        self.disorder.earlier
     }
 
     /// Warnings about the file that limit the results.

@@ -43,6 +43,8 @@ pub struct Comparison {
     /// Drops of unknown time. Up to this number of packets that are counted as lost, or as
     /// unexpected at B, may be such drops.
     pub undated: [u64; 2],
+    /// Packets at A and at B that stand in the file after packets with later stamps.
+    pub stamped_earlier: [u64; 2],
     /// Warnings: position of damage if only the part before it was used (`partial`), and packets out of
     /// order.
     pub remarks: Vec<String>,
@@ -110,6 +112,7 @@ pub fn compare(
         clock_error,
         undated: [a.undated(), b.undated()],
         capture_lost: [a.reader.capture_lost(), b.reader.capture_lost()],
+        stamped_earlier: [a.stamped_earlier(), b.stamped_earlier()],
         remarks: a.remarks().chain(b.remarks()).collect(),
         states: [a.state, b.state],
     })

@@ -96,6 +96,7 @@ pub(super) fn result(
         lost_outside_capture: 0,
         capture_dropped: [0, 1].map(|point| taps.get(point).map(|tap| tap.ledger.lost())),
         undated: [0; 2],
+        stamped_earlier: [0; 2],
         taps,
         layers: None,
         remarks: Vec::new(),

@@ -108,6 +108,10 @@ fn badly_unordered_records_are_reported() {
     assert!(stderr(&output).is_empty(), "{}", stderr(&output));
     let found = schema::document("delay", &output.stdout);
     assert_eq!((&found["matched"], &found["lost"]), (&200.into(), &0.into()));
+    let text = run(&["delay", &files_of_swapped[0], &files_of_swapped[1]]);
+    let text = String::from_utf8(text.stdout).unwrap();
+    let note = "0 packets at A and 100 at B are stamped before a packet captured before";
+    assert!(text.contains(note), "{text}");
     // The second half before the first: 2 s.
     let halves = (100..200).chain(0..100).map(|n| (sent(n) + delay(n), n));
     let (_folder, files) = files(a(), Classic::packets(halves));
