@@ -22,6 +22,24 @@ use crate::{CaptureLoss, Ledger};
 /// this block).
 const UNKNOWN_DROP_COUNT: u16 = u16::MAX;
 
+/// Packets dropped between the previous packet of the interface and this one.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum DropCount {
+    /// Field of an obsolete Packet Block.
+    Obsolete(u16),
+    /// Option of an Enhanced Packet Block (epb_dropcount), which most packets do not have.
+    Enhanced(Option<u64>),
+}
+
+impl DropCount {
+    pub(super) fn of(packet: &EnhancedPacketBlock<'_>) -> Self {
+        Self::Enhanced(packet.options.iter().find_map(|option| match option {
+            EnhancedPacketOption::DropCount(count) => Some(*count),
+            _ => None,
+        }))
+    }
+}
+
 /// An interface of a capture file, as far as the file has been read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interface {
@@ -38,6 +56,8 @@ pub struct Interface {
     /// Packets dropped by the operating system, if the file has the count, and the time of that count.
     dropped: Option<u64>,
     dropped_by: Option<Time<Utc>>,
+    /// Time of the last packet read.
+    last_packet: Option<Time<Utc>>,
     /// Packets dropped by the interface, if the file has the count. dumpcap writes those of libpcap's buffer here.
     interface_dropped: Option<u64>,
     /// Start of the capture, if the file has it.
@@ -113,12 +133,22 @@ impl Interface {
         missed
     }
 
-    /// Reads the packets dropped between the previous packet and one of `time`, which obsolete Packet Blocks have.
-    pub(super) fn read_drop_count(&mut self, count: u16, time: Time<Utc>) -> Option<CaptureLoss> {
-        if count == UNKNOWN_DROP_COUNT {
-            return None;
-        }
-        let dropped = self.dropped.unwrap_or(0).saturating_add(count.into());
+    /// Reads the packets dropped between the previous packet and one of `time`.
+    pub(super) fn read_drop_count(
+        &mut self,
+        count: DropCount,
+        time: Time<Utc>,
+    ) -> Option<CaptureLoss> {
+        let previous = self.last_packet.replace(time);
+        let count = match count {
+            DropCount::Obsolete(UNKNOWN_DROP_COUNT) | DropCount::Enhanced(None) => return None,
+            DropCount::Obsolete(count) => u64::from(count),
+            DropCount::Enhanced(Some(count)) => {
+                self.dropped_by = previous;
+                count
+            }
+        };
+        let dropped = self.dropped.unwrap_or(0).saturating_add(count);
         self.read_dropped(dropped, Some(time))
     }
 

@@ -10,7 +10,7 @@ use super::failure::{Failure, link, reason};
 use super::interfaces::Interfaces;
 use super::packet::Packet;
 use crate::file::copied::Copied;
-use crate::file::interface::{Interface, obsolete_packet_comments, packet_comments};
+use crate::file::interface::{DropCount, Interface, obsolete_packet_comments, packet_comments};
 use crate::file::source::Bytes;
 use crate::file::times::from_epoch;
 
@@ -28,13 +28,14 @@ pub(super) fn next_packet<'a>(
             Block::EnhancedPacket(block) => {
                 let (id, time) = (block.interface_id, block.timestamp);
                 let comments = packet_comments(&block);
-                let packet = packet_of(id, time, None, comments, state, interfaces)?;
+                let dropped = DropCount::of(&block);
+                let packet = packet_of(id, time, dropped, comments, state, interfaces)?;
                 (packet, block.data, block.original_len)
             }
             Block::Packet(block) => {
                 let (id, time) = (block.interface_id.into(), block.timestamp);
                 let comments = obsolete_packet_comments(&block);
-                let dropped = Some(block.drop_count);
+                let dropped = DropCount::Obsolete(block.drop_count);
                 let packet = packet_of(id, time, dropped, comments, state, interfaces)?;
                 (packet, block.data, block.original_len)
             }
@@ -53,12 +54,11 @@ pub(super) fn next_packet<'a>(
     }
 }
 
-/// The packet of a block of interface `id`, without its bytes; none if the interface is not selected. `dropped` is the
-/// drop count of an obsolete block.
+/// The packet of a block of interface `id`, without its bytes; none if the interface is not selected.
 fn packet_of<'c>(
     id: u32,
     time: Duration,
-    dropped: Option<u16>,
+    dropped: DropCount,
     comments: impl Iterator<Item = &'c str>,
     state: &PcapNgState,
     interfaces: &mut Interfaces,
@@ -69,7 +69,7 @@ fn packet_of<'c>(
     }
     let time = from_epoch(time)?;
     let interface = &mut interfaces.all[index];
-    let missed = dropped.and_then(|count| interface.read_drop_count(count, time));
+    let missed = interface.read_drop_count(dropped, time);
     interfaces.missed.extend(missed);
     Ok(Some(Packet {
         interface: index,

@@ -27,6 +27,16 @@ fn packet_block(interface: u32, drop_count: u32, micros: u32) -> Vec<u8> {
     block(2, &[head.as_flattened(), b"abcd"].concat())
 }
 
+/// An Enhanced Packet Block of the first interface at this time in microseconds, with the option epb_dropcount.
+fn enhanced_packet_block(dropped: Option<u64>, micros: u32) -> Vec<u8> {
+    let head = [0, 0, micros, 4, 60].map(u32::to_le_bytes);
+    let option = dropped.map(|count| {
+        let head = [4_u16, 8].map(u16::to_le_bytes);
+        [head.as_flattened(), &count.to_le_bytes(), &[0; 4]].concat()
+    });
+    block(6, &[head.as_flattened(), b"abcd", &option.unwrap_or_default()].concat())
+}
+
 fn simple_packet_block() -> Vec<u8> {
     block(3, &[4_u32.to_le_bytes(), *b"abcd"].concat())
 }
@@ -54,6 +64,28 @@ fn obsolete_packet_blocks_are_packets() {
     assert_eq!(packets, [(0, 7000, vec![]), (1, 8000, vec![]), (0, 9000, missed)]);
     let counts = reader.interfaces().iter().map(|it| (it.packets, it.capture_lost()));
     assert!(counts.eq([(2, Some(3)), (1, None)]));
+}
+
+#[test]
+fn drop_counts_of_enhanced_packet_blocks_are_losses() {
+    let dropped = [None, Some(2), None, Some(0), Some(3)];
+    let blocks: Vec<_> =
+        dropped.into_iter().zip(7..).map(|(count, at)| enhanced_packet_block(count, at)).collect();
+    let (_folder, mut reader) = reader(&blocks, "");
+    let mut missed = Vec::new();
+    while let Some(packet) = reader.next_packet().unwrap() {
+        let lost = |it: &CaptureLoss| ([it.from, it.until].map(Time::as_nanos), it.packets);
+        missed.extend(packet.missed.iter().map(lost));
+    }
+    assert_eq!(missed, [([7000, 8000], 2), ([10_000, 11_000], 3)]);
+    assert_eq!(reader.capture_lost(), Some(5));
+}
+
+#[test]
+fn drop_count_of_the_first_packet_has_no_time() {
+    let (_folder, mut reader) = reader(&[enhanced_packet_block(Some(4), 7)], "");
+    assert!(reader.next_packet().unwrap().unwrap().missed.is_empty());
+    assert_eq!((reader.take_missed().len(), reader.capture_lost()), (0, Some(4)));
 }
 
 #[test]
