@@ -3,11 +3,16 @@
 use std::io;
 
 use pcap_file::DataLink;
+use pcap_file::pcapng::{
+    BlockContentParseError, BlockConversionError, ContentValidationError, OptionEntryError,
+    OptionParseError, PcapNgReadError, StateUpdateError,
+};
 use wirestamp_packet::LinkType;
 
 /// Why a packet cannot be read.
 pub(super) enum Failure {
     Damaged(String),
+    NotSupported(&'static str),
     LinkType(DataLink),
     WithoutTime,
 }
@@ -15,6 +20,47 @@ pub(super) enum Failure {
 impl From<String> for Failure {
     fn from(reason: String) -> Self {
         Self::Damaged(reason)
+    }
+}
+
+impl From<PcapNgReadError> for Failure {
+    fn from(error: PcapNgReadError) -> Self {
+        let unsupported = match &error {
+            PcapNgReadError::BlockConversion(error)
+            | PcapNgReadError::StateUpdate(StateUpdateError::BlockConversion(error)) => {
+                unsupported(error)
+            }
+            _ => None,
+        };
+        unsupported.map_or_else(|| Self::Damaged(reason(&error)), Self::NotSupported)
+    }
+}
+
+impl From<BlockConversionError> for Failure {
+    fn from(error: BlockConversionError) -> Self {
+        unsupported(&error).map_or_else(|| Self::Damaged(reason(&error)), Self::NotSupported)
+    }
+}
+
+/// What a valid block has that is not supported; none for a damaged block.
+fn unsupported(error: &BlockConversionError) -> Option<&'static str> {
+    let invalid = match &*error.source {
+        BlockContentParseError::Validation(invalid) => invalid,
+        BlockContentParseError::Option(OptionParseError::InvalidEntry { source, .. }) => {
+            let OptionEntryError::Validation(invalid) = &**source else { return None };
+            invalid
+        }
+        _ => return None,
+    };
+    match invalid {
+        ContentValidationError::InvalidTsResolution(..) => Some(
+            "its time stamps are finer than a nanosecond (if_tsresol), which is not supported; \
+             convert it with `editcap -F nsecpcap IN OUT`",
+        ),
+        ContentValidationError::FailedToDecodeTimestamp { offset, .. } if *offset < 0 => {
+            Some("it has packets from before 1970, which is not supported")
+        }
+        _ => None,
     }
 }
 

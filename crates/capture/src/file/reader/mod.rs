@@ -9,7 +9,7 @@ mod pcapng;
 #[cfg(test)]
 mod tests;
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::mem;
 use std::path::{Path, PathBuf};
 
@@ -144,6 +144,10 @@ impl Reader {
         let path = &self.path;
         let failed = |failure| match failure {
             Failure::Damaged(reason) => Error::Damaged { path: path.clone(), packets, reason },
+            Failure::NotSupported(reason) => {
+                let cause = io::Error::new(io::ErrorKind::Unsupported, reason);
+                Error::Read { path: path.clone(), cause }
+            }
             Failure::LinkType(link) => Error::LinkType { path: path.clone(), link: name(link) },
             Failure::WithoutTime => Error::WithoutTimes { path: path.clone() },
         };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pcap_file::pcapng::{Block, PcapNgReader, PcapNgState};
 
-use super::failure::{Failure, link, reason};
+use super::failure::{Failure, link};
 use super::interfaces::Interfaces;
 use super::packet::Packet;
 use crate::file::copied::Copied;
@@ -122,13 +122,13 @@ fn leave_out(copied: Option<&mut Copied>) {
 fn next_block<'a>(
     reader: &'a mut PcapNgReader<Bytes>,
     copied: Option<&mut Copied>,
-) -> Option<Result<(Block<'a>, &'a PcapNgState), String>> {
+) -> Option<Result<(Block<'a>, &'a PcapNgState), Failure>> {
     let Some(copied) = copied else {
-        return Some(reader.next_block()?.map_err(|e| reason(&e)));
+        return Some(reader.next_block()?.map_err(Failure::from));
     };
-    let block = reader.next_raw_block()?.map_err(|e| reason(&e));
+    let block = reader.next_raw_block()?.map_err(Failure::from);
     Some(block.and_then(|(raw, state)| {
-        let block = raw.clone().try_into_block(state).map_err(|e| reason(&e))?;
+        let block = raw.clone().try_into_block(state)?;
         copied.block(&raw, &block)?;
         Ok((block, state))
     }))

@@ -103,6 +103,45 @@ fn packets_without_time_stamps_are_refused() {
     assert!(second.next_packet().unwrap().is_none());
 }
 
+/// A reader of a section whose interface has this option, with a packet at tick 7.
+fn reader_with_option(code: u16, value: &[u8]) -> (tempfile::TempDir, Reader) {
+    let length = u16::try_from(value.len()).unwrap();
+    let option = [code, length].map(u16::to_le_bytes);
+    let padded = value.len().next_multiple_of(4);
+    let value = [value, &[0; 4][..padded - value.len()]].concat();
+    let interface = [1_u32, 0].map(u32::to_le_bytes);
+    let interface =
+        block(1, &[interface.as_flattened(), option.as_flattened(), &value, &[0; 4]].concat());
+    let start = [0x1a2b_3c4d_u32, 1, u32::MAX, u32::MAX].map(u32::to_le_bytes);
+    let start = block(0x0a0d_0d0a, start.as_flattened());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("packets.pcapng");
+    fs::write(&path, [start, interface, enhanced_packet_block(None, 7)].concat()).unwrap();
+    let reader = Reader::open(&path).unwrap();
+    (folder, reader)
+}
+
+#[test]
+fn stamps_that_are_not_supported_are_no_damage() {
+    let (picoseconds, second_before_1970) = ([12_u8], (-1_i64).to_le_bytes());
+    for (code, value, reason) in [
+        (9, &picoseconds[..], "finer than a nanosecond"),
+        (14, &second_before_1970[..], "before 1970"),
+    ] {
+        for is_copied in [false, true] {
+            let (_folder, mut reader) = reader_with_option(code, value);
+            if is_copied {
+                reader.begin_copy().unwrap();
+            }
+            let error = reader.next_packet().unwrap_err().to_string();
+            assert!(error.contains(reason) && error.contains("not supported"), "{error}");
+            assert!(!error.contains("damaged"), "{error}");
+        }
+    }
+    let (_folder, mut reader) = reader_with_option(9, &[6]);
+    assert_eq!(reader.next_packet().unwrap().unwrap().time.as_nanos(), 7000);
+}
+
 #[test]
 fn number_selects_an_interface_of_each_section() {
     let second = section(&[packet_block(0, 0, 8), packet_block(1, 0, 9)]);
