@@ -55,7 +55,7 @@ fn unsupported(error: &BlockConversionError) -> Option<&'static str> {
     match invalid {
         ContentValidationError::InvalidTsResolution(..) => Some(
             "its time stamps are finer than a nanosecond (if_tsresol), which is not supported; \
-             convert it with `editcap -F nsecpcap IN OUT`",
+             convert the file with `tcpdump --nano -r IN -w OUT`",
         ),
         ContentValidationError::FailedToDecodeTimestamp { offset, .. } if *offset < 0 => {
             Some("it has packets from before 1970, which is not supported")
