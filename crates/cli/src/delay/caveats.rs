@@ -151,9 +151,10 @@ impl DelayResult {
         let mut lines = Vec::new();
         let Counts { unexpected, lost, .. } = *total.counts();
         if unexpected > 0 {
-            let may_be_lost = if lost > 0 && self.unknown_loss.is_none() {
-                " They may be lost packets that took longer than the timeout: if the path may take that long, use a \
-                 larger --timeout."
+            // Each late packet is also a lost one.
+            let are_as_many = lost >= unexpected && unexpected.saturating_mul(2) >= lost;
+            let may_be_lost = if are_as_many && self.unknown_loss.is_none() {
+                " They may be the lost ones, if these took longer than the timeout: then use a larger --timeout."
             } else {
                 ""
             };
