@@ -37,6 +37,21 @@ struct {
 /* A helper that copies bytes of a frame, which may be in fragments. */
 typedef long load_bytes(void *frame, __u32 offset, void *to, __u32 length);
 
+/* Records of short frames are short: the ring buffer has room for more of them, and each touches less memory. The kernel
+ * only accepts sizes that the verifier knows. */
+#define SHORT_BYTES 128
+#define MEDIUM_BYTES 512
+
+/* Room for the head of a frame. */
+static __always_inline __u64 room_for(__u64 length)
+{
+	if (length <= SHORT_BYTES && head_bytes > SHORT_BYTES)
+		return SHORT_BYTES;
+	if (length <= MEDIUM_BYTES && head_bytes > MEDIUM_BYTES)
+		return MEDIUM_BYTES;
+	return head_bytes;
+}
+
 /* A VLAN tag, and what it stands behind. */
 #define TAG_BYTES 4
 #define ADDRESSES_BYTES 12
@@ -48,7 +63,7 @@ static __always_inline struct record *copy(void *frame, struct stamp stamp, __u6
 					   load_bytes *load, __u64 missing)
 {
 	/* 64 bits wide, so that the verifier keeps the bounds it has seen. */
-	__u64 room = head_bytes;
+	__u64 room = room_for(length);
 	__s64 captured = length < room ? length : room;
 	__s64 copied = captured - missing;
 	struct record *record;

@@ -21,7 +21,7 @@ use crate::interface::Interface;
 use crate::receiver::{FULL_FRAME_BYTES, Frame, FrameMemory, FramePlace, KernelCounts, Receiver};
 use crate::skeletons::stamp::StampSkelBuilder;
 
-/// Max bytes copied of a frame. Every record has room for all of them.
+/// Max bytes copied of a frame. Records of short frames are shorter (`room_for` of `bpf/stamp.bpf.c`).
 pub(crate) const MAX_HEAD: u32 = 2048;
 
 /// Min bytes copied: two addresses and a VLAN tag, which the tc program restores. The consumer cuts them.

@@ -5,6 +5,7 @@ mod complete;
 mod directions;
 mod joined;
 mod lanes;
+mod sizes;
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::mpsc;
