@@ -45,6 +45,8 @@ impl Program {
             Self::Ours(Method::Ring, StampSource::Raw) => "ring-raw",
             Self::Ours(Method::Ring, _) => "ring-kernel",
             Self::Ours(Method::TracePass, _) => "trace-pass-raw",
+            Self::Ours(Method::XdpPass, _) => "xdp-pass-xdp",
+            Self::Ours(Method::Xdp, _) => "xdp-xdp",
             Self::Ours(..) => "libpcap-kernel",
         }
     }

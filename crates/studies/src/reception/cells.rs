@@ -7,7 +7,7 @@ use serde::Serialize;
 use wirestamp_capture::Stop;
 use wirestamp_clock::Span;
 
-use super::paper::{FRAME_BYTES, LOADS, SPEEDS, Speed};
+use super::paper::{FIGURE_2, FRAME_BYTES, LOADS, SPEEDS, Speed};
 use crate::experiment::{Cell, Design, Factor, Study};
 use crate::replicas::{Bed, Block, Round, Technique};
 
@@ -21,27 +21,59 @@ const AROUND: Duration = Duration::from_millis(250);
 /// How much is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ReceptionScale {
+    /// Name of the design.
+    pub(super) name: &'static str,
+    /// Techniques, of those that this machine can do; none for all.
+    pub(super) techniques: Option<&'static [&'static str]>,
     pub(super) repetitions: u32,
     /// How long a run sends.
     pub(super) time_ms: u32,
     pub(super) frame_bytes: Vec<u16>,
     pub(super) speeds: Vec<Speed>,
+    pub(super) loads: &'static [&'static str],
 }
+
+/// The techniques of which this project claims a bound of the fluctuation.
+pub(super) const STEADY: [&str; 2] = ["ring:kernel", "xdp-pass:xdp"];
 
 impl ReceptionScale {
     /// The paper's cells, in half an hour.
     pub(super) fn full() -> Self {
         Self {
+            name: "reception",
+            techniques: None,
             repetitions: 5,
             time_ms: 2_500,
             frame_bytes: FRAME_BYTES.to_vec(),
             speeds: SPEEDS.to_vec(),
+            loads: &LOADS,
         }
     }
 
     /// Those of Figures 5 and 6 and one size more, in half a minute.
     pub(super) fn quick() -> Self {
-        Self { repetitions: 2, time_ms: 50, frame_bytes: vec![64, 256], speeds: vec![SPEEDS[1]] }
+        Self {
+            repetitions: 2,
+            time_ms: 50,
+            frame_bytes: vec![64, 256],
+            speeds: vec![SPEEDS[1]],
+            ..Self::full()
+        }
+    }
+
+    /// The conditions of the paper's Figure 2 for the techniques of our claim, with as many repetitions as fit in three
+    /// minutes: single interruptions of the machine decide about the fluctuation of a run.
+    pub(super) fn of_figure_2(quick: bool) -> Self {
+        let (repetitions, time_ms) = if quick { (3, 50) } else { (30, 2_500) };
+        Self {
+            name: "reception-fluctuation",
+            techniques: Some(&STEADY),
+            repetitions,
+            time_ms,
+            frame_bytes: vec![FIGURE_2.0],
+            speeds: SPEEDS.into_iter().filter(|speed| speed.name == FIGURE_2.1).collect(),
+            loads: &LOADS[..1],
+        }
     }
 }
 
@@ -69,7 +101,10 @@ pub(super) struct Conditions {
 impl Cells {
     /// With the techniques that this machine can do.
     pub(super) fn new(size: ReceptionScale) -> Self {
-        let techniques = Technique::all().filter(|technique| technique.works_here()).collect();
+        let is_wanted = |technique: &Technique| {
+            size.techniques.is_none_or(|names| names.contains(&&*technique.name()))
+        };
+        let techniques = Technique::all().filter(is_wanted).filter(|it| it.works_here()).collect();
         Self { size, techniques, bed: None }
     }
 }
@@ -102,16 +137,17 @@ impl Study for Cells {
     type Sample = Block;
 
     fn design(&self) -> Design {
-        let ReceptionScale { repetitions, time_ms, frame_bytes, speeds } = &self.size;
+        let ReceptionScale { name, repetitions, time_ms, frame_bytes, speeds, loads, .. } =
+            &self.size;
         let techniques: Vec<_> = self.techniques.iter().map(|it| it.name()).collect();
         let sizes: Vec<_> = frame_bytes.iter().map(u16::to_string).collect();
         Design {
-            name: "reception".to_owned(),
+            name: (*name).to_owned(),
             factors: vec![
                 Factor::new("technique", techniques.iter().map(String::as_str)),
                 Factor::new("frame size (bytes)", sizes.iter().map(String::as_str)),
                 Factor::new("link speed", speeds.iter().map(|speed| speed.name)),
-                Factor::new("CPU", LOADS),
+                Factor::new("CPU", loads.iter().copied()),
             ],
             repetitions: *repetitions,
             constants: vec![("milliseconds of a run".to_owned(), time_ms.to_string())],

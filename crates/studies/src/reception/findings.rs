@@ -20,6 +20,8 @@ pub(super) struct ReceptionResult {
     pub(super) effects: Vec<Effects>,
     /// Techniques that this machine cannot do.
     pub(super) missing: Option<String>,
+    /// More runs under the conditions of Figure 2.
+    pub(super) of_figure_2: Vec<CellFindings>,
     /// Packets measured at the line rate.
     pub(super) line_rate: Vec<LineRateCell>,
     /// Reason if these were not measured.
@@ -94,12 +96,9 @@ impl ReceptionResult {
     pub(super) fn of(
         runs: &Runs<Block>,
         line_rate: &anyhow::Result<Runs<Arrived>>,
+        of_figure_2: &Runs<Block>,
         missing: Option<String>,
     ) -> Self {
-        let cells = (0..).zip(runs.design.cells());
-        let cells = cells.filter_map(|(index, cell)| {
-            Some(of_cell(runs, index, Conditions::of(&runs.design, &cell)?))
-        });
         let of = |(on, unit, response): (&'static str, Unit, Response)| {
             let responses = runs.responses(response);
             let is_whole = responses.iter().flatten().all(|response| response.is_finite());
@@ -109,9 +108,10 @@ impl ReceptionResult {
         let techniques = runs.design.factors.first().map(|factor| factor.levels.clone());
         Self {
             techniques: techniques.unwrap_or_default(),
-            cells: cells.collect(),
+            cells: cells(runs),
             effects: RESPONSES.map(of).into(),
             missing,
+            of_figure_2: cells(of_figure_2),
             line_rate: line_rate.as_ref().map(line_rate::cells).unwrap_or_default(),
             line_rate_reason: line_rate.as_ref().err().map(|error| format!("{error:#}")),
         }
@@ -169,6 +169,13 @@ fn fluctuation(run: &[Block]) -> Option<f64> {
 pub(super) fn fluctuation_p999(run: &[Block]) -> Option<f64> {
     let block = run.first()?;
     Some((block.run_error_p999_ns? - block.run_error_p001_ns?) / 2.0)
+}
+
+/// Every cell of a design.
+fn cells(runs: &Runs<Block>) -> Vec<CellFindings> {
+    let cells = runs.design.cells();
+    let of = |(index, cell)| Some(of_cell(runs, index, Conditions::of(&runs.design, cell)?));
+    cells.iter().enumerate().filter_map(of).collect()
 }
 
 fn of_cell(runs: &Runs<Block>, index: usize, conditions: Conditions) -> CellFindings {

@@ -45,22 +45,25 @@ pub(crate) fn run(
         let size = if *quick { LineRateScale::QUICK } else { LineRateScale::FULL };
         experiment::run(&mut LineRate::new(size), folder, *seed, stop, progress)
     };
+    let mut of_figure_2 = Cells::new(ReceptionScale::of_figure_2(*quick));
+    let of_figure_2 = experiment::run(&mut of_figure_2, folder, *seed, stop, progress)?;
     let runs = experiment::run(&mut cells, folder, *seed, stop, progress)?;
-    let findings = ReceptionResult::of(&runs, &line_rate, Technique::missing());
-    account(&runs, line_rate.as_ref().ok(), &findings)
+    let findings = ReceptionResult::of(&runs, &line_rate, &of_figure_2, Technique::missing());
+    account(&runs, (line_rate.as_ref().ok(), &of_figure_2), &findings)
 }
 
 /// Account of the runs and their results.
 fn account(
     runs: &Runs<Block>,
-    line_rate: Option<&Runs<Arrived>>,
+    (line_rate, of_figure_2): (Option<&Runs<Arrived>>, &Runs<Block>),
     findings: &ReceptionResult,
 ) -> anyhow::Result<Account> {
     let texts = Texts::new(include_str!("report.md"), include_str!("deviations.md"), PAPER)
         .with_published(include_str!("published.json"));
     let mut making = Making::of(runs);
-    making.interrupted |= line_rate.is_some_and(|runs| runs.interrupted);
-    texts.account(making, claims::claims(runs, line_rate), findings, &|id, heading| {
+    making.interrupted |= line_rate.is_some_and(|runs| runs.interrupted) || of_figure_2.interrupted;
+    let claims = claims::claims(runs, line_rate, Some(of_figure_2));
+    texts.account(making, claims, findings, &|id, heading| {
         let names: &[&str] = match id {
             "time" => &figures::SERIES_OF,
             "levels" => &figures::RING,

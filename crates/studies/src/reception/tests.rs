@@ -1,5 +1,5 @@
 use super::cells::Conditions;
-use super::paper::{FIGURES_5_AND_6, SPEEDS};
+use super::paper::{FIGURE_2, FIGURES_5_AND_6, SPEEDS};
 use super::*;
 use crate::account;
 use crate::experiment::{Runs, Study, Verdict};
@@ -64,9 +64,10 @@ fn page(runs: &Runs<Block>) -> String {
     let findings = ReceptionResult::of(
         runs,
         &Err(anyhow::anyhow!("needs root")),
+        runs,
         Some("<b>left out</b>".to_owned()),
     );
-    account::html(&account(runs, None, &findings).unwrap())
+    account::html(&account(runs, (None, runs), &findings).unwrap())
 }
 
 /// As in the paper: stress increases the errors except for XDP, and recvmmsg measures the fewest packets.
@@ -84,7 +85,7 @@ fn as_in_the_paper(of: &Conditions, repetition: f64) -> (u64, f64) {
 fn what_the_data_say_of_the_paper_is_computed() {
     let verdicts = |repetitions, make: &dyn Fn(&Conditions, f64) -> (u64, f64)| {
         let (runs, line_rate) = (runs(repetitions, make), line_rate(repetitions, make));
-        let claims = claims::claims(&runs, Some(&line_rate));
+        let claims = claims::claims(&runs, Some(&line_rate), None);
         // The last is ours.
         claims[..4].iter().map(|claim| claim.verdict).collect::<Vec<_>>()
     };
@@ -107,7 +108,7 @@ fn stress_on_another_core_decides_nothing() {
         let sign = if of.stressed { 1.0 } else { -1.0 };
         (90, 1_000.0 + 30.0 * sign * (repetition - 1.0))
     };
-    let claims = claims::claims(&runs(3, indifferent), None);
+    let claims = claims::claims(&runs(3, indifferent), None, None);
     for claim in &claims[..2] {
         assert_eq!(claim.verdict, Verdict::NotTheSameQuestion, "{claim:?}");
         assert!(claim.sentence.contains("nothing here loads the core that stamps"), "{claim:?}");
@@ -124,7 +125,7 @@ fn cause_of_mmaps_missing_frames_is_where_they_were_lost() {
     for (_, samples) in &mut line_rate.runs {
         samples[0].ring_dropped = 40;
     }
-    let claims = claims::claims(&runs(3, contrary), Some(&line_rate));
+    let claims = claims::claims(&runs(3, contrary), Some(&line_rate), None);
     let cause = claims[3].cause.as_ref().unwrap();
     // Of three runs idle and three stressed.
     assert!(
@@ -135,8 +136,34 @@ fn cause_of_mmaps_missing_frames_is_where_they_were_lost() {
 }
 
 #[test]
+fn more_runs_of_figure_2_decide_about_the_fluctuation() {
+    let within = |bound: f64| {
+        let mut runs = runs(5, |_, _| (100, 1.0));
+        for (_, blocks) in &mut runs.runs {
+            blocks[0].run_error_p001_ns = Some(-bound);
+            blocks[0].run_error_p999_ns = Some(bound);
+        }
+        runs
+    };
+    let verdict = |runs: &Runs<Block>, more: Option<&Runs<Block>>| {
+        claims::claims(runs, None, more).last().unwrap().verdict
+    };
+    assert_eq!(verdict(&within(900.0), None), Verdict::Confirmed);
+    assert_eq!(verdict(&within(900.0), Some(&within(1_100.0))), Verdict::Contradicted);
+}
+
+#[test]
+fn conditions_of_figure_2_are_one_cell_of_each_technique() {
+    let design = Cells::new(ReceptionScale::of_figure_2(false)).design();
+    assert_eq!((&*design.name, design.repetitions), ("reception-fluctuation", 30));
+    let is_it = |cell| Conditions::of(&design, cell).unwrap().is("ring:kernel", FIGURE_2, false);
+    assert_eq!(design.cells().iter().filter(|cell| is_it(cell)).count(), 1);
+}
+
+#[test]
 fn findings_are_those_of_the_blocks() {
-    let found = ReceptionResult::of(&runs(2, as_in_the_paper), &Err(anyhow::anyhow!("")), None);
+    let runs = runs(2, as_in_the_paper);
+    let found = ReceptionResult::of(&runs, &Err(anyhow::anyhow!("")), &runs, None);
     let cell = found.cell("recvmmsg:kernel", FIGURES_5_AND_6, true).unwrap();
     assert_eq!((cell.sent, cell.captures_lost, cell.stamped_late), (400, 80, 2));
     assert!((cell.measured_percent.unwrap().mean - 60.0).abs() < 1e-9);

@@ -5,13 +5,14 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
-use std::{fs, thread};
+use std::thread;
 
 use anyhow::{Context, ensure};
-use rustix::thread::{CpuSet, Pid, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_setaffinity};
 use wirestamp_lab::{Impairments, Netns, PathLab, SOURCE_INTERFACE, SOURCE_V4, TAP_A};
-use wirestamp_sys::scheduling;
 use wirestamp_traffic::MacAddress;
+
+use super::softirq_thread::SoftirqThread;
 
 /// A locally administered address that no interface of the bed has.
 pub const UNUSED_MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 0x99]);
@@ -57,28 +58,12 @@ impl Bed {
     }
 
     /// Lets a kernel thread on `core` receive the frames at [`INTERFACE`], as the softIRQ of the core that a network card
-    /// interrupts (threaded NAPI, `Documentation/networking/napi.rst`), instead of the sender's core.
+    /// interrupts, instead of the sender's core.
     ///
     /// # Errors
     /// When this kernel has no such threads, or this process may not set them up.
-    pub(crate) fn receive_on(&self, core: usize) -> anyhow::Result<()> {
-        // sysfs shows the interfaces of the namespace in which it was mounted.
-        let script =
-            format!("mount -t sysfs sysfs /sys && echo 1 > /sys/class/net/{INTERFACE}/threaded");
-        let before = napi_threads()?;
-        let mut command = self.receiver().command("unshare");
-        run(command.args(["-m", "sh", "-c", &script])).context("cannot enable threaded NAPI")?;
-        let threads: Vec<_> =
-            napi_threads()?.into_iter().filter(|it| !before.contains(it)).collect();
-        ensure!(!threads.is_empty(), "threaded NAPI has no thread of {INTERFACE}");
-        let mut cores = CpuSet::new();
-        cores.set(core);
-        // It preempts the programs of its core, as a softIRQ does.
-        let pin = |thread: Pid| {
-            sched_setaffinity(Some(thread), &cores)?;
-            scheduling::set_policy(thread, "SCHED_FIFO 1")
-        };
-        threads.into_iter().try_for_each(pin).context("cannot set up the thread of threaded NAPI")
+    pub(crate) fn receive_on(&self, core: usize) -> anyhow::Result<SoftirqThread> {
+        SoftirqThread::enable(self.receiver(), core)
     }
 
     /// Runs a command line that configures `netns`.
@@ -120,23 +105,6 @@ pub(super) fn send<T: Send>(
     })?
 }
 
-/// Threads of threaded NAPI of an interface named [`INTERFACE`] (`napi/NAME-ID`, `napi_kthread_create` of net/core/dev.c).
-fn napi_threads() -> anyhow::Result<Vec<Pid>> {
-    let prefix = format!("napi/{INTERFACE}-");
-    let mut threads = Vec::new();
-    for process in fs::read_dir("/proc")? {
-        let process = process?;
-        let name = process.file_name().into_string().ok();
-        let pid = name.and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
-        // A process may end meanwhile.
-        let comm = fs::read_to_string(process.path().join("comm"));
-        if comm.is_ok_and(|comm| comm.starts_with(&prefix)) {
-            threads.extend(pid);
-        }
-    }
-    Ok(threads)
-}
-
 fn settle(netns: &Netns, line: &str) -> anyhow::Result<()> {
     let mut words = line.split_whitespace();
     let mut command = netns.command(words.next().context("an empty command line")?);
@@ -164,7 +132,7 @@ pub fn stay_on(core: usize) -> anyhow::Result<()> {
     sched_setaffinity(None, &cores).with_context(|| format!("cannot run on core {core}"))
 }
 
-fn run(command: &mut Command) -> anyhow::Result<()> {
+pub(super) fn run(command: &mut Command) -> anyhow::Result<()> {
     let output = command.output()?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr).trim());
     Ok(())

@@ -89,20 +89,6 @@ impl Load {
         Self { pace, ..*self }.pass(receiver, (INTERFACE, direction), clock, stop)
     }
 
-    /// Injects the frames at the receiver's interface of the bed, received by a core through a queue.
-    ///
-    /// # Errors
-    /// As of [`Load::send`].
-    pub(crate) fn arrive_on(
-        &self,
-        core: ReceivingCore,
-        bed: &Bed,
-        clock: &ClockService,
-        stop: &AtomicBool,
-    ) -> anyhow::Result<LiveReport> {
-        self.pass(bed.receiver(), (INTERFACE, Direction::ReceiveOn(core)), clock, stop)
-    }
-
     fn pass(
         &self,
         namespace: &Netns,

@@ -8,6 +8,7 @@ mod bed;
 mod busy;
 mod load;
 mod memory_limit;
+mod softirq_thread;
 mod tool;
 mod trial;
 
@@ -19,5 +20,6 @@ pub use bed::{
 pub use busy::Spinner;
 pub use load::{CHECK_SEQUENCE, Ends, Load};
 pub(crate) use memory_limit::MemoryLimit;
+pub(crate) use softirq_thread::SoftirqThread;
 pub use tool::{Tool, packets_in, processor_time, spawn};
 pub(crate) use trial::{Meter, Trial, capture_during};

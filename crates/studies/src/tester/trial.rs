@@ -105,7 +105,7 @@ fn file_of_cpu_time() -> PathBuf {
 
 /// CPU time of a thread since it began: the first field of its schedstat
 /// (`Documentation/scheduler/sched-stats.rst`).
-fn cpu_time(file: &Path) -> anyhow::Result<Duration> {
+pub(super) fn cpu_time(file: &Path) -> anyhow::Result<Duration> {
     let nanos = |text: String| text.split_whitespace().next().and_then(|it| it.parse().ok());
     let read = fs::read_to_string(file).map(nanos);
     let nanos = read.and_then(|nanos| nanos.ok_or_else(|| io::ErrorKind::InvalidData.into()));

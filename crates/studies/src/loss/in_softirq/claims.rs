@@ -10,6 +10,9 @@ use wirestamp_report::format::{count, duration, real};
 /// Loss that counts as no more than another's, in percentage points above it.
 const NO_MORE: f64 = 1.0;
 
+/// Comparisons that a claim names.
+const MOST_NAMED: usize = 3;
+
 /// Loss of the other capture from which ours is to lose at most a tenth of it, in percent.
 const MUCH: f64 = 10.0;
 
@@ -24,21 +27,35 @@ pub(in crate::loss) fn claims(runs: &Runs<SoftirqRound>, size: SoftirqScale) -> 
         cells: runs.responses(|run| run.first().map(SoftirqRound::loss_percent)),
         times: runs.responses(|run| run.first()?.softirq_ns_per_packet()),
     };
-    let [generic, with_our_buffer] = Contender::GENERIC;
-    vec![
-        losses.raw_capture_loses_fewer(),
-        losses
-            .fewer(
-                "a raw stamp of each packet costs the softIRQ fewer packets than one of ktime",
-                [Contender::RAW, Contender::KTIME],
-                String::new(),
-            )
-            .caused_by(|| losses.costs_of_stamps()),
-        losses.no_more(&losses.by_default("generic ktime capture"), generic),
-        losses.no_more("that with the buffer of ours", with_our_buffer),
-        losses.tenth(generic),
-    ]
+    let of_stamps = losses.fewer(
+        "a raw stamp of each packet costs the softIRQ fewer packets than one of ktime",
+        [Contender::RAW, Contender::KTIME],
+        String::new(),
+    );
+    let mut claims =
+        vec![losses.raw_capture_loses_fewer(), of_stamps.caused_by(|| losses.costs_of_stamps())];
+    for ours in [&BY_DEFAULT, &OTHERS] {
+        claims.extend([losses.no_more(ours), losses.tenth(ours)]);
+    }
+    claims
 }
+
+/// Captures of ours that a claim is about.
+struct Ours {
+    /// With their verb.
+    lose: &'static str,
+    contenders: &'static [usize],
+}
+
+/// What `wirestamp capture` does without options.
+const BY_DEFAULT: Ours =
+    Ours { lose: "ring/kernel, our default, loses", contenders: &[Contender::RING] };
+
+/// The other methods.
+const OTHERS: Ours = Ours {
+    lose: "trace-pass/raw, xdp-pass/xdp and xdp/xdp lose",
+    contenders: &[Contender::RAW_CAPTURE, Contender::XDP_PASS, Contender::XDP],
+};
 
 /// The loss of each cell, by repetition.
 struct Losses<'a> {
@@ -55,6 +72,7 @@ struct Losses<'a> {
 #[derive(Clone, Copy)]
 struct Pair<'a> {
     contender: usize,
+    generic: usize,
     condition: usize,
     ours: &'a [f64],
     other: &'a [f64],
@@ -111,39 +129,47 @@ impl Losses<'_> {
         })
     }
 
-    /// Our claim of every condition with a gap: neither of our captures loses more than another one.
-    fn no_more(&self, name: &str, other: usize) -> Claim {
-        let pairs: Vec<_> = self.pairs(other).collect();
+    /// Our claim of every condition with a gap: these captures lose no more than the generic one, with both buffers.
+    fn no_more(&self, ours: &Ours) -> Claim {
+        let generic = Contender::GENERIC.into_iter();
+        let pairs: Vec<_> = generic.flat_map(|generic| self.pairs(ours, generic)).collect();
         let leads: Vec<_> =
             pairs.iter().map(|pair| pair.lead(|ours, other| other - ours + NO_MORE)).collect();
-        let above = |pair: &Pair| Some(mean(pair.ours)? - mean(pair.other)?);
+        let above = |pair: &Pair| Some(typical(pair.ours)? - typical(pair.other)?);
         let more: Vec<_> =
             pairs.iter().filter(|pair| above(pair).is_some_and(|points| points > 0.0)).collect();
         let number = |pair: &&Pair| {
             let points = above(pair)?;
-            Some(format!("{} by {points:.2} points", self.cell(pair)))
+            let (bytes, gap) = self.conditions.get(pair.condition).copied().unwrap_or_default();
+            let [ours, other] = [pair.contender, pair.generic].map(|it| self.name(it));
+            let gap = duration(real(gap));
+            Some(format!(
+                "{ours} than {other} with {bytes} bytes every {gap} by {points:.2} points"
+            ))
         };
         let certain = leads.iter().flatten().filter(|lead| lead.sign() == Sign::Above).count();
         let mut numbers = format!(
-            "by the mean, ours lose more in {} of {} cells, and with 95 % confidence less than {NO_MORE} point more in \
-             {certain}",
+            "ours lose more in {} of {} comparisons (by trimmed means), and with 95 % confidence less than {NO_MORE} point \
+             more in {certain}",
             more.len(),
             pairs.len()
         );
-        if !more.is_empty() {
-            let cells: Vec<_> = more.iter().filter_map(number).collect();
-            numbers += &format!("; more: {}", cells.join(", "));
+        let worst: Vec<_> = more.iter().filter_map(number).take(MOST_NAMED).collect();
+        if !worst.is_empty() {
+            numbers += &format!("; the first: {}", worst.join(", "));
         }
         let claim = format!(
-            "at the same load, ring/kernel and trace-pass/raw lose no more than {name} (here: by {NO_MORE} point or \
-             more)"
+            "at the same load, {} no more than generic ktime capture, be its buffer {BUFFER_MIB} or {OUR_BUFFER_MIB} MiB \
+             (ours: {OUR_BUFFER_MIB} MiB; here: by {NO_MORE} point or more)",
+            ours.lose
         );
         Claim::goal(claim, leads, if pairs.is_empty() { "" } else { &numbers })
     }
 
-    /// Our claim of the conditions with a gap under which the generic capture loses much.
-    fn tenth(&self, generic: usize) -> Claim {
-        let pairs = self.pairs_of_much(generic);
+    /// Our claim of the conditions with a gap under which the generic capture by default loses much: these captures lose a
+    /// tenth.
+    fn tenth(&self, ours: &Ours) -> Claim {
+        let pairs = self.pairs_of_much(ours);
         let lead = |pair: &Pair| pair.lead(|ours, generic| generic / 10.0 - ours);
         let leads: Vec<_> = pairs.iter().map(lead).collect();
         let cells = |sign: Sign| {
@@ -158,53 +184,58 @@ impl Losses<'_> {
             cells(Sign::Open)
         );
         let claim = format!(
-            "at the same load, where {} loses {MUCH} % or more, ring/kernel and trace-pass/raw lose \
-             at most a tenth of that",
-            self.by_default("generic ktime capture")
+            "at the same load, where {} loses {MUCH} % or more, {} at most a tenth of that",
+            self.by_default("generic ktime capture"),
+            ours.lose
         );
         Claim::goal(claim, leads, if pairs.is_empty() { "" } else { &numbers })
-            .caused_by(|| self.where_ours_are_lost(generic))
+            .prevented_by(|| self.where_ours_are_lost(ours))
     }
 
-    /// Where the packets were lost in the cells in which ours loses more than a tenth, and what is lost without a capture
-    /// under the same conditions.
-    fn where_ours_are_lost(&self, generic: usize) -> Option<String> {
-        let fails =
-            |pair: &Pair| mean(pair.ours).zip(mean(pair.other)).is_some_and(|(a, b)| a > b / 10.0);
-        let pairs: Vec<_> = self.pairs_of_much(generic).into_iter().filter(fails).collect();
+    /// Where the packets were lost in the cells in which ours lose more than a tenth, and whether the softIRQ has enough time
+    /// there.
+    fn where_ours_are_lost(&self, ours: &Ours) -> Option<String> {
+        let fails = |pair: &Pair| {
+            typical(pair.ours).zip(typical(pair.other)).is_some_and(|(a, b)| a > b / 10.0)
+        };
+        let pairs: Vec<_> = self.pairs_of_much(ours).into_iter().filter(fails).collect();
         let rounds = pairs.iter().flat_map(|pair| {
             self.runs.of_cell(pair.contender * self.conditions.len() + pair.condition).flatten()
         });
         let (queue, buffer) = rounds.fold((0, 0), |(queue, buffer), round| {
             (queue + round.queue_dropped, buffer + round.reader_dropped.unwrap_or(0))
         });
-        let without = |pair: &Pair| mean(self.of(Contender::NOTHING).get(pair.condition)?);
-        let losses: Vec<_> = pairs.iter().filter_map(without).collect();
-        let least = losses.iter().copied().reduce(f64::min)?;
-        let most = losses.iter().copied().reduce(f64::max)?;
-        let enough = pairs.iter().filter(|pair| {
-            without(pair)
-                .zip(mean(pair.other))
-                .is_some_and(|(nothing, generic)| nothing > generic / 10.0)
-        });
-        Some(format!(
-            "in the {} cells in which ours lose more than a tenth by the mean, the queue of the softIRQ dropped {} of their \
-             packets, and their own buffers {}; without a capture the queue drops {least:.2} to {most:.2} % under these \
-             conditions, which alone is more than a tenth in {} of these cells; nothing shows the cause in the others",
-            pairs.len(),
-            count(queue),
-            count(buffer),
-            enough.count()
-        ))
+        let needs = |pair: &Pair| {
+            let (bytes, gap) = *self.conditions.get(pair.condition)?;
+            let ns = typical(self.part(&self.times, pair.contender).get(pair.condition)?)?;
+            (ns > real(gap)).then(|| {
+                let name = self.name(pair.contender);
+                format!("{name} {ns:.0} ns for {bytes} bytes every {}", duration(real(gap)))
+            })
+        };
+        let slow: Vec<_> = pairs.iter().filter_map(needs).collect();
+        let named = if slow.is_empty() { String::new() } else { format!(": {}", slow.join(", ")) };
+        (!pairs.is_empty()).then(|| {
+            format!(
+                "in the {} cells in which ours lose more than a tenth, the queue of the softIRQ dropped {} of their packets, \
+                 and their own buffers {}; in {} of these cells the softIRQ needs more CPU time for a packet than the gap \
+                 is{named}",
+                pairs.len(),
+                count(queue),
+                count(buffer),
+                slow.len()
+            )
+        })
     }
 
-    /// Each of our captures with another one, under each condition with a gap.
-    fn pairs(&self, other: usize) -> impl Iterator<Item = Pair<'_>> {
-        [Contender::RING, Contender::RAW_CAPTURE].into_iter().flat_map(move |contender| {
-            let cells = self.of(contender).iter().zip(self.of(other)).zip(&self.conditions);
+    /// Each of these captures of ours with a generic one, under each condition with a gap.
+    fn pairs<'a>(&'a self, ours: &'a Ours, generic: usize) -> impl Iterator<Item = Pair<'a>> {
+        ours.contenders.iter().copied().flat_map(move |contender| {
+            let cells = self.of(contender).iter().zip(self.of(generic)).zip(&self.conditions);
             let cells = cells.enumerate().filter(|(_, (_, (_, gap_ns)))| *gap_ns > 0);
             cells.map(move |(condition, ((ours, other), _))| Pair {
                 contender,
+                generic,
                 condition,
                 ours,
                 other,
@@ -212,16 +243,10 @@ impl Losses<'_> {
         })
     }
 
-    /// Those under which the generic capture loses much.
-    fn pairs_of_much(&self, generic: usize) -> Vec<Pair<'_>> {
-        let is_much = |pair: &Pair| mean(pair.other).is_some_and(|it| it >= MUCH);
-        self.pairs(generic).filter(is_much).collect()
-    }
-
-    /// Capture and condition of a pair, in words.
-    fn cell(&self, pair: &Pair) -> String {
-        let (bytes, gap) = self.conditions.get(pair.condition).copied().unwrap_or_default();
-        format!("{} with {bytes} bytes every {}", self.name(pair.contender), duration(real(gap)))
+    /// Those under which the generic capture by default loses much.
+    fn pairs_of_much<'a>(&'a self, ours: &'a Ours) -> Vec<Pair<'a>> {
+        let is_much = |pair: &Pair| typical(pair.other).is_some_and(|it| it >= MUCH);
+        self.pairs(ours, Contender::GENERIC[0]).filter(is_much).collect()
     }
 
     /// The generic capture with its own buffer, and that the buffers differ.
@@ -264,6 +289,12 @@ impl Pair<'_> {
     /// The lead within each repetition.
     fn lead(&self, lead: impl Fn(&f64, &f64) -> f64) -> Option<Estimate> {
         let leads = self.ours.iter().zip(self.other).map(|(ours, other)| lead(ours, other));
-        Estimate::of(&leads.collect::<Vec<_>>())
+        Estimate::trimmed(&leads.collect::<Vec<_>>())
     }
+}
+
+/// The trimmed mean: without the rounds in which the hypervisor took the core of the softIRQ, which lose packets whatever is
+/// done with each.
+fn typical(values: &[f64]) -> Option<f64> {
+    Estimate::trimmed(values).map(|it| it.mean)
 }

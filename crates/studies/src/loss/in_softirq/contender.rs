@@ -8,7 +8,7 @@ use wirestamp_capture::{Method, StampSource};
 use crate::loss::capture::Program;
 
 /// Number of contenders.
-pub(super) const CONTENDERS: usize = 8;
+pub(super) const CONTENDERS: usize = 10;
 
 /// Work for each packet, beside that of the network stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,8 @@ impl Contender {
     pub(super) const GENERIC: [usize; 2] = [4, 5];
     pub(super) const RING: usize = 6;
     pub(super) const RAW_CAPTURE: usize = 7;
+    pub(super) const XDP_PASS: usize = 8;
+    pub(super) const XDP: usize = 9;
 
     /// All, in the order of the figures' colours. `generic` are the programs that stand for generic ktime capture: by
     /// default, and with the buffer of ours.
@@ -44,6 +46,8 @@ impl Contender {
             Self::Capture(with_our_buffer),
             Self::Capture(Program::Ours(Method::Ring, StampSource::Kernel)),
             Self::Capture(Program::Ours(Method::TracePass, StampSource::Raw)),
+            Self::Capture(Program::Ours(Method::XdpPass, StampSource::Xdp)),
+            Self::Capture(Program::Ours(Method::Xdp, StampSource::Xdp)),
         ]
     }
 

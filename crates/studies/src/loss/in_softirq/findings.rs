@@ -35,6 +35,8 @@ struct SoftirqCell {
     received_per_second: Option<Estimate>,
     /// The loss of a round.
     loss_percent: Option<Estimate>,
+    /// The same without the fifth of the rounds with the least loss and the fifth with the most.
+    trimmed_loss_percent: Option<Estimate>,
     /// CPU time of the softIRQ for a packet.
     softirq_ns_per_packet: Option<Estimate>,
     /// The same in cycles of the processor's counter.
@@ -89,6 +91,9 @@ fn of_cell(
         packets_per_second: estimate(|round| Some(round.packets_per_second())),
         received_per_second: estimate(|round| Some(round.received_per_second())),
         loss_percent: estimate(|round| Some(round.loss_percent())),
+        trimmed_loss_percent: Estimate::trimmed(
+            &rounds.iter().map(SoftirqRound::loss_percent).collect::<Vec<_>>(),
+        ),
         softirq_ns_per_packet,
         softirq_cycles_per_packet: softirq_ns_per_packet
             .zip(runs.cycles_per_ns())

@@ -1,5 +1,8 @@
 //! Loss by the mechanism of the paper: frames wait in a bounded queue, as in that of a network card, for a core whose
 //! softIRQ receives them. What is done with each packet there decides when the queue is full.
+//!
+//! The queue is the receive ring of a veth, which its driver polls (NAPI) in a kernel thread of that core. So an XDP
+//! program runs where it runs with a network card: before the kernel allocates a packet.
 
 mod claims;
 mod contender;
@@ -15,13 +18,13 @@ use serde::Serialize;
 use wirestamp_capture::softirq_cost::PacketStamping;
 use wirestamp_capture::{Cores, Stop};
 use wirestamp_clock::{ClockService, Counter};
-use wirestamp_traffic::live::{LiveReport, ReceivingCore};
+use wirestamp_traffic::live::LiveReport;
 
 use super::capture::{Capturing, OUR_BUFFER_MIB};
 use super::paper::PACKETS;
 use super::rounds::load;
 use crate::experiment::{Cell, Design, Study};
-use crate::tester::{Bed, CAPTURE_CORE, INTERFACE, SENDING_CORE};
+use crate::tester::{Bed, CAPTURE_CORE, INTERFACE, Load, SENDING_CORE, SoftirqThread};
 
 pub(super) use claims::claims;
 use contender::{CONTENDERS, Contender};
@@ -29,8 +32,8 @@ pub(super) use findings::SoftirqResult;
 pub(super) use round::SoftirqRound;
 pub(super) use scale::SoftirqScale;
 
-/// Frames that the queue has room for: receive descriptors of the paper's network card (default of Linux's driver
-/// e1000e, `E1000_DEFAULT_RXD`).
+/// Frames that the queue has room for (`VETH_RING_SIZE` of drivers/net/veth.c): as many as receive descriptors of the
+/// paper's network card (default of Linux's driver e1000e, `E1000_DEFAULT_RXD`).
 const QUEUE_FRAMES: u32 = 256;
 
 /// The core whose softIRQ receives.
@@ -65,6 +68,7 @@ impl RoundCores {
 pub(super) struct RoundsInSoftirq {
     size: SoftirqScale,
     bed: Bed,
+    softirq: SoftirqThread,
     clock: ClockService,
     capturing: Capturing,
     pub(super) cores: RoundCores,
@@ -78,12 +82,22 @@ impl RoundsInSoftirq {
         let clock =
             ClockService::start(Counter::select()).context("cannot calibrate the counter")?;
         let cores = RoundCores::of_this_machine();
-        Ok(Self { size, bed: Bed::build()?, clock, capturing: Capturing::new()?, cores })
+        let bed = Bed::build()?;
+        let softirq = bed.receive_on(cores.softirq)?;
+        Ok(Self { size, bed, softirq, clock, capturing: Capturing::new()?, cores })
     }
 
     fn contenders(&self) -> [Contender; CONTENDERS] {
         let Self { capturing, .. } = self;
         Contender::all([capturing.generic(), capturing.generic_with_our_buffer()])
+    }
+
+    /// Sends a round of packets, and reads the CPU time of the softIRQ meanwhile.
+    fn send(&self, load: &Load, stop: &Stop) -> anyhow::Result<LiveReport> {
+        let before = self.softirq.cpu_time()?;
+        let sent = load.send(&self.bed, &self.clock, stop.flag())?;
+        let time = self.softirq.cpu_time()?.saturating_sub(before);
+        Ok(LiveReport { receiving_time: Some(time), ..sent })
     }
 
     /// The round of a contender, whose packets `send` sends.
@@ -132,9 +146,7 @@ impl Study for RoundsInSoftirq {
     fn run(&mut self, cell: &Cell, stop: &Stop) -> anyhow::Result<Vec<SoftirqRound>> {
         let condition = self.size.condition(cell);
         let load = load(condition.frame_bytes, condition.gap_ns)?;
-        let core = u32::try_from(self.cores.softirq)?;
-        let core = ReceivingCore { core, queue_frames: QUEUE_FRAMES };
-        let send = || load.arrive_on(core, &self.bed, &self.clock, stop.flag());
+        let send = || self.send(&load, stop);
         let contender = self.contenders()[condition.contender % CONTENDERS];
         let mut round = self.round(contender, send)?;
         for _ in 1..ATTEMPTS {

@@ -23,7 +23,7 @@ pub(in crate::loss) struct SoftirqScale {
 impl SoftirqScale {
     /// As many rounds as fit in 15 minutes.
     pub(in crate::loss) const FULL: Self = Self {
-        repetitions: 10,
+        repetitions: 20,
         frame_bytes: &[64, 256, 1518],
         gaps_ns: &[0, LINE_RATE_NS, 1_000, 2_000, 4_000],
     };
@@ -56,6 +56,7 @@ impl SoftirqScale {
             constants: vec![
                 ("packets".to_owned(), PACKETS.to_string()),
                 ("queue frames".to_owned(), QUEUE_FRAMES.to_string()),
+                ("queue".to_owned(), "veth".to_owned()),
             ],
         }
     }
