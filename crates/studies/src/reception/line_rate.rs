@@ -17,7 +17,9 @@ use super::cells::Conditions;
 use super::paper::{FRAME_BYTES, LINE_RATES, LOADS, Speed};
 use crate::experiment::{Cell, Design, Estimate, Factor, Runs, Study};
 use crate::replicas::Technique;
-use crate::tester::{Bed, CAPTURE_CORE, Ends, INTERFACE, Load, Spinner, capture_during};
+use crate::tester::{
+    Bed, CAPTURE_CORE, Ends, INTERFACE, Load, SoftirqThread, Spinner, capture_during,
+};
 
 /// Max frames that are made at a time. The ring of a veth has room for 256 (`VETH_RING_SIZE` of drivers/net/veth.c).
 const MAX_BURST_FRAMES: u32 = 192;
@@ -113,7 +115,7 @@ impl LineRate {
             None => {
                 wirestamp_lab::check_privilege()?;
                 let bed = Bed::build()?;
-                bed.receive_on(CAPTURE_CORE)?;
+                SoftirqThread::receive_on(&bed, CAPTURE_CORE)?;
                 let clock = ClockService::start(Counter::select());
                 (bed, clock.context("cannot calibrate the counter")?)
             }

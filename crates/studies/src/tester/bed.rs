@@ -12,8 +12,6 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use wirestamp_lab::{Impairments, Netns, PathLab, SOURCE_INTERFACE, SOURCE_V4, TAP_A};
 use wirestamp_traffic::MacAddress;
 
-use super::softirq_thread::SoftirqThread;
-
 /// A locally administered address that no interface of the bed has.
 pub const UNUSED_MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 0x99]);
 /// The receiver's own address: the router's at tap A in the lab.
@@ -55,15 +53,6 @@ impl Bed {
     #[must_use]
     pub fn receiver(&self) -> &Netns {
         self.lab.router()
-    }
-
-    /// Lets a kernel thread on `core` receive the frames at [`INTERFACE`], as the softIRQ of the core that a network card
-    /// interrupts, instead of the sender's core.
-    ///
-    /// # Errors
-    /// When this kernel has no such threads, or this process may not set them up.
-    pub(crate) fn receive_on(&self, core: usize) -> anyhow::Result<SoftirqThread> {
-        SoftirqThread::enable(self.receiver(), core)
     }
 
     /// Runs a command line that configures `netns`.

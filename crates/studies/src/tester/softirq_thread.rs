@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use rustix::thread::{CpuSet, Pid, sched_setaffinity};
-use wirestamp_lab::Netns;
 use wirestamp_sys::scheduling;
 
-use super::bed::{INTERFACE, run};
+use super::bed::{Bed, INTERFACE, run};
 use super::trial::cpu_time;
 
 /// The threads of [`INTERFACE`], one for each of its queues.
@@ -20,13 +19,16 @@ pub(crate) struct SoftirqThread {
 }
 
 impl SoftirqThread {
-    /// Starts them on `core`. They preempt the programs there, as a softIRQ does.
-    pub(super) fn enable(receiver: &Netns, core: usize) -> anyhow::Result<Self> {
+    /// Lets the threads receive on `core`, instead of the sender's core. They preempt the programs there, as a softIRQ does.
+    ///
+    /// # Errors
+    /// When this kernel has no such threads, or this process may not set them up.
+    pub(crate) fn receive_on(bed: &Bed, core: usize) -> anyhow::Result<Self> {
         // sysfs shows the interfaces of the namespace in which it was mounted.
         let script =
             format!("mount -t sysfs sysfs /sys && echo 1 > /sys/class/net/{INTERFACE}/threaded");
         let before = napi_threads()?;
-        let mut command = receiver.command("unshare");
+        let mut command = bed.receiver().command("unshare");
         run(command.args(["-m", "sh", "-c", &script])).context("cannot enable threaded NAPI")?;
         let mut threads = napi_threads()?;
         threads.retain(|it| !before.contains(it));

@@ -83,7 +83,7 @@ impl RoundsInSoftirq {
             ClockService::start(Counter::select()).context("cannot calibrate the counter")?;
         let cores = RoundCores::of_this_machine();
         let bed = Bed::build()?;
-        let softirq = bed.receive_on(cores.softirq)?;
+        let softirq = SoftirqThread::receive_on(&bed, cores.softirq)?;
         Ok(Self { size, bed, softirq, clock, capturing: Capturing::new()?, cores })
     }
 
