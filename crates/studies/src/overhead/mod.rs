@@ -28,13 +28,13 @@ use crate::account::{Account, Making, Part};
 use crate::experiment::{self, Claim, Claimant, Progress, Runs};
 use crate::options::Options;
 use crate::presentation::Texts;
-use findings::{CellFindings, InSoftirq, OverheadResult};
+use findings::{InSoftirq, OverheadResult};
 use in_softirq::PacketsInSoftirq;
 use kernel_stamp::KernelStamp;
 use packets::{OverheadScale, Packets, Stamped};
 use paper::Traffic;
 use softirq::Programs;
-use targets::targets;
+use targets::{Measured, targets};
 
 pub(crate) use paper::PAPER;
 
@@ -79,23 +79,14 @@ pub(crate) fn run(
 pub(crate) const TEXTS: Texts =
     Texts::new(include_str!("report.md"), include_str!("deviations.md"), PAPER);
 
-/// The cells of a document.
-#[derive(Deserialize)]
-struct Documented {
-    repetitions: u32,
-    cells: Vec<CellFindings>,
-    cells_in_softirq: Vec<CellFindings>,
-}
-
 /// The claims of a document with the verdicts on the targets, from its values.
 ///
 /// # Errors
 /// When the document lacks a value.
 pub(crate) fn claims_again(mut claims: Vec<Claim>, document: &Value) -> anyhow::Result<Vec<Claim>> {
-    let Documented { repetitions, cells, cells_in_softirq } =
-        Documented::deserialize(document).context("cannot read the values of overhead")?;
+    let measured = Measured::deserialize(document).context("cannot read the values of overhead")?;
     claims.retain(|claim| claim.by == Claimant::Paper);
-    claims.extend(targets(&cells, &cells_in_softirq, repetitions));
+    claims.extend(targets(&measured));
     Ok(claims)
 }
 
@@ -104,7 +95,7 @@ pub(crate) fn claims_again(mut claims: Vec<Claim>, document: &Value) -> anyhow::
 fn account(runs: &Runs<Stamped>, findings: &OverheadResult) -> anyhow::Result<Account> {
     let making = Making::of(runs);
     let mut claims = claims::claims(runs, findings.kernel_stamps.ktime(), &findings.cells);
-    claims.extend(targets(&findings.cells, &findings.cells_in_softirq, making.repetitions));
+    claims.extend(targets(&Measured::of(findings, making.repetitions)));
     TEXTS.account(making, claims, findings, &|id, heading| {
         let (figure, pattern) = id.split_once('-')?;
         let pattern = Traffic::ALL.into_iter().find(|it| it.name() == pattern)?;

@@ -1,25 +1,101 @@
 //! This project's targets for the overhead of a raw stamp, beside the paper's Tables I and II.
 
-use super::findings::CellFindings;
+use serde::Deserialize;
+
+use super::findings::{CellFindings, OverheadResult};
 use super::paper::{Method, Traffic};
 use crate::experiment::{Claim, Estimate};
 use wirestamp_report::format::duration;
 
 /// Max mean overhead of a raw stamp, in nanoseconds.
 const MEAN_NS: f64 = 30.0;
+/// Share of two values above which they make up most of the overheads.
+const MOST: f64 = 0.9;
+
 /// Max standard deviation of a run without the longest thousandth, in nanoseconds.
 const DEVIATION_NS: f64 = 4.0;
 
-/// The targets with verdicts, from the cells of user space and those of the first stamp in the softIRQ. The interval of an
-/// estimate is that of this number of repetitions.
-pub(super) fn targets(
-    user_space: &[CellFindings],
-    in_softirq: &[CellFindings],
-    repetitions: u32,
-) -> Vec<Claim> {
-    [("in user space", user_space), ("in the softIRQ", in_softirq)]
-        .map(|(place, cells)| target(place, cells, repetitions))
-        .into()
+/// What the targets are compared with.
+#[derive(Deserialize)]
+pub(super) struct Measured {
+    /// Of the runs in user space. The interval of an estimate is that of this number.
+    pub(super) repetitions: u32,
+    /// The step of the counter, in nanoseconds.
+    pub(super) step_ns: f64,
+    /// User space.
+    pub(super) cells: Vec<CellFindings>,
+    /// The first stamp of each packet in the softIRQ, and a second one just after it.
+    pub(super) cells_in_softirq: Vec<CellFindings>,
+    pub(super) cells_in_softirq_again: Vec<CellFindings>,
+}
+
+/// The targets with verdicts and, where they are missed, the cause.
+pub(super) fn targets(measured: &Measured) -> Vec<Claim> {
+    let Measured { repetitions, cells, cells_in_softirq, .. } = measured;
+    vec![
+        target("in user space", cells, *repetitions).caused_by(|| measured.step_of_the_counter()),
+        target("in the softIRQ", cells_in_softirq, *repetitions)
+            .caused_by(|| measured.call_and_caches()),
+    ]
+}
+
+impl Measured {
+    /// From the results of this number of repetitions.
+    pub(super) fn of(found: &OverheadResult, repetitions: u32) -> Self {
+        Self {
+            repetitions,
+            step_ns: found.step_ns,
+            cells: found.cells.clone(),
+            cells_in_softirq: found.cells_in_softirq.clone(),
+            cells_in_softirq_again: found.cells_in_softirq_again.clone(),
+        }
+    }
+
+    /// Two values that are a step apart deviate by half a step, if both are as frequent, and by less otherwise. None if a mean
+    /// misses its limit, or values beside these two are frequent.
+    fn step_of_the_counter(&self) -> Option<String> {
+        let raw = self.cells.iter().filter(|cell| cell.method == Method::Raw);
+        let missed = raw.filter(|cell| {
+            let deviation = cell.deviation_of_999_ns.map(|it| it.mean);
+            deviation.is_some_and(|it| it > DEVIATION_NS)
+        });
+        let shares: Option<Vec<_>> = missed
+            .map(|cell| {
+                let share = cell.share_of_two_values.filter(|it| *it >= MOST)?;
+                let within = cell.mean_ns.is_some_and(|it| it.mean <= MEAN_NS);
+                within.then(|| format!("{:.1} % for the {}", 100.0 * share, cell.pattern.name()))
+            })
+            .collect();
+        let shares = shares.filter(|shares| !shares.is_empty())?.join(", ");
+        Some(format!(
+            "the counter of this machine advances by {} at once, and most overheads have one of two values a step apart \
+             ({shares}); such a pair deviates by up to {}",
+            duration(self.step_ns),
+            duration(self.step_ns / 2.0)
+        ))
+    }
+
+    /// Time of the first and of the second stamp of a packet.
+    fn call_and_caches(&self) -> Option<String> {
+        let of = |cells: &[CellFindings], method, pattern| {
+            let cell = cells.iter().find(|it| (it.method, it.pattern) == (method, pattern))?;
+            Some(duration(cell.mean_ns?.mean))
+        };
+        let first = |method, pattern| of(&self.cells_in_softirq, method, pattern);
+        let again = |method, pattern| of(&self.cells_in_softirq_again, method, pattern);
+        let (call, video) = (Traffic::Call, Traffic::Video);
+        Some(format!(
+            "a BPF program cannot execute the counter's instruction. It calls bpf_perf_event_read, which takes {} for the \
+             second stamp of a packet of the video (ktime: {}). Code and data of the first stamp are not in the caches: for a \
+             packet of the call it takes {}, the second one {} (ktime: {}, {})",
+            again(Method::Raw, video)?,
+            again(Method::Ktime, video)?,
+            first(Method::Raw, call)?,
+            again(Method::Raw, call)?,
+            first(Method::Ktime, call)?,
+            again(Method::Ktime, call)?
+        ))
+    }
 }
 
 fn target(place: &str, cells: &[CellFindings], repetitions: u32) -> Claim {
@@ -91,6 +167,11 @@ mod tests {
     use super::*;
     use crate::experiment::Verdict;
 
+    fn measured(cells: Vec<CellFindings>, cells_in_softirq: Vec<CellFindings>) -> Measured {
+        let cells_in_softirq_again = cells_in_softirq.clone();
+        Measured { repetitions: 10, step_ns: 10.0, cells, cells_in_softirq, cells_in_softirq_again }
+    }
+
     fn cells(raw: [f64; 2], ktime: [f64; 2], ci95: Option<f64>) -> Vec<CellFindings> {
         let cell = |(method, [mean, deviation]): (Method, [f64; 2]), pattern| CellFindings {
             method,
@@ -114,15 +195,33 @@ mod tests {
         let near = Some(0.5);
         let met = cells([20.0, 3.0], [40.0, 8.0], near);
         let missed = cells([2_600.0, 50.0], [900.0, 40.0], near);
-        let [user_space, in_softirq] = targets(&met, &missed, 10).try_into().unwrap();
+        let [user_space, in_softirq] = targets(&measured(met, missed)).try_into().unwrap();
         assert_eq!(user_space.verdict, Verdict::Confirmed, "{user_space:?}");
         assert_eq!(in_softirq.verdict, Verdict::Contradicted, "{in_softirq:?}");
         let mean = "mean for the call: 2.60\u{202f}µs";
         assert!(in_softirq.sentence.contains(mean), "{}", in_softirq.sentence);
         assert!(in_softirq.sentence.contains("(limit 30.0\u{202f}ns: missed; ktime 900\u{202f}ns"));
-        let [once, nothing] =
-            targets(&cells([20.0, 3.0], [40.0, 8.0], None), &[], 1).try_into().unwrap();
+        let cause = in_softirq.cause.unwrap();
+        assert!(cause.contains("for a packet of the call it takes 2.60\u{202f}µs"), "{cause}");
+        let once = measured(cells([20.0, 3.0], [40.0, 8.0], None), Vec::new());
+        let [once, nothing] = targets(&Measured { repetitions: 1, ..once }).try_into().unwrap();
         assert_eq!([once.verdict, nothing.verdict], [Verdict::Open; 2]);
         assert!(nothing.sentence.ends_with("not decided here; nothing was measured."));
+    }
+
+    #[test]
+    fn step_of_the_counter_causes_the_deviation_of_two_values() {
+        let with = |share: Option<f64>, mean: f64| {
+            let mut cells = cells([mean, 4.7], [40.0, 8.0], Some(0.1));
+            cells.iter_mut().for_each(|cell| cell.share_of_two_values = share);
+            targets(&measured(cells, Vec::new())).swap_remove(0).cause
+        };
+        let cause = with(Some(0.95), 20.0).unwrap();
+        assert!(cause.contains("(95.0 % for the call, 95.0 % for the video)"), "{cause}");
+        assert!(cause.contains("deviates by up to 5.00\u{202f}ns"), "{cause}");
+        assert_eq!(
+            [with(Some(0.5), 20.0), with(None, 20.0), with(Some(0.95), 50.0)],
+            [None, None, None]
+        );
     }
 }
