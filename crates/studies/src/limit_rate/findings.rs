@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::links::{BitRate, RateWithoutLoss};
 use super::model::{Area, Model, area};
 use super::paper::TOLERATED_PERCENT;
 use super::saturation::{Saturation, cpu_ns_at_limit, saturation};
@@ -27,6 +28,8 @@ pub(super) struct LimitRateResult {
     pub(super) tolerated_percent: f64,
     /// The saturation point for each part of the core and each number of tasks.
     pub(super) saturation: Vec<SaturationPoint>,
+    /// Highest rate measured without loss, for each frame size and number of tasks of the series on the whole core.
+    pub(super) without_loss: Vec<RateWithoutLoss>,
     /// The model, for each part of the core.
     pub(super) models: Vec<ModelOfPart>,
     /// Why cycles are unknown; none if they are known.
@@ -51,6 +54,8 @@ pub(super) struct SaturationPoint {
     pub(super) cpu_ns_per_packet: Option<Estimate>,
     /// The same in cycles of the processor's counter.
     pub(super) cycles_per_packet: Option<Estimate>,
+    /// The rate in Mbit/s with each frame size of Figure 4-1; empty without a rate.
+    pub(super) bit_rates: Vec<BitRate>,
     /// Searches that found it, and searches for which the sender was too slow.
     pub(super) reached: u64,
     pub(super) not_reached: u64,
@@ -117,6 +122,7 @@ impl LimitRateResult {
             tolerated_percent: TOLERATED_PERCENT,
             cycles_reason: searches.cycles_per_ns().is_none().then_some(NO_COUNTER_FREQUENCY),
             saturation: saturated(searches, *size),
+            without_loss: RateWithoutLoss::of(series),
             models: parts.iter().enumerate().map(modelled).collect(),
             series: series.iter().map(|(sweep, runs)| sweep.found(runs)).collect(),
         }
@@ -200,15 +206,17 @@ fn saturated(searches: &Runs<Trial>, size: LimitRateScale) -> Vec<SaturationPoin
         let all: Vec<_> = found.iter().map(|it| it.at_least()).collect();
         let count = |of: &[f64]| u64::try_from(of.len()).unwrap_or(u64::MAX);
         let cost = searches.of_cell(index).filter_map(cpu_ns_at_limit).collect::<Vec<_>>();
+        let rate = Estimate::of(if reached.is_empty() { &all } else { &reached });
         SaturationPoint {
             part,
             part_in_words,
             tasks,
-            rate: Estimate::of(if reached.is_empty() { &all } else { &reached }),
+            rate,
             cpu_ns_per_packet: Estimate::of(&cost),
             cycles_per_packet: Estimate::of(&cost)
                 .zip(searches.cycles_per_ns())
                 .map(|(ns, each)| ns.times(each)),
+            bit_rates: rate.map(BitRate::of_each_size).unwrap_or_default(),
             reached: count(&reached),
             not_reached: count(&all) - count(&reached),
         }

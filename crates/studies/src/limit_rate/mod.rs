@@ -8,6 +8,7 @@ mod claims;
 mod durations;
 mod figures;
 mod findings;
+mod links;
 mod model;
 mod over_mesh;
 mod paper;

@@ -5,6 +5,9 @@ use std::time::Duration;
 use super::paper::Filter;
 use super::setting::{Level, Setting};
 
+/// Bytes of a frame where the size is not varied, check sequence included: those of section 2.1 of the report.
+pub(super) const FRAME_BYTES: u16 = 84;
+
 /// A series: two factors, every level of the one with every level of the other.
 #[derive(Clone, Debug)]
 pub(super) struct Sweep {
@@ -40,7 +43,7 @@ impl LimitRateScale {
     pub(super) fn base(self) -> Setting {
         Setting {
             rate: None,
-            frame_bytes: 84,
+            frame_bytes: FRAME_BYTES,
             buffer_kib: 32 << 10,
             machine_mib: None,
             filter: Filter::None,

@@ -159,6 +159,24 @@ fn the_saturation_points_are_those_of_the_probe() {
 }
 
 #[test]
+fn rates_in_bits_are_those_of_figure_4_1() {
+    let measured = measured(as_in_the_report);
+    let found = LimitRateResult::of(&measured);
+    let table = account(&measured).unwrap();
+    let row = &table.table("Figure 4-1").rows[0];
+    let bits = &found.saturation[0].bit_rates;
+    assert_eq!(bits.iter().map(|it| it.frame_bytes).collect::<Vec<_>>(), [84, 300, 1500]);
+    // At least 268,000 frames of 84 bytes a second, at most 300,000.
+    assert_eq!(bits.iter().map(|it| it.oc).collect::<Vec<_>>(), [Some(3), Some(12), Some(48)]);
+    assert!(row[2].ends_with(", OC-3") && row[4].ends_with(", OC-48"), "{row:?}");
+    // Frames of 300 and 1500 bytes at up to 294,117 a second.
+    let sent = &found.without_loss;
+    let sizes: Vec<_> = sent.iter().map(|it| (it.tasks, it.bits.frame_bytes)).collect();
+    assert_eq!(sizes, [(1, 84), (1, 300), (1, 1500), (4, 300), (4, 1500)]);
+    assert_eq!(sent[1].rate.mean.round(), 294_117.0);
+}
+
+#[test]
 fn any_trials_make_a_page() {
     let nothing: Of = |_, _| (0, 0);
     for of in [as_in_the_report, nothing, |_, _| (u64::MAX, 250)] {

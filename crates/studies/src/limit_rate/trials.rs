@@ -172,7 +172,7 @@ impl Sweep {
     }
 
     /// Settings of a cell's trial.
-    fn of(&self, cell: &Cell) -> Option<Setting> {
+    pub(super) fn of(&self, cell: &Cell) -> Option<Setting> {
         let level = |factor: usize, levels: &[Level]| levels.get(*cell.0.get(factor)?).copied();
         Some(self.setting(level(0, &self.lines)?, level(1, &self.points)?))
     }
