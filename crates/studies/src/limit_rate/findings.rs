@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::cost::{self, CostModel, Term};
 use super::links::{BitRate, RateWithoutLoss};
 use super::model::{Area, Model, area};
 use super::paper::TOLERATED_PERCENT;
@@ -32,6 +33,9 @@ pub(super) struct LimitRateResult {
     pub(super) without_loss: Vec<RateWithoutLoss>,
     /// The model, for each part of the core.
     pub(super) models: Vec<ModelOfPart>,
+    /// CPU time of a packet by tasks, frame size and rate, on the whole core. None with the reason in `cost_model_reason`.
+    pub(super) cost_model: Option<CostModel>,
+    pub(super) cost_model_reason: Option<&'static str>,
     /// Why cycles are unknown; none if they are known.
     pub(super) cycles_reason: Option<&'static str>,
     /// The series, in the report's order.
@@ -110,6 +114,8 @@ impl LimitRateResult {
     pub(super) fn of(measured: &LimitRateRuns) -> Self {
         let LimitRateRuns { size, series, searches, .. } = measured;
         let parts = size.parts();
+        let terms = [Term::Base, Term::Task, Term::Byte, Term::Idle];
+        let cost_model = CostModel::fit(&cost::costs(size.base(), series), &terms);
         let modelled = |(line, &part): (usize, &u8)| ModelOfPart {
             part: Level::Part(part).name(),
             part_in_words: Level::Part(part).words(),
@@ -124,6 +130,8 @@ impl LimitRateResult {
             saturation: saturated(searches, *size),
             without_loss: RateWithoutLoss::of(series),
             models: parts.iter().enumerate().map(modelled).collect(),
+            cost_model_reason: cost_model.as_ref().err().copied(),
+            cost_model: cost_model.ok(),
             series: series.iter().map(|(sweep, runs)| sweep.found(runs)).collect(),
         }
     }

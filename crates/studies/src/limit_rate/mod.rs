@@ -5,6 +5,7 @@
 //! rate without loss. Departures from the report: `deviations.md`.
 
 mod claims;
+mod cost;
 mod durations;
 mod figures;
 mod findings;

@@ -177,6 +177,25 @@ fn rates_in_bits_are_those_of_figure_4_1() {
 }
 
 #[test]
+fn cost_model_is_fitted_to_trials_of_the_whole_core() {
+    // CPU time of a packet: 40 µs, 100 µs for each task more, and 10 ns for each byte.
+    let sum: Of = |setting, repetition| {
+        let (tasks, bytes) = (u64::from(setting.tasks), u64::from(setting.frame_bytes));
+        let rate = setting.rate.unwrap_or(1_000_000);
+        let cost_ns = 40_000 + u64::from(repetition) + 100_000 * (tasks - 1) + 10 * bytes;
+        // In percent, of which a trial has ten million nanoseconds.
+        (u64::MAX, cost_ns * rate / 10_000_000)
+    };
+    let found = LimitRateResult::of(&measured(sum));
+    let model = found.cost_model.unwrap();
+    // Tasks, frame size, and gap: four, two and three cells of three repetitions.
+    assert_eq!((model.trials, found.cost_model_reason), (27, None));
+    assert!((model.task_ns.unwrap().mean - 100e3).abs() < 1e3, "{model:?}");
+    let nothing = LimitRateResult::of(&measured(|_, _| (0, 0)));
+    assert!(nothing.cost_model.is_none() && nothing.cost_model_reason.is_some());
+}
+
+#[test]
 fn any_trials_make_a_page() {
     let nothing: Of = |_, _| (0, 0);
     for of in [as_in_the_report, nothing, |_, _| (u64::MAX, 250)] {

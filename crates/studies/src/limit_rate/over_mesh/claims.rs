@@ -1,6 +1,8 @@
 //! Claims of this project on its probe and of the report on tasks, and their verdicts here.
 
-use super::findings::{Level, MeshLimitRateResult, ONE_BESIDE, cpu_ns, found};
+use super::findings::{
+    FIVE_BESIDE, FOUR_BESIDE, Level, MeshLimitRateResult, ONE_BESIDE, cpu_ns, found,
+};
 use super::trials::AIM;
 use crate::experiment::{Claim, Estimate, Runs};
 use crate::limit_rate::saturation::Saturation;
@@ -14,9 +16,6 @@ const MIN_RATE_RATIO: f64 = 0.8;
 /// Set-ups in which the probe's core does everything: with one task, and with more.
 const ONE: usize = 0;
 const MORE: [usize; 2] = [1, 2];
-/// Set-ups with more tasks, in which the probe's core does not receive the frames.
-const FOUR_BESIDE: usize = 4;
-const FIVE_BESIDE: usize = 6;
 
 /// All claims.
 pub(super) fn claims(runs: &Runs<Trial>) -> Vec<Claim> {

@@ -4,8 +4,10 @@ use serde::Serialize;
 
 use super::trials::{AIM, SETUPS, Setup};
 use crate::experiment::{Estimate, Runs};
+use crate::limit_rate::cost::{CostModel, PacketCost, Term};
 use crate::limit_rate::paper::TOLERATED_PERCENT;
 use crate::limit_rate::saturation::{Saturation, saturation};
+use crate::limit_rate::sweeps::FRAME_BYTES;
 use crate::limit_rate::trials::Trial;
 use wirestamp_report::estimate::decimal;
 
@@ -18,6 +20,10 @@ pub(super) struct MeshLimitRateResult {
     tolerated_percent: f64,
     /// For each set-up.
     pub(super) levels: Vec<Level>,
+    /// CPU time of a packet by tasks, at the target rate, where the kernel receives frames on the other core. None with the
+    /// reason in `cost_model_reason`.
+    pub(super) cost_model: Option<CostModel>,
+    cost_model_reason: Option<&'static str>,
     /// Frames of all trials.
     sent: u64,
     interface_dropped: u64,
@@ -52,6 +58,9 @@ pub(super) struct Level {
 
 /// The set-up with one task and frames received on the other core: reference for the CPU time per packet.
 pub(super) const ONE_BESIDE: usize = 3;
+/// The same with four tasks and with five, of which passive delay is sampled.
+pub(super) const FOUR_BESIDE: usize = 4;
+pub(super) const FIVE_BESIDE: usize = 6;
 
 /// The trial at the target rate, and the trials of the search.
 pub(super) fn of_run(trials: &[Trial]) -> Option<(&Trial, &[Trial])> {
@@ -74,10 +83,13 @@ impl MeshLimitRateResult {
         let trials = || runs.runs.iter().flat_map(|(_, trials)| trials);
         let sum = |of: fn(&Trial) -> u64| trials().map(of).sum();
         let levels = runs.design.cells().into_iter().enumerate();
+        let cost_model = CostModel::fit(&costs(runs), &[Term::Base, Term::Task]);
         Self {
             aim: AIM,
             tolerated_percent: TOLERATED_PERCENT,
             levels: levels.map(|(index, _)| level(runs, index)).collect(),
+            cost_model_reason: cost_model.as_ref().err().copied(),
+            cost_model: cost_model.ok(),
             sent: sum(|trial| trial.sent),
             interface_dropped: sum(|trial| trial.interface_dropped),
             probe_lost: sum(|trial| trial.kernel_dropped),
@@ -85,6 +97,15 @@ impl MeshLimitRateResult {
             unaccounted: trials().map(Trial::unaccounted).sum(),
         }
     }
+}
+
+/// The trials at the target rate with the sampled tasks of the report, and with one more. Set-ups with loss are left out.
+fn costs(runs: &Runs<Trial>) -> Vec<Vec<PacketCost>> {
+    let cost = |index: usize, trials: &[Trial]| {
+        PacketCost::of(SETUPS[index].tasks(), FRAME_BYTES, of_run(trials)?.0)
+    };
+    let of_setup = |index| runs.of_cell(index).map(|trials| cost(index, trials)).collect();
+    [ONE_BESIDE, FOUR_BESIDE, FIVE_BESIDE].into_iter().filter_map(of_setup).collect()
 }
 
 impl Level {

@@ -74,6 +74,20 @@ fn what_the_load_does_not_reach_is_not_decided() {
 }
 
 #[test]
+fn cost_model_is_that_of_the_sampled_tasks() {
+    let line: Of = |cell| (1_000_000, 900_000, [0, 0, 0, 80, 380, 9_999, 480][cell]);
+    let varied = |mut runs: Runs<Trial>| {
+        for (turn, trials) in &mut runs.runs {
+            trials.iter_mut().for_each(|it| it.cpu_ns += it.captured * u64::from(turn.repetition));
+        }
+        runs
+    };
+    let model = MeshLimitRateResult::of(&varied(runs(line))).cost_model.unwrap();
+    let costs = [model.base_ns, model.task_ns].map(|it| it.unwrap().mean.round());
+    assert_eq!((costs, model.trials), ([82.0, 100.0], 15));
+}
+
+#[test]
 fn any_trials_make_a_page() {
     let nothing: Of = |_| (0, 0, 0);
     let some: Of = |cell| (1_000_000, 100_000 * [0, 1, 2, 3, 4, 5, 6][cell], 5_000);

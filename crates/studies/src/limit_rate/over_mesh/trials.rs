@@ -44,6 +44,13 @@ const fn setup(name: &'static str, words: &'static str, count: u8, takes_frames:
     Setup { name, words, tasks: Tasks { count, share: SAMPLED }, takes_frames }
 }
 
+impl Setup {
+    /// Number of tasks.
+    pub(super) const fn tasks(self) -> u8 {
+        self.tasks.count
+    }
+}
+
 /// All of them.
 pub(super) const SETUPS: [Setup; 7] = [
     setup("1", "one task", 1, true),
