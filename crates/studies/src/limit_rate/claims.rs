@@ -26,12 +26,13 @@ enum LevelChoice {
 }
 use LevelChoice::{All, First, Last};
 
-/// The report's conclusions (2.1.5, 2.2.6, 2.4.4, 2.5.1, 2.6.1, 2.7.1 and 2.8.1).
+/// The report's conclusions (2.1.5, 2.2.6, 2.3.3, 2.4.4, 2.5.1, 2.6.1, 2.7.1 and 2.8.1).
 pub(super) fn claims(measured: &LimitRateRuns) -> Vec<Claim> {
     vec![
         processor(&measured.searches),
         linear(measured),
         memory(measured),
+        network_card(),
         same(
             measured,
             "filter",
@@ -119,6 +120,15 @@ fn memory(measured: &LimitRateRuns) -> Claim {
             Claim::not_the_same_question(claim, &reason, requirement)
         }
     }
+}
+
+/// The report compares a network card of 100 Mbit/s with one of 10 Mbit/s (section 2.3.3).
+fn network_card() -> Claim {
+    Claim::not_the_same_question(
+        "two types of network card need the same CPU load, and frames are lost by the slower one only above its own rate",
+        "frames arrive over a veth link, which has neither a rate nor interrupts",
+        "two cards of different types or rates in the probe, and a generator on their cables",
+    )
 }
 
 /// Claims that the loss is higher by more than [`SAME`] after the longest duration than after the shortest.

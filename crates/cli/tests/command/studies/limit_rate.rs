@@ -29,7 +29,7 @@ fn frames_are_accounted_for_beyond_the_limit() {
         let searches = point["reached"].as_u64().unwrap() + point["not_reached"].as_u64().unwrap();
         assert_eq!(searches, 2, "{point:#}");
     }
-    assert_eq!(found["claims"].as_array().unwrap().len(), 10);
+    assert_eq!(found["claims"].as_array().unwrap().len(), 11);
     let page = fs::read_to_string(found["report"].as_str().unwrap()).unwrap();
     assert!(page.matches("<svg ").count() >= 30);
     assert!(folder.path().join("limit-rate-cpu/001-whole-max.csv").exists());
