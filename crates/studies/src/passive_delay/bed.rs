@@ -17,6 +17,7 @@ use wirestamp_traffic::{SendReport, Sender, ServiceClock, Sink, SinkReport, Stre
 use super::measured::{self, CaptureResult, Measured};
 use super::reference_capture::{ReferenceCapture, ReferencePackets};
 use super::setting::{PASSIVE, PORTS, Setting, at_the_sink};
+use crate::tester::CpuUse;
 use wirestamp_report::format::approximate;
 use wirestamp_session::{PairSession, PointState, Recording, TapReport};
 
@@ -64,25 +65,27 @@ pub(super) fn run(
 
     let before = lab.bottleneck()?;
     let captures_stop = Stop::new().context("cannot make the stop event")?;
-    let (traffic, seen, taps) = thread::scope(|scope| {
+    let (traffic, seen, taps, cpu_use) = thread::scope(|scope| {
         let (session, stopped) = (&session, &captures_stop);
         let references = ends.map(|end| scope.spawn(move || end.watch(stopped)));
         let [a, b] = taps;
         let taps = [(a, Point::A), (b, Point::B)].map(|(capture, point)| {
-            scope.spawn(move || capture_point(session, point, capture, clock, stopped))
+            let capture = move || capture_point(session, point, capture, clock, stopped);
+            scope.spawn(move || CpuUse::of(capture))
         });
         let await_last = &mut |sent: &SendReport| await_last(&lab, before, sent.sent());
         let ends = Ends { source: lab.source(), sink: lab.sink(), await_last };
         let traffic = traffic(setting, ends, clock, stop);
         captures_stop.request();
-        let ([source, bottleneck], [a, b]) = (references.map(join), taps.map(join));
-        anyhow::Ok((traffic?, [source?, bottleneck?], [a?, b?]))
+        let ([source, bottleneck], [(a, of_a), (b, of_b)]) = (references.map(join), taps.map(join));
+        anyhow::Ok((traffic?, [source?, bottleneck?], [a?, b?], [of_a, of_b]))
     })?;
     session.finish();
     let mut measured = known(&traffic, since(before, lab.bottleneck()?));
     measured.seconds = approximate(setting.lasting.as_nanos()) / 1e9;
     measured.unknown = unknown(&traffic, &seen);
     measured.of_taps(&taps);
+    measured.of_cpu(cpu_use);
     measured.of_packets(&found, &measured::true_delays(&seen.map(|seen| seen.departures)));
     Ok(measured)
 }

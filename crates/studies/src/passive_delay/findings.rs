@@ -21,7 +21,12 @@ pub(super) struct PassiveDelayResult {
     pub(super) effects_on_mean_error: Vec<Effect>,
     /// Reasons of unknown truth, one for each such run.
     pub(super) unknown: Vec<String>,
+    /// Why the CPU load of the captures is not known; none if it is.
+    pub(super) load_reason: Option<&'static str>,
 }
+
+/// Why the CPU load of a run is not known.
+const NO_CPU_TIME: &str = "the runs did not record the CPU time of the captures";
 
 /// A cell. Errors are absolute values; times are means of runs in nanoseconds.
 #[derive(Clone, Debug, Serialize)]
@@ -55,6 +60,10 @@ pub(super) struct CellFindings {
     pub(super) max_error_ns: Option<Estimate>,
     /// Median of the absolute error of a packet's delay.
     pub(super) packet_error_ns: f64,
+    /// CPU time of the captures at A and B, divided by the time that they ran, in percent of a core. None with the reason in
+    /// `load_reason`.
+    pub(super) load_a_percent: Option<Estimate>,
+    pub(super) load_b_percent: Option<Estimate>,
 }
 
 impl PassiveDelayResult {
@@ -71,8 +80,12 @@ impl PassiveDelayResult {
         let responses = frames.responses(mean_error);
         let whole = responses.iter().flatten().all(|response| response.is_finite());
         let all = runs.iter().flat_map(|runs| &runs.runs).flat_map(|(_, samples)| samples);
+        let cells: Vec<_> = cells.collect();
+        let has_load =
+            |it: &CellFindings| it.load_a_percent.is_some() && it.load_b_percent.is_some();
         Self {
-            cells: cells.collect(),
+            load_reason: (!cells.iter().all(has_load)).then_some(NO_CPU_TIME),
+            cells,
             effects_on_mean_error: if whole {
                 effects(&frames.design, &responses)
             } else {
@@ -104,6 +117,9 @@ fn of_cell(
     let error = |which: usize| {
         Estimate::of(&runs.iter().map(|run| run.errors_ns()[which].abs()).collect::<Vec<_>>())
     };
+    let load = |which: usize| {
+        Estimate::of(&runs.iter().filter_map(|run| run.loads_percent()[which]).collect::<Vec<_>>())
+    };
     CellFindings {
         question,
         frame: setting.frame,
@@ -125,5 +141,7 @@ fn of_cell(
         mean_error_ns: error(1),
         max_error_ns: error(2),
         packet_error_ns: mean(|run| run.packet_error_ns),
+        load_a_percent: load(0),
+        load_b_percent: load(1),
     }
 }

@@ -1,11 +1,14 @@
 //! Raw result of a run: results of the captures, and the truth.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use wirestamp_metrics::{Outcome, Quality};
 
 use super::reference_capture::{Departures, Left};
 use super::setting::PASSIVE_PORT;
 use crate::mesh::Total;
+use crate::tester::{CpuUse, load_percent};
 use wirestamp_report::format::{approximate, length, real};
 use wirestamp_session::TapReport;
 
@@ -57,6 +60,18 @@ pub(super) struct Measured {
     pub(super) own_loss_b: u64,
     /// Whether both ledgers account for every packet.
     pub(super) balanced: bool,
+    /// CPU time of the capture at A with its tasks. None with a mesh, and in runs of earlier versions.
+    #[serde(default)]
+    pub(super) cpu_ns_a: Option<u64>,
+    /// The same at B.
+    #[serde(default)]
+    pub(super) cpu_ns_b: Option<u64>,
+    /// How long the capture at A ran.
+    #[serde(default)]
+    pub(super) capture_ns_a: Option<u64>,
+    /// The same at B.
+    #[serde(default)]
+    pub(super) capture_ns_b: Option<u64>,
 }
 
 impl Measured {
@@ -84,6 +99,19 @@ impl Measured {
         self.stamp = format!("{} {}", a.facts.method, a.facts.stamp);
         (self.own_loss_a, self.own_loss_b) = (a.ledger.lost(), b.ledger.lost());
         self.balanced = a.balanced && b.balanced;
+    }
+
+    /// Adds the CPU use of the captures.
+    pub(super) fn of_cpu(&mut self, [a, b]: [CpuUse; 2]) {
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).ok();
+        (self.cpu_ns_a, self.capture_ns_a) = (nanos(a.cpu), nanos(a.wall));
+        (self.cpu_ns_b, self.capture_ns_b) = (nanos(b.cpu), nanos(b.wall));
+    }
+
+    /// CPU load of the captures at A and at B, in percent of a core, if it was measured.
+    pub(super) fn loads_percent(&self) -> [Option<f64>; 2] {
+        let times = [(self.cpu_ns_a, self.capture_ns_a), (self.cpu_ns_b, self.capture_ns_b)];
+        times.map(|(cpu, capture)| load_percent(cpu?, capture?))
     }
 
     /// Adds the result of the captures and the truth of each packet.
@@ -173,4 +201,36 @@ pub(crate) fn summary(values: impl Iterator<Item = i64> + Clone) -> [f64; 3] {
     let above = u64::try_from(sum - i128::from(min) * i128::from(count)).unwrap_or(u64::MAX);
     let mean = approximate(min) + real(above) / real(count);
     [approximate(min), mean, approximate(max)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The row of a run, in CSV, without the columns whose names start with `without`.
+    fn row(run: &Measured, without: &str) -> String {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        writer.serialize(run).unwrap();
+        let text = String::from_utf8(writer.into_inner().unwrap()).unwrap();
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+        let kept = |line: &Vec<&str>| {
+            let columns = line.iter().zip(&lines[0]).filter(|(_, name)| !name.starts_with(without));
+            columns.map(|(value, _)| *value).collect::<Vec<_>>().join(",")
+        };
+        lines.iter().map(kept).collect::<Vec<_>>().join("\n")
+    }
+
+    fn read(text: &str) -> Measured {
+        csv::Reader::from_reader(text.as_bytes()).deserialize().next().unwrap().unwrap()
+    }
+
+    #[test]
+    fn run_of_an_earlier_version_has_no_load() {
+        let mut run = Measured { sent: 5, ..Measured::default() };
+        let of = |ms| CpuUse { cpu: Duration::from_millis(ms), wall: Duration::from_millis(50) };
+        run.of_cpu([of(5), of(10)]);
+        assert_eq!(read(&row(&run, "none")).loads_percent(), [Some(10.0), Some(20.0)]);
+        let earlier = read(&row(&run, "cpu_ns"));
+        assert_eq!((earlier.sent, earlier.loads_percent()), (5, [None, None]));
+    }
 }

@@ -128,6 +128,30 @@ fn findings_are_those_of_the_runs_whose_truth_is_known() {
 }
 
 #[test]
+fn load_of_the_captures_is_beside_the_papers() {
+    let runs = |measured: bool| {
+        runs(|_, _, repetition| Measured {
+            cpu_ns_a: measured.then_some(10 + u64::from(repetition) * 2),
+            cpu_ns_b: Some(50),
+            capture_ns_a: Some(100),
+            capture_ns_b: Some(200),
+            ..with_errors([0.0, 0.0, 0.0], repetition)
+        })
+    };
+    let table = |measured| {
+        let runs = runs(measured);
+        let found = PassiveDelayResult::of(&runs, SIZE);
+        let rows = account(&runs, SIZE, &found).unwrap().table("CPU load").rows.clone();
+        (found.load_reason.is_some(), rows[0][1].clone(), rows[8].clone())
+    };
+    let (is_unknown, load, paper) = table(true);
+    assert!(!is_unknown && load.starts_with("11.00 ±"), "{load}");
+    assert_eq!(paper, ["paper: 84 B, 40 %, 1 T", "58.76", "72.18"]);
+    let (is_unknown, load, _) = table(false);
+    assert_eq!((is_unknown, load.as_str()), (true, "–"));
+}
+
+#[test]
 fn any_errors_make_a_page_beside_the_papers_numbers() {
     for scale in [0.0, 1.0, -1e9, f64::NAN] {
         let runs = runs(|_, cell, repetition| {

@@ -11,6 +11,7 @@ use wirestamp_packet::{LinkType, Packet};
 use wirestamp_traffic::Payload;
 
 use super::source::Source;
+use crate::tester::CpuUse;
 
 /// Captured bytes of a packet: its headers and the sender's data.
 const SNAPLEN: u32 = 128;
@@ -21,6 +22,8 @@ pub(crate) struct Captures {
     pub(crate) stamps: Vec<(u64, Time<Utc>)>,
     /// The packet ledger of the capture.
     pub(crate) ledger: Ledger,
+    /// CPU use of the thread that takes the stamps: of the whole capture if the kernel stamps, which then has one thread.
+    pub(crate) cpu_use: CpuUse,
 }
 
 /// Capture settings of a source. Threads that stamp in user space have real-time priority where it is
@@ -48,9 +51,9 @@ impl Captures {
         count: &AtomicU64,
     ) -> anyhow::Result<Self> {
         let mut taker = Taker { stamps: Vec::new(), count };
-        let (ledger, outcome) = capture.run(clock, end, &mut taker);
+        let ((ledger, outcome), cpu_use) = CpuUse::of(|| capture.run(clock, end, &mut taker));
         outcome?;
-        Ok(Self { stamps: taker.stamps, ledger })
+        Ok(Self { stamps: taker.stamps, ledger, cpu_use })
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod bed;
 mod busy;
+mod cpu_use;
 mod load;
 mod memory_limit;
 mod softirq_thread;
@@ -18,6 +19,7 @@ pub use bed::{
     UNUSED_MAC, source, stay_on,
 };
 pub use busy::Spinner;
+pub(crate) use cpu_use::{CpuUse, load_percent};
 pub use load::{CHECK_SEQUENCE, Ends, Load};
 pub(crate) use memory_limit::MemoryLimit;
 pub(crate) use softirq_thread::SoftirqThread;

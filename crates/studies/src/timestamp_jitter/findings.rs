@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::flows::{SOURCES, SourceJitter};
 use super::paper::{self, Pause};
 use crate::experiment::{Cell, Design, Effect, Estimate, Factor, Runs, effects, mean};
+use crate::tester::load_percent;
 
 /// Numeric results of the study.
 #[derive(Clone, Debug, Serialize)]
@@ -15,7 +16,12 @@ pub(super) struct JitterResult {
     pub(super) effects_on_log_jitter: Vec<Effect>,
     /// Sources that this machine refused, with the reason.
     pub(super) refused: Vec<(String, String)>,
+    /// Why the CPU load is not known; none if it is.
+    pub(super) load_reason: Option<&'static str>,
 }
+
+/// Why the CPU load of a run is not known.
+const NO_CPU_TIME: &str = "the runs did not record the CPU time of the captures";
 
 /// A source with a flow. Times are in nanoseconds.
 #[derive(Clone, Debug, Serialize)]
@@ -68,6 +74,8 @@ pub(super) struct CellFindings {
     pub(super) interruption_jitter: Option<Estimate>,
     /// The standard deviation of the times by the report's Pentium 4.
     pub(super) jitter_of_pentium_4: Option<f64>,
+    /// CPU time of the capture divided by the time that it ran, in percent of a core. None with the reason in `load_reason`.
+    pub(super) load_percent: Option<Estimate>,
 }
 
 /// Times between packets: the least and the longest of all runs, and the mean of the means and of the
@@ -96,8 +104,10 @@ impl JitterResult {
             let of_cell = |(index, cell): (usize, &Cell)| of_cell(runs, index, cell, &source);
             cells.iter().enumerate().filter_map(of_cell).collect::<Vec<_>>()
         };
+        let cells: Vec<_> = SOURCES.iter().map(ToString::to_string).flat_map(of_source).collect();
         Self {
-            cells: SOURCES.iter().map(ToString::to_string).flat_map(of_source).collect(),
+            load_reason: cells.iter().any(|it| it.load_percent.is_none()).then_some(NO_CPU_TIME),
+            cells,
             effects_on_log_jitter: effects_on_jitter(runs),
             refused,
         }
@@ -174,6 +184,7 @@ fn of_cell(
         machine_interrupts: estimate(|row| row.machine_interrupts),
         interruption_jitter: estimate(|row| row.interruption_jitter),
         jitter_of_pentium_4: paper::deviation_of_pentium_4(frame_bytes, pause),
+        load_percent: estimate(|row| load_percent(row.cpu_ns?, row.capture_ns?)),
     })
 }
 

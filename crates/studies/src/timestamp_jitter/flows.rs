@@ -133,6 +133,11 @@ pub(super) struct SourceJitter {
     /// The jitter that these interruptions cause in the median transit.
     #[serde(default)]
     pub(super) interruption_jitter: Option<f64>,
+    /// CPU time of the capture, and how long it ran. None in runs of earlier versions.
+    #[serde(default)]
+    pub(super) cpu_ns: Option<u64>,
+    #[serde(default)]
+    pub(super) capture_ns: Option<u64>,
 }
 
 impl SourceJitter {
@@ -177,6 +182,8 @@ impl SourceJitter {
             interruption_jitter: transits
                 .quantile(500)
                 .map(|ns| control.jitter_of_interruptions(ns)),
+            cpu_ns: u64::try_from(captures.cpu_use.cpu.as_nanos()).ok(),
+            capture_ns: u64::try_from(captures.cpu_use.wall.as_nanos()).ok(),
         }
     }
 }

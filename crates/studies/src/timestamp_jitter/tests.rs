@@ -44,6 +44,8 @@ fn runs(off: impl Fn(u16, Pause, u32) -> (f64, f64, f64)) -> Runs<SourceJitter> 
             machine_interruptions: Some(20_000.0),
             machine_interrupts: Some(250.0),
             interruption_jitter: Some(600.0),
+            cpu_ns: (turn.repetition > 0).then_some(25),
+            capture_ns: Some(1_000),
         };
         (turn, SOURCES.iter().map(row).collect())
     };
@@ -92,6 +94,8 @@ fn errors_are_against_the_sender() {
     let means = means.map(|estimate| (estimate.unwrap().mean * 10.0).round());
     assert_eq!(means, [70.0, -20.0, 30.0, 410.0]);
     assert_eq!(cell.stamped.max.map(f64::round), Some(7_787.0));
+    // Two of three repetitions recorded the CPU time.
+    assert_eq!((cell.load_percent.unwrap().mean, found.load_reason), (2.5, None));
 }
 
 #[test]
@@ -137,4 +141,5 @@ fn a_flow_is_stamped_by_the_kernel_and_counted() {
     assert_eq!(ring.sent, 20);
     assert!(ring.captured + ring.lost >= ring.sent, "{ring:?}");
     assert!(ring.mean.is_none_or(|mean| mean > 0.0), "{ring:?}");
+    assert!(ring.cpu_ns > Some(0) && ring.cpu_ns < ring.capture_ns, "{ring:?}");
 }
