@@ -1,7 +1,7 @@
 //! Writes reports of studies again, with the texts and verdicts of this version and without a measurement.
 //!
 //! ```text
-//! report_again FILE.json      from the document: overhead and interarrival
+//! report_again FILE.json      from the document: overhead and interarrival; timers, with its raw results beside it
 //! report_again NAME FOLDER    from all raw results of a study in FOLDER: NAME.html and NAME.json there
 //! ```
 //! `NAME-mesh` is a study that was measured with a mesh.

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::account::{self, Account, Making, Part};
 use crate::experiment::{Claim, Estimate};
 use crate::presentation::Texts;
-use crate::{interarrival, overhead};
+use crate::{interarrival, overhead, timers};
 
 /// Computes the claims from those of a document and its values.
 type Judge = fn(Vec<Claim>, &Value) -> anyhow::Result<Vec<Claim>>;
@@ -37,7 +37,8 @@ const NO_VALUES: [&str; 16] = [
 ];
 
 /// Writes the report `NAME.html` again from its document `NAME.json`, with the texts and verdicts of this version, and the
-/// document with these claims. Figures that need raw results are those of the earlier report beside the document.
+/// document with these claims. Figures that need raw results are those of the earlier report beside the document. For `timers`
+/// all values are computed again from the raw results in the folder `timers` beside the document.
 ///
 /// # Errors
 /// When the document cannot be read or lacks a value, or a file cannot be written, or the study's raw results are archived as a
@@ -51,8 +52,18 @@ pub fn write_again(document: &Path) -> anyhow::Result<PathBuf> {
     let report = document.with_extension("html");
     // Without it the report has no figures that need raw results.
     let earlier = fs::read_to_string(&report).unwrap_or_default();
-    let account = account_of(name, &values, &earlier)
-        .with_context(|| format!("cannot write the report of {shown} again"))?;
+    let account = match name {
+        "timers" => timers::again(&values, document.parent().unwrap_or(Path::new("."))),
+        _ => account_of(name, &values, &earlier),
+    };
+    let mut account =
+        account.with_context(|| format!("cannot write the report of {shown} again"))?;
+    let note = format!(
+        "again by version {}; nothing was measured again",
+        wirestamp_report::Circumstances::here().version
+    );
+    account.machine.push(("Report written".to_owned(), note));
+    account.report = values.get("report").and_then(Value::as_str).map(PathBuf::from);
     let write = |file: &Path, text: String| {
         fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
     };
@@ -67,7 +78,7 @@ fn account_of(name: &str, document: &Value, earlier: &str) -> anyhow::Result<Acc
         "overhead" => (overhead::TEXTS, overhead::claims_again),
         "interarrival" => (interarrival::TEXTS, interarrival::claims_again),
         _ => bail!(
-            "only those of overhead and interarrival, named so, are written from a document; run \
+            "only those of overhead, interarrival and timers, named so, are written from a document; run \
              \"wirestamp study NAME --output FOLDER\" with all raw results in FOLDER"
         ),
     };
@@ -82,14 +93,7 @@ fn account_of(name: &str, document: &Value, earlier: &str) -> anyhow::Result<Acc
         .filter(is_value)
         .map(|(member, value)| (member.clone(), value.clone()))
         .collect();
-    let mut account = texts.account(making, claims, &values, &|id, _| Some(figure(id, earlier)))?;
-    let note = format!(
-        "again from its document, by version {}; nothing was measured again",
-        wirestamp_report::Circumstances::here().version
-    );
-    account.machine.push(("Report written".to_owned(), note));
-    account.report = document.get("report").and_then(Value::as_str).map(PathBuf::from);
-    Ok(account)
+    texts.account(making, claims, &values, &|id, _| Some(figure(id, earlier)))
 }
 
 /// The claims of a document, with their leads.

@@ -1,8 +1,9 @@
 //! Claims of the paper, and their verdicts here.
 
-use super::contender::Way;
+use super::elsewhere::Elsewhere;
 use super::findings::{Costs, TimersResult};
-use super::paper::{Published, Timer};
+use super::measured::Measured;
+use super::paper::{PUBLISHED, Published, Timer};
 use super::reads::CostCount;
 use super::tally::Cost;
 use crate::experiment::{Claim, Estimate, Runs};
@@ -66,31 +67,31 @@ const BY_HPET: Comparison = Comparison {
     of: Figure::Mean,
 };
 
-/// The paper's claims with verdicts from the runs.
+/// The paper's claims with verdicts from the runs. The kernel keeps time by `clocksource`.
 pub(super) fn claims(
     runs: &Runs<CostCount>,
-    ways: &[Way],
     findings: &TimersResult,
     clocksource: &str,
 ) -> Vec<Claim> {
-    let here = match clocksource {
-        "tsc" => Some(BY_TSC),
-        "hpet" => Some(BY_HPET),
-        _ => None,
-    };
-    let comparisons = COMPARISONS.iter().chain(&here);
-    let compared = comparisons.map(|comparison| comparison.claim(runs, ways, findings));
-    compared.chain([peaks(runs, ways)]).collect()
+    let compared = COMPARISONS.iter().map(|comparison| comparison.claim(runs, findings));
+    let by_clocksource = [("tsc", BY_TSC), ("hpet", BY_HPET)].map(|(source, comparison)| {
+        if source == clocksource {
+            comparison.claim(runs, findings)
+        } else {
+            comparison.under_another(clocksource, source, findings)
+        }
+    });
+    compared.chain(by_clocksource).chain([peaks(runs, findings)]).collect()
 }
 
 impl Comparison {
-    fn claim(&self, runs: &Runs<CostCount>, ways: &[Way], findings: &TimersResult) -> Claim {
+    fn claim(&self, runs: &Runs<CostCount>, findings: &TimersResult) -> Claim {
         let lacks = |timer: &Timer| findings.timer(*timer).is_none_or(|way| !way.is_available());
         if let Some(timer) = [self.lower, self.higher].into_iter().find(lacks) {
             return self.without(timer, findings);
         }
         let numbers = self.numbers(findings);
-        Claim::of(self.claim, vec![self.lead(runs, ways)], &numbers)
+        Claim::of(self.claim, vec![self.lead(runs, findings)], &numbers)
     }
 
     /// The claim on a machine that has no such timer. An emulated one elsewhere has other costs than hardware.
@@ -106,9 +107,50 @@ impl Comparison {
         Claim::not_the_same_question(self.claim, &reason, requirement)
     }
 
+    /// The claim on a machine whose kernel keeps time by `here` and not by `required`.
+    fn under_another(&self, here: &str, required: &str, findings: &TimersResult) -> Claim {
+        let elsewhere = findings.beside.as_ref().and_then(|it| self.elsewhere(required, it));
+        let here = if here.is_empty() { "an unknown clock source" } else { here };
+        let reason = format!(
+            "the kernel of this machine keeps time by {here}, not by {required}{}",
+            elsewhere.unwrap_or_default()
+        );
+        let requirement = format!(
+            "hardware whose HPET a program may map, and a kernel that keeps time by {required}"
+        );
+        Claim::not_the_same_question(self.claim, &reason, &requirement)
+    }
+
+    /// Text with what an emulated machine measured whose kernel keeps time by `clocksource`: both timers, or else the
+    /// comparison in the survey of its sources.
+    fn elsewhere(&self, clocksource: &str, beside: &Elsewhere) -> Option<String> {
+        let [lower, higher] = [self.lower, self.higher].map(|timer| beside.timer(timer));
+        let either =
+            lower.or(higher).filter(|_| beside.circumstances.clocksource == clocksource)?;
+        let by = either.emulated_by.as_deref()?;
+        let both = lower.and_then(|way| way.filtered).zip(higher.and_then(|way| way.filtered));
+        let numbers = match both {
+            Some((lower, higher)) => {
+                let [low, high] = [lower, higher].map(|it| self.of.text(it.mean, it.stddev));
+                format!("{low} against {high}, a ratio of {:.1}", higher.mean / lower.mean)
+            }
+            None => either.reason.rsplit("chosen: ").next()?.to_owned(),
+        };
+        let published: Vec<_> = PUBLISHED
+            .iter()
+            .filter(|it| it.clocksource == clocksource)
+            .filter_map(|it| self.in_table(it))
+            .collect();
+        Some(format!(
+            " (that of another, emulated by {by}, does: {numbers}; {}; absolute values are those of the emulation, \
+             only the ratio is informative)",
+            published.join(", ")
+        ))
+    }
+
     /// Difference between higher and lower timer, within each run.
-    fn lead(&self, runs: &Runs<CostCount>, ways: &[Way]) -> Option<Estimate> {
-        let [lower, higher] = [self.lower, self.higher].map(|timer| way(ways, timer));
+    fn lead(&self, runs: &Runs<CostCount>, findings: &TimersResult) -> Option<Estimate> {
+        let [lower, higher] = [self.lower, self.higher].map(|timer| findings.timer(timer));
         let (lower, higher) = (lower?, higher?);
         estimate(runs, |run| {
             let [lower, higher] = [lower, higher].map(|way| Costs::of(way, run));
@@ -155,9 +197,11 @@ impl Figure {
 
 /// "Rarely occurring peak values" destroy "mean and especially standard deviation values", "with all
 /// time sources".
-fn peaks(runs: &Runs<CostCount>, ways: &[Way]) -> Claim {
-    let timers = Timer::ALL.into_iter().filter_map(|timer| Some((timer, way(ways, timer)?)));
-    let grown = |way: &Way, of: fn(f64, f64) -> f64| {
+fn peaks(runs: &Runs<CostCount>, findings: &TimersResult) -> Claim {
+    let is_read = |way: &&Measured| way.is_available();
+    let way = |timer| findings.timer(timer).filter(is_read);
+    let timers = Timer::ALL.into_iter().filter_map(|timer| Some((timer, way(timer)?)));
+    let grown = |way: &Measured, of: fn(f64, f64) -> f64| {
         estimate(runs, |run| {
             let Costs { filtered, unfiltered, .. } = Costs::of(way, run)?;
             let mean = unfiltered.mean / filtered.mean;
@@ -175,10 +219,6 @@ fn peaks(runs: &Runs<CostCount>, ways: &[Way]) -> Claim {
     }
     let claim = "rare peaks raise the mean, and the standard deviation even more, for every source";
     Claim::of(claim, lead, &numbers.join(", "))
-}
-
-fn way(ways: &[Way], timer: Timer) -> Option<&Way> {
-    ways.iter().find(|way| way.timer == Some(timer))
 }
 
 /// The mean of `of` over all runs with a finite value.

@@ -1,14 +1,16 @@
 //! Results computed from the raw data.
 
-use serde::Serialize;
-use wirestamp_clock::{CounterSource, Survey};
+use std::borrow::Cow;
 
-use super::contender::{READS_PER_ROUND, Way};
+use serde::Serialize;
+
+use super::contender::READS_PER_ROUND;
 use super::elsewhere::Elsewhere;
 use super::measured::{Measured, Moment};
 use super::paper::{PUBLISHED, Published, Timer};
 use super::reads::CostCount;
 use super::tally::{Cost, CostHistogram, real};
+use crate::account::Making;
 use crate::experiment::Runs;
 
 /// Numeric results of the study.
@@ -19,36 +21,32 @@ pub(super) struct TimersResult {
     /// Reads in each round of each way.
     pub(super) reads_per_round: u32,
     /// The source that the clock library chooses on this machine.
-    pub(super) selected: &'static str,
+    pub(super) selected: Cow<'static, str>,
     /// Each way to read each source, and each source that cannot be used.
     pub(super) ways: Vec<Measured>,
-    /// Results of another machine for sources that this one cannot read.
+    /// Results of another machine: of sources that this one cannot read, and of the paper's timers under another clock
+    /// source of the kernel.
     pub(super) beside: Option<Elsewhere>,
     /// The paper's numbers.
     pub(super) published: [Published; 2],
 }
 
 impl TimersResult {
-    /// Computes the results of the measured ways.
+    /// Computes the results of `ways` from the runs.
     pub(super) fn of(
         runs: &Runs<CostCount>,
-        ways: &[Way],
+        ways: Vec<Measured>,
         rounds_of_run: u32,
-        survey: &Survey,
+        selected: Cow<'static, str>,
         beside: Option<&Elsewhere>,
     ) -> Self {
-        let of_source = |source: &CounterSource| {
-            let ways = ways.iter().filter(|way| way.source == source.name);
-            let measured: Vec<_> = ways.map(|way| measured(runs, way, source)).collect();
-            if measured.is_empty() { vec![unavailable(source)] } else { measured }
-        };
-        let ways: Vec<_> = survey.sources.iter().flat_map(of_source).collect();
+        let clocksource = Making::of(runs).circumstances.clocksource;
         Self {
             rounds: runs.complete() * rounds_of_run,
             reads_per_round: READS_PER_ROUND,
-            selected: survey.selected,
-            beside: beside.map(|beside| beside.of_what_lacks(&ways)),
-            ways,
+            selected,
+            beside: beside.map(|beside| beside.of_what_lacks(&ways, &clocksource)),
+            ways: ways.into_iter().map(|way| measured(runs, way)).collect(),
             published: PUBLISHED,
         }
     }
@@ -70,6 +68,9 @@ pub(super) struct Costs {
     pub(super) unfiltered: Cost,
     /// In nanoseconds.
     pub(super) peak_above: f64,
+    /// In nanoseconds.
+    pub(super) three_sigma: f64,
+    pub(super) within_three_sigma: Cost,
     /// The clock's, in nanoseconds.
     pub(super) step: f64,
 }
@@ -77,7 +78,7 @@ pub(super) struct Costs {
 impl Costs {
     /// Those of a way in some runs together; none if it was not read in them.
     pub(super) fn of<'a>(
-        way: &Way,
+        way: &Measured,
         sizes: impl IntoIterator<Item = &'a CostCount>,
     ) -> Option<Self> {
         let is_of = |size: &&CostCount| size.source == way.source && size.call == way.call;
@@ -87,51 +88,36 @@ impl Costs {
         for CostCount { ticks, reads, .. } in sizes {
             tally.add(*ticks, *reads);
         }
-        let fence = tally.fence(first.step());
+        let (fence, three_sigma) = (tally.fence(first.step()), tally.three_sigma());
         Some(Self {
             filtered: tally.cost(fence, *tick_ns)?,
             unfiltered: tally.cost(u64::MAX, *tick_ns)?,
             peak_above: real(fence) * tick_ns,
+            three_sigma: real(three_sigma) * tick_ns,
+            within_three_sigma: tally.cost(three_sigma, *tick_ns)?,
             step: *step_ns,
         })
     }
 }
 
-fn measured(runs: &Runs<CostCount>, way: &Way, source: &CounterSource) -> Measured {
-    let costs = Costs::of(way, runs.of_cell(0).flatten());
-    let count = |of: fn(&Costs) -> Cost| costs.as_ref().map_or(0, |costs| of(costs).count);
+/// The way with its costs. A way that was not read in the runs has none.
+fn measured(runs: &Runs<CostCount>, way: Measured) -> Measured {
+    let Some(costs) = Costs::of(&way, runs.of_cell(0).flatten()) else { return way };
     Measured {
-        call: way.call.into(),
-        timer: way.timer,
-        step_ns: Some(costs.as_ref().map_or(way.step_ns, |costs| costs.step)),
-        peak_above_ns: costs.as_ref().map(|costs| costs.peak_above),
-        peaks: count(|costs| costs.unfiltered) - count(|costs| costs.filtered),
-        filtered: costs.as_ref().map(|costs| costs.filtered),
-        unfiltered: costs.as_ref().map(|costs| costs.unfiltered),
-        course: course(runs, way),
-        ..unavailable(source)
-    }
-}
-
-/// A source that cannot be used.
-fn unavailable(source: &CounterSource) -> Measured {
-    Measured {
-        source: source.name.into(),
-        call: "".into(),
-        timer: Timer::of_source(source.name),
-        reason: source.reason.clone(),
-        emulated_by: source.emulated_by.clone(),
-        step_ns: None,
-        peak_above_ns: None,
-        peaks: 0,
-        filtered: None,
-        unfiltered: None,
-        course: Vec::new(),
+        step_ns: Some(costs.step),
+        peak_above_ns: Some(costs.peak_above),
+        peaks: costs.unfiltered.count - costs.filtered.count,
+        filtered: Some(costs.filtered),
+        unfiltered: Some(costs.unfiltered),
+        three_sigma_ns: Some(costs.three_sigma),
+        within_three_sigma: Some(costs.within_three_sigma),
+        course: course(runs, &way),
+        ..way
     }
 }
 
 /// A moment for each run.
-fn course(runs: &Runs<CostCount>, way: &Way) -> Vec<Moment> {
+fn course(runs: &Runs<CostCount>, way: &Measured) -> Vec<Moment> {
     let took = |size: &CostCount| real(size.ticks) * real(size.reads) * size.tick_ns / 1e9;
     let mut at = 0.0;
     let moment = |run: &[CostCount]| {

@@ -4,6 +4,9 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+use wirestamp_clock::{CounterSource, Survey};
+
+use super::contender::Way;
 use super::paper::Timer;
 use super::tally::Cost;
 
@@ -30,6 +33,12 @@ pub(super) struct Measured {
     pub(super) filtered: Option<Cost>,
     /// The cost with them.
     pub(super) unfiltered: Option<Cost>,
+    /// The mean plus three standard deviations of all reads, in nanoseconds.
+    #[serde(default)]
+    pub(super) three_sigma_ns: Option<f64>,
+    /// The cost of the reads up to that.
+    #[serde(default)]
+    pub(super) within_three_sigma: Option<Cost>,
     /// The cost in the course of the experiment.
     #[serde(skip)]
     pub(super) course: Vec<Moment>,
@@ -47,6 +56,44 @@ pub(super) struct Moment {
 }
 
 impl Measured {
+    /// All sources of a survey, without costs yet: each of these ways to read one, and each source that has none.
+    pub(super) fn all(survey: &Survey, ways: &[Way]) -> Vec<Self> {
+        let of_source = |source: &CounterSource| {
+            let ways = ways.iter().filter(|way| way.source == source.name);
+            let ways: Vec<_> = ways.map(|way| Self::of(way, source)).collect();
+            if ways.is_empty() { vec![Self::unavailable(source)] } else { ways }
+        };
+        survey.sources.iter().flat_map(of_source).collect()
+    }
+
+    fn of(way: &Way, source: &CounterSource) -> Self {
+        Self {
+            call: way.call.into(),
+            timer: way.timer,
+            step_ns: Some(way.step_ns),
+            ..Self::unavailable(source)
+        }
+    }
+
+    /// A source that cannot be used.
+    fn unavailable(source: &CounterSource) -> Self {
+        Self {
+            source: source.name.into(),
+            call: "".into(),
+            timer: Timer::of_source(source.name),
+            reason: source.reason.clone(),
+            emulated_by: source.emulated_by.clone(),
+            step_ns: None,
+            peak_above_ns: None,
+            peaks: 0,
+            filtered: None,
+            unfiltered: None,
+            three_sigma_ns: None,
+            within_three_sigma: None,
+            course: Vec::new(),
+        }
+    }
+
     /// Whether the source can be read on this machine. If it can, but has no costs, the experiment was stopped
     /// before.
     pub(super) fn is_available(&self) -> bool {

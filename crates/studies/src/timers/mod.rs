@@ -5,6 +5,7 @@
 //! reads, in the source's own ticks. Mean and standard deviation are given without the peaks, and also with
 //! them. Departures from the paper: `deviations.md`.
 
+mod again;
 mod claims;
 mod contender;
 mod elsewhere;
@@ -21,11 +22,11 @@ use crate::account::{Account, Making, Part};
 use crate::experiment::{self, Progress, Runs};
 use crate::options::Options;
 use crate::presentation::Texts;
-use contender::Way;
 use findings::TimersResult;
 use paper::Timer;
 use reads::{CostCount, Reads};
 
+pub(crate) use again::again;
 pub use elsewhere::Elsewhere;
 pub(crate) use paper::PAPER;
 pub(crate) use tally::Cost;
@@ -61,19 +62,14 @@ pub(crate) fn run_beside(
     let Options { quick, folder, seed } = options;
     let mut reads = Reads::new(rounds.unwrap_or(if *quick { QUICK } else { FULL }))?;
     let runs = experiment::run(&mut reads, folder.as_deref(), *seed, stop, progress)?;
-    let ways = reads.ways();
-    let findings = TimersResult::of(&runs, &ways, reads.rounds_of_run(), &reads.survey, beside);
-    account(&runs, &ways, &findings)
+    let (ways, selected) = (reads.sources(), reads.survey.selected.into());
+    account(&runs, &TimersResult::of(&runs, ways, reads.rounds_of_run(), selected, beside))
 }
 
 /// Account of the runs and their results.
-fn account(
-    runs: &Runs<CostCount>,
-    ways: &[Way],
-    findings: &TimersResult,
-) -> anyhow::Result<Account> {
+fn account(runs: &Runs<CostCount>, findings: &TimersResult) -> anyhow::Result<Account> {
     let making = Making::of(runs);
-    let claims = claims::claims(runs, ways, findings, &making.circumstances.clocksource);
+    let claims = claims::claims(runs, findings, &making.circumstances.clocksource);
     let texts = Texts::new(include_str!("report.md"), include_str!("deviations.md"), PAPER);
     texts.account(making, claims, findings, &|id, heading| {
         let timers = figures::shown(findings).filter_map(|way| way.timer).map(Timer::name);

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use wirestamp_capture::Stop;
 use wirestamp_clock::{ClockService, Counter, Survey, survey};
 
-use super::contender::{Contender, READS_PER_ROUND, Way, contenders};
+use super::contender::{Contender, READS_PER_ROUND, contenders};
+use super::measured::Measured;
 use super::tally::CostHistogram;
 use crate::experiment::{Cell, Design, Study};
 
@@ -74,9 +75,10 @@ impl Reads {
         Ok(Self { contenders, survey, rounds, round: start.elapsed(), _service: service })
     }
 
-    /// The ways that are measured.
-    pub(super) fn ways(&self) -> Vec<Way> {
-        self.contenders.iter().map(|contender| contender.way).collect()
+    /// The ways that are measured and the sources that cannot be, without costs.
+    pub(super) fn sources(&self) -> Vec<Measured> {
+        let ways: Vec<_> = self.contenders.iter().map(|contender| contender.way).collect();
+        Measured::all(&self.survey, &ways)
     }
 
     /// Turns of each way in a run.
@@ -85,23 +87,28 @@ impl Reads {
     }
 }
 
+/// The experiment with this number of turns of each way in a run.
+pub(super) fn design(ways: &[Measured], rounds_of_run: u32, repetitions: u32) -> Design {
+    let measured = ways.iter().filter(|way| way.is_available());
+    let names: Vec<_> = measured.map(|way| format!("{} {}", way.source, way.call)).collect();
+    let constants = [
+        ("reads in a turn", READS_PER_ROUND.to_string()),
+        ("turns of each way in a run", rounds_of_run.to_string()),
+        ("ways", names.join(", ")),
+    ];
+    Design {
+        name: "timers".to_owned(),
+        factors: Vec::new(),
+        repetitions,
+        constants: constants.map(|(name, value)| (name.to_owned(), value)).into(),
+    }
+}
+
 impl Study for Reads {
     type Sample = CostCount;
 
     fn design(&self) -> Design {
-        let name = |Way { source, call, .. }: &Way| format!("{source} {call}");
-        let ways: Vec<_> = self.ways().iter().map(name).collect();
-        let constants = [
-            ("reads in a turn", READS_PER_ROUND.to_string()),
-            ("turns of each way in a run", self.rounds_of_run().to_string()),
-            ("ways", ways.join(", ")),
-        ];
-        Design {
-            name: "timers".to_owned(),
-            factors: Vec::new(),
-            repetitions: self.rounds.div_ceil(self.rounds_of_run()),
-            constants: constants.map(|(name, value)| (name.to_owned(), value)).into(),
-        }
+        design(&self.sources(), self.rounds_of_run(), self.rounds.div_ceil(self.rounds_of_run()))
     }
 
     fn lasts(&self, _: &Cell) -> Duration {

@@ -95,6 +95,17 @@ impl CostHistogram {
         let distance = (upper - lower).max(step).max(1);
         upper.saturating_add(distance.saturating_mul(3))
     }
+
+    /// The mean plus three standard deviations of all reads, in whole ticks: another threshold of a peak, which needs
+    /// only the two figures that the paper gives.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "saturates, and costs are not negative"
+    )]
+    pub(super) fn three_sigma(&self) -> u64 {
+        self.cost(u64::MAX, 1.0).map_or(0, |all| (all.mean + 3.0 * all.stddev) as u64)
+    }
 }
 
 /// Cost of reads, as a distribution; all but the count in nanoseconds. Serialises with these
@@ -150,8 +161,9 @@ mod tests {
     }
 
     #[test]
-    fn mean_and_deviation_are_those_of_the_sample() {
+    fn deviation_is_that_of_formula_1() {
         let cost = tally([2, 4, 4, 4, 5, 5, 7, 9]).cost(u64::MAX, 10.0).unwrap();
+        // From the sum of squares, 232, and the mean, 5: 232 - 8 * 25.
         assert_eq!((cost.count, cost.mean, cost.p50), (8, 50.0, 40.0));
         assert!((cost.stddev - 10.0 * (32.0_f64 / 7.0).sqrt()).abs() < 1e-9);
         assert_eq!((cost.min, cost.max), (20.0, 90.0));
@@ -166,6 +178,7 @@ mod tests {
         assert_eq!(filtered.count, 9_999);
         assert!((filtered.mean - 38.5).abs() < 1e-3, "{filtered:?}");
         assert!((filtered.stddev - 0.5).abs() < 1e-3, "{filtered:?}");
+        assert_eq!(tally.cost(tally.three_sigma(), 1.0), Some(filtered));
     }
 
     #[test]
@@ -186,6 +199,7 @@ mod tests {
     fn nothing_costs_nothing_and_one_read_does_not_deviate() {
         assert_eq!(CostHistogram::default().cost(u64::MAX, 1.0), None);
         assert_eq!(CostHistogram::default().fence(0), 3);
+        assert_eq!((CostHistogram::default().three_sigma(), tally([7]).three_sigma()), (0, 7));
         let one = tally([7]).cost(u64::MAX, 1.0).unwrap();
         assert_eq!((one.mean, one.stddev, one.p999), (7.0, 0.0, 7.0));
     }

@@ -58,11 +58,11 @@ fn runs(repetitions: u32, costs: impl Fn(usize, u32) -> Vec<(u64, u64)>) -> Runs
 }
 
 fn found(runs: &Runs<CostCount>, beside: Option<&Elsewhere>) -> TimersResult {
-    TimersResult::of(runs, &WAYS, 10, &sources(), beside)
+    TimersResult::of(runs, Measured::all(&sources(), &WAYS), 10, "tsc".into(), beside)
 }
 
 fn account_of(runs: &Runs<CostCount>) -> Account {
-    account(runs, &WAYS, &found(runs, None)).unwrap()
+    account(runs, &found(runs, None)).unwrap()
 }
 
 /// Costs spread around `middle`, and one peak.
@@ -101,18 +101,19 @@ fn what_the_data_say_of_the_paper_is_computed() {
     let costs = |way: usize, repetition: u32| {
         spread([10, 50][way] + u64::from(repetition % 2), [1, 5][way])
     };
-    // There is no HPET, so three questions cannot be asked: its cost, deviation, and comparison with the OS timer.
+    // There is no HPET, so four questions cannot be asked: its cost, deviation, and comparison with the OS timer under
+    // both clock sources of the kernel.
     let [yes, no, open] = [Verdict::Confirmed, Verdict::Contradicted, Verdict::Open];
     let other = Verdict::NotTheSameQuestion;
     let as_in_the_paper: Vec<_> = verdicts(&runs(5, costs));
-    assert_eq!(as_in_the_paper, [yes, yes, other, other, other, yes]);
+    assert_eq!(as_in_the_paper, [yes, yes, other, other, other, other, yes]);
     let contrary: Vec<_> = verdicts(&runs(5, |way, repetition| costs(1 - way, repetition)));
     assert_eq!(contrary[..2], [no, no]);
     let noisy = |way, repetition| costs(usize::from(repetition == 1) ^ way, repetition);
     let noisy: Vec<_> = verdicts(&runs(3, noisy));
     assert_eq!(noisy[..2], [open, open]);
     let once: Vec<_> = verdicts(&runs(1, costs));
-    assert_eq!(once, [open, open, other, other, other, open]);
+    assert_eq!(once, [open, open, other, other, other, other, open]);
     let sentence = &of(&runs(5, costs))[2].sentence;
     assert!(sentence.contains("because this machine has no HPET Timer"), "{sentence}");
 }
@@ -147,8 +148,13 @@ fn what_another_machine_measured_stands_in_only_for_what_is_missing_here_and_is_
         ..here.ways[0].clone()
     };
     let there = Elsewhere {
-        circumstances: Circumstances { kernel: "6.1".to_owned(), ..Circumstances::default() },
-        ways: vec![elsewhere("tsc", Timer::Tsc), elsewhere("hpet", Timer::Hpet)],
+        circumstances: Circumstances {
+            kernel: "6.1".to_owned(),
+            clocksource: "tsc".to_owned(),
+            ..Circumstances::default()
+        },
+        ways: vec![elsewhere("os", Timer::Os), elsewhere("hpet", Timer::Hpet)],
+        emulated: None,
     };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("timers.json");
@@ -156,8 +162,9 @@ fn what_another_machine_measured_stands_in_only_for_what_is_missing_here_and_is_
     let there = Elsewhere::read(&file).unwrap();
 
     let found = found(&runs, Some(&there));
-    let account = account(&runs, &WAYS, &found).unwrap();
+    let account = account(&runs, &found).unwrap();
     let last = |caption| account.table(caption).rows.last().unwrap()[0].as_str();
+    assert_eq!(account.table("Mean ± standard").rows.len(), 4, "the OS timer can be read here");
     assert_eq!(last("Mean ± standard"), "HPET Timer (elsewhere, emulated)");
     assert_eq!(last("Every way"), "hpet TickTime::now (elsewhere, emulated)");
     let page = html(&account);
@@ -166,6 +173,68 @@ fn what_another_machine_measured_stands_in_only_for_what_is_missing_here_and_is_
     fs::write(&file, "{}").unwrap();
     let error = format!("{:#}", Elsewhere::read(&file).unwrap_err());
     assert!(error.contains("no document of `wirestamp study timers --json`"), "{error}");
+}
+
+#[test]
+fn os_timer_of_a_machine_with_unstable_tsc_is_beside_table_2() {
+    let runs = runs(2, |way, _| spread([10, 25][way], 1));
+    let here = found(&runs, None);
+    let elsewhere = |source: &'static str, timer, mean| Measured {
+        source: source.into(),
+        timer: Some(timer),
+        reason: "64-bit; chosen: a read of the HPET takes 2 ns, of the OS 3 ns".to_owned(),
+        emulated_by: Some("QEMU without KVM".to_owned()),
+        filtered: here.ways[0].filtered.map(|cost| Cost { mean, ..cost }),
+        ..here.ways[0].clone()
+    };
+    let mut there = Elsewhere {
+        circumstances: Circumstances { clocksource: "hpet".to_owned(), ..Circumstances::default() },
+        ways: vec![elsewhere("hpet", Timer::Hpet, 200.0), elsewhere("os", Timer::Os, 700.0)],
+        emulated: None,
+    };
+    let of = |there: &Elsewhere| account(&runs, &found(&runs, Some(there))).unwrap();
+    let whole = of(&there);
+    let ratios: Vec<_> = whole.table("Table 2").rows.iter().map(|row| row[3..].join(" ")).collect();
+    assert_eq!(ratios, ["– 0.02", "1.00 1.00", "3.50 1.05"]);
+    let claim = &whole.claims[5];
+    assert_eq!(claim.verdict, Verdict::NotTheSameQuestion);
+    assert!(claim.sentence.contains("a ratio of 3.5; Table 2: 1.06"), "{}", claim.sentence);
+
+    // A document of an earlier version has no OS timer, but the survey.
+    there.ways.pop();
+    let sentence = &of(&there).claims[5].sentence;
+    assert!(sentence.contains("does: a read of the HPET takes 2 ns, of the OS 3 ns"), "{sentence}");
+}
+
+#[test]
+fn peaks_are_filtered_in_three_ways() {
+    let account = account_of(&runs(1, |way, _| spread([10, 25][way], 1)));
+    let table = account.table("Mean ± standard deviation by");
+    assert_eq!(table.rows[0][..2], ["TSC Timer".to_owned(), "110.00 ± 9999.90".to_owned()]);
+    assert_eq!(table.rows[0][2], table.rows[0][3], "one peak, above both thresholds");
+}
+
+#[test]
+fn report_is_written_again_from_raw_results_and_the_survey() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options { quick: true, folder: Some(folder.path().to_owned()), seed: 1 };
+    let measured = run_beside(Some(1), None, &options, &Stop::new().unwrap(), &mut |_| ()).unwrap();
+    let document = serde_json::to_value(&measured).unwrap();
+    let written = again(&document, folder.path()).unwrap();
+    assert_eq!((&written.data, &written.claims), (&measured.data, &measured.claims));
+
+    let guest = folder.path().join("guest.json");
+    let survey = serde_json::to_value(sources()).unwrap();
+    let emulated =
+        serde_json::json!({ "emulated_by": "an emulator", "sources": survey["sources"] });
+    fs::write(guest, format!("{document}\n{emulated}")).unwrap();
+    let beside = again(&document, folder.path()).unwrap();
+    assert_eq!(beside.data["beside"]["kernel"], document["kernel"]);
+    assert_eq!(beside.table("Sources of another").rows[0][0], "tsc (emulated)");
+
+    let elsewhere = tempfile::tempdir().unwrap();
+    let error = again(&document, elsewhere.path()).unwrap_err().to_string();
+    assert!(error.contains("unpack raw/timers.tar.xz"), "{error}");
 }
 
 #[test]
