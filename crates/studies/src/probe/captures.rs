@@ -44,7 +44,7 @@ pub(super) fn config(source: Source, cores: Cores) -> Config {
 
 impl Captures {
     /// Runs a capture to its end, and updates `count` with each packet.
-    pub(super) fn take(
+    pub(crate) fn take(
         capture: Capture,
         clock: &ClockService,
         end: &Stop,

@@ -145,7 +145,7 @@ impl Probe {
 }
 
 /// Ends captures, also after a panic: threads that are not stopped would make it hang.
-struct AtEnd<'a>(&'a Stop);
+pub(crate) struct AtEnd<'a>(pub(crate) &'a Stop);
 
 impl Drop for AtEnd<'_> {
     fn drop(&mut self) {
@@ -155,7 +155,11 @@ impl Drop for AtEnd<'_> {
 
 /// Waits until all captures have delivered all packets, or none delivers any more. The ledgers then account
 /// for missing packets.
-fn await_all<'a>(counts: impl Iterator<Item = &'a AtomicU64> + Clone, packets: u64, stop: &Stop) {
+pub(crate) fn await_all<'a>(
+    counts: impl Iterator<Item = &'a AtomicU64> + Clone,
+    packets: u64,
+    stop: &Stop,
+) {
     let now = || counts.clone().map(|count| count.load(Ordering::Acquire)).collect::<Vec<_>>();
     let (mut before, mut since) = (now(), Instant::now());
     while before.iter().any(|count| *count < packets)

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::cells::Conditions;
 use super::line_rate::{self, Arrived, LineRateCell};
+use super::trains::{self, TrainCell, TrainPacket};
 use crate::experiment::{Effect, Estimate, Runs, effects};
 use crate::replicas::{Block, Moments};
 use wirestamp_report::format::real;
@@ -22,10 +23,28 @@ pub(super) struct ReceptionResult {
     pub(super) missing: Option<String>,
     /// More runs under the conditions of Figure 2.
     pub(super) of_figure_2: Vec<CellFindings>,
+    /// Reason if these were not measured.
+    pub(super) of_figure_2_reason: Option<String>,
     /// Packets measured at the line rate.
     pub(super) line_rate: Vec<LineRateCell>,
     /// Reason if these were not measured.
     pub(super) line_rate_reason: Option<String>,
+    /// Frames received by DPDK and by captures at the line rate.
+    pub(super) dpdk: Vec<LineRateCell>,
+    /// Reason if these were not measured.
+    pub(super) dpdk_reason: Option<String>,
+    /// Packet trains before and after a device.
+    pub(super) trains: Vec<TrainCell>,
+    /// Reason if these were not measured.
+    pub(super) trains_reason: Option<String>,
+}
+
+/// Runs of the parts beside the cells, or why there are none.
+pub(super) struct OtherParts {
+    pub(super) line_rate: anyhow::Result<Runs<Arrived>>,
+    pub(super) dpdk: anyhow::Result<Runs<Arrived>>,
+    pub(super) trains: anyhow::Result<Runs<TrainPacket>>,
+    pub(super) of_figure_2: anyhow::Result<Runs<Block>>,
 }
 
 /// A response, and the effects of the levels on it.
@@ -95,8 +114,7 @@ impl ReceptionResult {
     /// Computes the results of the runs.
     pub(super) fn of(
         runs: &Runs<Block>,
-        line_rate: &anyhow::Result<Runs<Arrived>>,
-        of_figure_2: &Runs<Block>,
+        OtherParts { line_rate, dpdk, trains, of_figure_2 }: &OtherParts,
         missing: Option<String>,
     ) -> Self {
         let of = |(on, unit, response): (&'static str, Unit, Response)| {
@@ -111,9 +129,14 @@ impl ReceptionResult {
             cells: cells(runs),
             effects: RESPONSES.map(of).into(),
             missing,
-            of_figure_2: cells(of_figure_2),
+            of_figure_2: of_figure_2.as_ref().map(cells).unwrap_or_default(),
+            of_figure_2_reason: reason(of_figure_2),
             line_rate: line_rate.as_ref().map(line_rate::cells).unwrap_or_default(),
-            line_rate_reason: line_rate.as_ref().err().map(|error| format!("{error:#}")),
+            line_rate_reason: reason(line_rate),
+            dpdk: dpdk.as_ref().map(line_rate::cells).unwrap_or_default(),
+            dpdk_reason: reason(dpdk),
+            trains: trains.as_ref().map(trains::cells).unwrap_or_default(),
+            trains_reason: reason(trains),
         }
     }
 
@@ -126,6 +149,11 @@ impl ReceptionResult {
     ) -> Option<&CellFindings> {
         self.cells.iter().find(|cell| cell.conditions.is(technique, (frame_bytes, speed), stressed))
     }
+}
+
+/// Why a part was not measured.
+fn reason<T>(part: &anyhow::Result<T>) -> Option<String> {
+    part.as_ref().err().map(|error| format!("{error:#}"))
 }
 
 /// The share of the packets of a run that was measured, in percent.

@@ -112,16 +112,64 @@ impl LineRate {
     fn link(&mut self) -> anyhow::Result<&(Bed, ClockService)> {
         let link = match self.link.take() {
             Some(link) => link,
-            None => {
-                wirestamp_lab::check_privilege()?;
-                let bed = Bed::build()?;
-                SoftirqThread::receive_on(&bed, CAPTURE_CORE)?;
-                let clock = ClockService::start(Counter::select());
-                (bed, clock.context("cannot calibrate the counter")?)
-            }
+            None => link()?,
         };
         Ok(self.link.insert(link))
     }
+}
+
+/// A link whose frames the core of the capture receives, and a clock.
+///
+/// # Errors
+/// When privileges or a second core are missing, or the counter cannot be calibrated.
+pub(super) fn link() -> anyhow::Result<(Bed, ClockService)> {
+    wirestamp_lab::check_privilege()?;
+    let bed = Bed::build()?;
+    SoftirqThread::receive_on(&bed, CAPTURE_CORE)?;
+    let clock = ClockService::start(Counter::select());
+    Ok((bed, clock.context("cannot calibrate the counter")?))
+}
+
+/// Frames at the line rate of a link for some milliseconds.
+///
+/// # Errors
+/// When the rate is out of range.
+pub(super) fn load(frame_bytes: u16, speed: Speed, time_ms: u32) -> anyhow::Result<Load> {
+    let pace = Pace::rate(1_000_000_000 / speed.interval_ns(frame_bytes))?;
+    Ok(Load {
+        frame_bytes,
+        pace: pace.with_burst(pace.burst().min(MAX_BURST_FRAMES))?,
+        limit: Limit { frames: None, duration: Some(Span::from_millis(time_ms.into())) },
+        ends: Ends::of_the_bed(),
+    })
+}
+
+/// Sends a load over a link to a capture.
+///
+/// # Errors
+/// When the capture cannot be opened or fails, or nothing can be sent.
+pub(super) fn receive(
+    Technique { method, stamp }: Technique,
+    load: &Load,
+    (bed, clock): &(Bed, ClockService),
+    stop: &Stop,
+) -> anyhow::Result<Arrived> {
+    let core = Some(CAPTURE_CORE);
+    let lane = Cores { acquire: core, convert: core, consume: core };
+    let config = Config {
+        direction: Direction::In,
+        lanes: vec![lane],
+        ..Config::new(INTERFACE, method, stamp)
+    };
+    let send = |_: &_| load.send(bed, clock, stop.flag());
+    let trial = capture_during((bed, clock), config, |_| Ok(Uncounted), send)?;
+    Ok(Arrived {
+        sent: trial.sent.sent,
+        elapsed_ns: trial.sent.elapsed.as_nanos(),
+        ring_dropped: trial.sent.dropped,
+        capture_lost: trial.ledger.lost(),
+        captured: trial.ledger.delivered,
+    })
 }
 
 impl Study for LineRate {
@@ -153,37 +201,11 @@ impl Study for LineRate {
         let conditions = conditions.context("a cell without levels")?;
         let Conditions { technique, frame_bytes, speed, stressed } = conditions;
         let speed = self.size.speeds.iter().find(|it| it.name == speed);
-        let rate = 1_000_000_000 / speed.context("no such speed")?.interval_ns(frame_bytes);
-        let pace = Pace::rate(rate)?;
-        let Technique { method, stamp } =
-            Technique::named(&technique).context("no such technique")?;
-        let load = Load {
-            frame_bytes,
-            pace: pace.with_burst(pace.burst().min(MAX_BURST_FRAMES))?,
-            limit: Limit {
-                frames: None,
-                duration: Some(Span::from_millis(self.size.time_ms.into())),
-            },
-            ends: Ends::of_the_bed(),
-        };
-        let (bed, clock) = self.link()?;
-        let core = Some(CAPTURE_CORE);
-        let lane = Cores { acquire: core, convert: core, consume: core };
-        let config = Config {
-            direction: Direction::In,
-            lanes: vec![lane],
-            ..Config::new(INTERFACE, method, stamp)
-        };
+        let load = load(frame_bytes, *speed.context("no such speed")?, self.size.time_ms)?;
+        let technique = Technique::named(&technique).context("no such technique")?;
+        let link = self.link()?;
         let _spinner = stressed.then(|| Spinner::on(CAPTURE_CORE));
-        let send = |_: &_| load.send(bed, clock, stop.flag());
-        let trial = capture_during((bed, clock), config, |_| Ok(Uncounted), send)?;
-        Ok(vec![Arrived {
-            sent: trial.sent.sent,
-            elapsed_ns: trial.sent.elapsed.as_nanos(),
-            ring_dropped: trial.sent.dropped,
-            capture_lost: trial.ledger.lost(),
-            captured: trial.ledger.delivered,
-        }])
+        Ok(vec![receive(technique, &load, link, stop)?])
     }
 }
 
@@ -212,6 +234,8 @@ pub(super) struct LineRateCell {
     pub(super) ring_dropped: u64,
     /// Lost by the capture, by its ledger.
     pub(super) capture_lost: u64,
+    /// Delivered by the capture.
+    pub(super) captured: u64,
 }
 
 /// Computes the results of the runs.
@@ -230,6 +254,7 @@ pub(super) fn cells(runs: &Runs<Arrived>) -> Vec<LineRateCell> {
             measured_percent: estimate(Arrived::measured_percent),
             ring_dropped: sum(|run| run.ring_dropped),
             capture_lost: sum(|run| run.capture_lost),
+            captured: sum(|run| run.captured),
         })
     });
     cells.collect()

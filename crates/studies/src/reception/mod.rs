@@ -8,10 +8,12 @@
 
 mod cells;
 mod claims;
+mod dpdk;
 mod figures;
 mod findings;
 mod line_rate;
 mod paper;
+mod trains;
 
 use wirestamp_capture::Stop;
 
@@ -21,8 +23,10 @@ use crate::options::Options;
 use crate::presentation::Texts;
 use crate::replicas::{Block, Technique};
 use cells::{Cells, ReceptionScale};
-use findings::ReceptionResult;
-use line_rate::{Arrived, LineRate, LineRateScale};
+use dpdk::{Dpdk, DpdkScale};
+use findings::{OtherParts, ReceptionResult};
+use line_rate::{LineRate, LineRateScale};
+use trains::{TrainScale, Trains};
 
 pub(crate) use paper::PAPER;
 
@@ -40,29 +44,44 @@ pub(crate) fn run(
     let mut cells =
         Cells::new(if *quick { ReceptionScale::quick() } else { ReceptionScale::full() });
     let folder = folder.as_deref();
-    // The link of this part is removed before the next begins.
+    // The link of a part is removed before the next begins.
     let line_rate = {
         let size = if *quick { LineRateScale::QUICK } else { LineRateScale::FULL };
         experiment::run(&mut LineRate::new(size), folder, *seed, stop, progress)
     };
+    let dpdk = {
+        let size = if *quick { DpdkScale::QUICK } else { DpdkScale::FULL };
+        experiment::run(&mut Dpdk::new(size), folder, *seed, stop, progress)
+    };
+    let trains = {
+        let size = if *quick { TrainScale::QUICK } else { TrainScale::FULL };
+        experiment::run(&mut Trains::new(size), folder, *seed, stop, progress)
+    };
     let mut of_figure_2 = Cells::new(ReceptionScale::of_figure_2(*quick));
-    let of_figure_2 = experiment::run(&mut of_figure_2, folder, *seed, stop, progress)?;
+    let of_figure_2 = experiment::run(&mut of_figure_2, folder, *seed, stop, progress);
     let runs = experiment::run(&mut cells, folder, *seed, stop, progress)?;
-    let findings = ReceptionResult::of(&runs, &line_rate, &of_figure_2, Technique::missing());
-    account(&runs, (line_rate.as_ref().ok(), &of_figure_2), &findings)
+    let parts = OtherParts { line_rate, dpdk, trains, of_figure_2 };
+    let findings = ReceptionResult::of(&runs, &parts, Technique::missing());
+    account(&runs, &parts, &findings)
 }
 
 /// Account of the runs and their results.
 fn account(
     runs: &Runs<Block>,
-    (line_rate, of_figure_2): (Option<&Runs<Arrived>>, &Runs<Block>),
+    parts: &OtherParts,
     findings: &ReceptionResult,
 ) -> anyhow::Result<Account> {
     let texts = Texts::new(include_str!("report.md"), include_str!("deviations.md"), PAPER)
         .with_published(include_str!("published.json"));
     let mut making = Making::of(runs);
-    making.interrupted |= line_rate.is_some_and(|runs| runs.interrupted) || of_figure_2.interrupted;
-    let claims = claims::claims(runs, line_rate, Some(of_figure_2));
+    let (line_rate, trains) = (parts.line_rate.as_ref().ok(), parts.trains.as_ref().ok());
+    let of_figure_2 = parts.of_figure_2.as_ref().ok();
+    let mut of_frames = [&parts.line_rate, &parts.dpdk].into_iter().flatten();
+    making.interrupted |= of_frames.any(|runs| runs.interrupted);
+    making.interrupted |= trains.is_some_and(|runs| runs.interrupted);
+    making.interrupted |= of_figure_2.is_some_and(|runs| runs.interrupted);
+    let mut claims = claims::claims(runs, line_rate, of_figure_2);
+    claims.push(trains::claim(trains));
     texts.account(making, claims, findings, &|id, heading| {
         let names: &[&str] = match id {
             "time" => &figures::SERIES_OF,

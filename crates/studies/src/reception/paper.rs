@@ -17,6 +17,9 @@ pub(super) const SPEEDS: [Speed; 2] = [
 pub(super) const LINE_RATES: [Speed; 2] =
     [SPEEDS[1], Speed { name: "10G", bits_per_second: 10_000_000_000 }];
 
+/// Table I: all link speeds.
+pub(super) const LINK_SPEEDS: [Speed; 3] = [SPEEDS[0], LINE_RATES[0], LINE_RATES[1]];
+
 /// A link speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Speed {
@@ -27,10 +30,15 @@ pub(super) struct Speed {
 /// Bytes on a link in addition to a frame: preamble, start of frame and the gap between packets (IEEE 802.3).
 const AROUND_A_FRAME: u64 = 7 + 1 + 12;
 
+/// Bytes of a frame on a link; `frame_bytes` includes the check sequence.
+pub(super) const fn bytes_on_the_link(frame_bytes: u16) -> u64 {
+    frame_bytes as u64 + AROUND_A_FRAME
+}
+
 impl Speed {
     /// The time from one frame to the next at full line rate, in nanoseconds.
     pub(super) fn interval_ns(self, frame_bytes: u16) -> u64 {
-        let bits = (u64::from(frame_bytes) + AROUND_A_FRAME) * 8;
+        let bits = bytes_on_the_link(frame_bytes) * 8;
         bits * 1_000_000_000 / self.bits_per_second
     }
 }

@@ -1,4 +1,5 @@
 use super::cells::Conditions;
+use super::line_rate::Arrived;
 use super::paper::{FIGURE_2, FIGURES_5_AND_6, SPEEDS};
 use super::*;
 use crate::account;
@@ -60,14 +61,20 @@ fn line_rate(repetitions: u32, make: impl Fn(&Conditions, f64) -> (u64, f64)) ->
     Runs { design, seed: 1, sittings: Vec::new(), interrupted: false, runs }
 }
 
+/// None of the parts beside the cells.
+fn no_parts() -> OtherParts {
+    OtherParts {
+        line_rate: Err(anyhow::anyhow!("needs root")),
+        dpdk: Err(anyhow::anyhow!("no DPDK")),
+        trains: Err(anyhow::anyhow!("needs two cores")),
+        of_figure_2: Err(anyhow::anyhow!("needs root")),
+    }
+}
+
 fn page(runs: &Runs<Block>) -> String {
-    let findings = ReceptionResult::of(
-        runs,
-        &Err(anyhow::anyhow!("needs root")),
-        runs,
-        Some("<b>left out</b>".to_owned()),
-    );
-    account::html(&account(runs, (None, runs), &findings).unwrap())
+    let parts = no_parts();
+    let findings = ReceptionResult::of(runs, &parts, Some("<b>left out</b>".to_owned()));
+    account::html(&account(runs, &parts, &findings).unwrap())
 }
 
 /// As in the paper: stress increases the errors except for XDP, and recvmmsg measures the fewest packets.
@@ -162,8 +169,7 @@ fn conditions_of_figure_2_are_one_cell_of_each_technique() {
 
 #[test]
 fn findings_are_those_of_the_blocks() {
-    let runs = runs(2, as_in_the_paper);
-    let found = ReceptionResult::of(&runs, &Err(anyhow::anyhow!("")), &runs, None);
+    let found = ReceptionResult::of(&runs(2, as_in_the_paper), &no_parts(), None);
     let cell = found.cell("recvmmsg:kernel", FIGURES_5_AND_6, true).unwrap();
     assert_eq!((cell.sent, cell.captures_lost, cell.stamped_late), (400, 80, 2));
     assert!((cell.measured_percent.unwrap().mean - 60.0).abs() < 1e-9);
@@ -193,7 +199,14 @@ fn any_blocks_make_a_page_beside_the_papers_numbers() {
     for shape in shapes {
         let page = page(&runs(2, shape));
         assert!(!page.contains("NaN") && !page.contains("<b>left out"));
-        for text in ["±40.0", "±16.0", "ring:kernel", "Departures from the paper"] {
+        for text in [
+            "±40.0",
+            "±16.0",
+            "ring:kernel",
+            "Departures from the paper",
+            "It was not measured: no DPDK.",
+            "They were not measured: needs two cores.",
+        ] {
             assert!(page.contains(text), "{text}");
         }
         assert!(page.len() < 600_000, "{} bytes", page.len());

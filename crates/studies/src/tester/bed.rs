@@ -94,7 +94,11 @@ pub(super) fn send<T: Send>(
     })?
 }
 
-fn settle(netns: &Netns, line: &str) -> anyhow::Result<()> {
+/// Runs a command line that configures a namespace.
+///
+/// # Errors
+/// When it cannot be run or fails.
+pub(crate) fn settle(netns: &Netns, line: &str) -> anyhow::Result<()> {
     let mut words = line.split_whitespace();
     let mut command = netns.command(words.next().context("an empty command line")?);
     run(command.args(words)).with_context(|| format!("`{line}` failed"))

@@ -13,11 +13,11 @@ mod softirq_thread;
 mod tool;
 mod trial;
 
-pub(crate) use bed::WIDE;
 pub use bed::{
     Bed, CAPTURE_CORE, DESTINATION, INTERFACE, RECEIVER, SENDING_CORE, SENDING_INTERFACE,
     UNUSED_MAC, source, stay_on,
 };
+pub(crate) use bed::{WIDE, settle};
 pub use busy::Spinner;
 pub(crate) use cpu_use::{CpuUse, load_percent};
 pub use load::{CHECK_SEQUENCE, Ends, Load};

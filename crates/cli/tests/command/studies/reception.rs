@@ -25,8 +25,21 @@ fn reception_losses_are_all_explained() {
         let is_complete = cell["captures_lost"] == 0 && cell["interfaces_dropped"] == 0;
         assert!((0.0..=100.0).contains(&share) && (!is_complete || share > 99.9999), "{cell:#}");
     }
-    assert_eq!(found["claims"].as_array().unwrap().len(), 5);
+    assert_eq!(found["claims"].as_array().unwrap().len(), 6);
     assert_eq!(found["published"][0]["fluctuation_ns"], 40000.0);
+
+    let trains = found["trains"].as_array().unwrap();
+    assert!(trains.len() == 6 || found["trains_reason"].is_string(), "{trains:#?}");
+    for cell in trains {
+        let all = cell["trains"].as_u64().unwrap() + cell["incomplete_trains"].as_u64().unwrap();
+        assert_eq!(all, 20, "{cell:#}");
+    }
+    // DPDK is not installed everywhere.
+    let dpdk = found["dpdk"].as_array().unwrap();
+    assert!(dpdk.len() == 4 || found["dpdk_reason"].is_string(), "{dpdk:#?}");
+    for cell in dpdk {
+        assert!(cell["captured"].as_u64() <= cell["sent"].as_u64(), "{cell:#}");
+    }
 
     let page = fs::read_to_string(found["report"].as_str().unwrap()).unwrap();
     // Four figures for two sizes of screen.
