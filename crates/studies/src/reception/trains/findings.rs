@@ -140,9 +140,10 @@ fn of_cell(device: Device, runs: &[Vec<Train>], incomplete_trains: usize) -> Tra
 /// Rule, from before the first run: the response of a run is the median over its trains of the difference between the
 /// burstiness after the device and that after an ideal bucket, without its sign. The claim is confirmed if it is below one
 /// frame at each link speed and depth, with 95 % confidence for each, and contradicted if it is above one frame at one of them,
-/// with 95 % confidence for all together. A device that is not there, a timer that is late by a serialisation time, and stamps
-/// that deviate by as much all contradict it. Where the sender is slower than the link, an ideal bucket changes nothing, and the
-/// claim is about the path and the stamps alone. It includes no network card, which a veth does not have.
+/// with 95 % confidence for all together. A device that is not there, and stamps that deviate by a serialisation time contradict
+/// it. A timer of the device that is late does not: it delays frames, but makes no burst longer than the depth; the error of
+/// the gaps includes it. Where the sender is slower than the link, an ideal bucket changes nothing, and the claim is about the
+/// path and the stamps alone. It includes no network card, which a veth does not have.
 pub(in crate::reception) fn claim(runs: Option<&Runs<TrainPacket>>) -> Claim {
     let claim = "two taps measure the burstiness of a packet train after a token bucket to one frame (difference from \
                  an ideal bucket)";
