@@ -1,14 +1,11 @@
-//! Claims of the paper and of this project about loss in the softIRQ, and their verdicts here.
+//! Claims of this project: our captures beside generic ktime capture at the same load.
 
-use super::SoftirqRound;
-use super::contender::Contender;
-use super::scale::SoftirqScale;
-use crate::experiment::{Claim, Estimate, Runs, Sign, mean};
-use crate::loss::capture::{BUFFER_MIB, OUR_BUFFER_MIB};
 use wirestamp_report::format::{count, duration, real};
 
-/// Loss that counts as no more than another's, in percentage points above it.
-const NO_MORE: f64 = 1.0;
+use super::losses::{Losses, NO_MORE, typical};
+use crate::experiment::{Claim, Estimate, Sign};
+use crate::loss::capture::{BUFFER_MIB, OUR_BUFFER_MIB};
+use crate::loss::in_softirq::contender::Contender;
 
 /// Comparisons that a claim names.
 const MOST_NAMED: usize = 3;
@@ -16,28 +13,10 @@ const MOST_NAMED: usize = 3;
 /// Loss of the other capture from which ours is to lose at most a tenth of it, in percent.
 const MUCH: f64 = 10.0;
 
-/// All claims, with verdicts from complete repetitions. Those of this project are about the conditions with a gap, under
-/// which the load is the same for all.
-pub(in crate::loss) fn claims(runs: &Runs<SoftirqRound>, size: SoftirqScale) -> Vec<Claim> {
-    let conditions =
-        size.frame_bytes.iter().flat_map(|bytes| size.gaps_ns.iter().map(|gap| (*bytes, *gap)));
-    let losses = Losses {
-        runs,
-        conditions: conditions.collect(),
-        cells: runs.responses(|run| run.first().map(SoftirqRound::loss_percent)),
-        times: runs.responses(|run| run.first()?.softirq_ns_per_packet()),
-    };
-    let of_stamps = losses.fewer(
-        "a raw stamp of each packet costs the softIRQ fewer packets than one of ktime",
-        [Contender::RAW, Contender::KTIME],
-        String::new(),
-    );
-    let mut claims =
-        vec![losses.raw_capture_loses_fewer(), of_stamps.caused_by(|| losses.costs_of_stamps())];
-    for ours in [&BY_DEFAULT, &OTHERS] {
-        claims.extend([losses.no_more(ours), losses.tenth(ours)]);
-    }
-    claims
+/// All, about the conditions with a gap, under which the load is the same for all.
+pub(super) fn claims(losses: &Losses<'_>) -> Vec<Claim> {
+    let of = |ours| [losses.no_more(ours), losses.tenth(ours)];
+    [&BY_DEFAULT, &OTHERS].map(of).concat()
 }
 
 /// Captures of ours that a claim is about.
@@ -57,17 +36,6 @@ const OTHERS: Ours = Ours {
     contenders: &[Contender::RAW_CAPTURE, Contender::XDP_PASS, Contender::XDP],
 };
 
-/// The loss of each cell, by repetition.
-struct Losses<'a> {
-    runs: &'a Runs<SoftirqRound>,
-    /// Bytes of a frame, and the gap in nanoseconds, of each condition.
-    conditions: Vec<(u16, u64)>,
-    /// By contender, then by condition.
-    cells: Vec<Vec<f64>>,
-    /// CPU time of the softIRQ for a packet, in nanoseconds; in the same order.
-    times: Vec<Vec<f64>>,
-}
-
 /// One of our captures and another one under a condition with a gap: losses by repetition, in percent.
 #[derive(Clone, Copy)]
 struct Pair<'a> {
@@ -79,56 +47,6 @@ struct Pair<'a> {
 }
 
 impl Losses<'_> {
-    /// The paper's claim about captures, of which both have the buffer of ours.
-    fn raw_capture_loses_fewer(&self) -> Claim {
-        let [by_default, with_our_buffer] = Contender::GENERIC;
-        let claim = format!(
-            "fewer packets are lost with raw stamps that are converted elsewhere than with generic ktime capture (here: \
-             both with a buffer of {OUR_BUFFER_MIB} MiB)"
-        );
-        let of_default = mean(&self.by_repetition(by_default));
-        let has_another = self.name(by_default) != self.name(with_our_buffer);
-        let of_default = of_default.filter(|_| has_another).map(|loss| {
-            let name = self.name(by_default);
-            format!("; not compared: {name} with its default buffer of {BUFFER_MIB} MiB loses {loss:.2} %")
-        });
-        let contenders = [Contender::RAW_CAPTURE, with_our_buffer];
-        self.fewer(&claim, contenders, of_default.unwrap_or_default())
-    }
-
-    /// The paper's claim that the first of two loses fewer packets, by the mean over all conditions. `more` follows the
-    /// numbers.
-    fn fewer(&self, claim: &str, [first, second]: [usize; 2], more: String) -> Claim {
-        let [of_first, of_second] = [first, second].map(|it| self.by_repetition(it));
-        let lead: Vec<_> = of_first.iter().zip(&of_second).map(|(a, b)| b - a).collect();
-        let numbers = mean(&of_first).zip(mean(&of_second)).map(|(a, b)| {
-            format!(
-                "{} {a:.2} % against {} {b:.2} % of all packets (mean of {} conditions){more}",
-                self.name(first),
-                self.name(second),
-                self.conditions.len()
-            )
-        });
-        Claim::of(claim, vec![Estimate::of(&lead)], &numbers.unwrap_or_default())
-    }
-
-    /// The CPU time of the softIRQ with each stamp, if a raw one costs more.
-    fn costs_of_stamps(&self) -> Option<String> {
-        let time = |contender| {
-            let cells = self.part(&self.times, contender).iter();
-            mean(&cells.filter_map(|cell| mean(cell)).collect::<Vec<_>>())
-        };
-        let (nothing, raw) = (time(Contender::NOTHING)?, time(Contender::RAW)?);
-        let ktime = time(Contender::KTIME)?;
-        (raw > ktime).then(|| {
-            format!(
-                "a raw stamp takes more CPU time here: the softIRQ needs {raw:.0} ns a packet with it, {ktime:.0} ns with \
-                 ktime, {nothing:.0} ns with neither (mean of all conditions). Its BPF program cannot execute the \
-                 counter's instruction; it reads the counter by bpf_perf_event_read"
-            )
-        })
-    }
-
     /// Our claim of every condition with a gap: these captures lose no more than the generic one, with both buffers.
     fn no_more(&self, ours: &Ours) -> Claim {
         let generic = Contender::GENERIC.into_iter();
@@ -207,7 +125,7 @@ impl Losses<'_> {
         });
         let needs = |pair: &Pair| {
             let (bytes, gap) = *self.conditions.get(pair.condition)?;
-            let ns = typical(self.part(&self.times, pair.contender).get(pair.condition)?)?;
+            let ns = typical(self.times_of(pair.contender).get(pair.condition)?)?;
             (ns > real(gap)).then(|| {
                 let name = self.name(pair.contender);
                 format!("{name} {ns:.0} ns for {bytes} bytes every {}", duration(real(gap)))
@@ -257,32 +175,6 @@ impl Losses<'_> {
         }
         format!("{name} with its default buffer of {BUFFER_MIB} MiB (ours: {OUR_BUFFER_MIB} MiB)")
     }
-
-    /// The name of a contender.
-    fn name(&self, contender: usize) -> &str {
-        let factor = self.runs.design.factors.first();
-        factor.and_then(|it| it.levels.get(contender)).map_or("", String::as_str)
-    }
-
-    /// The losses of a contender, by condition.
-    fn of(&self, contender: usize) -> &[Vec<f64>] {
-        self.part(&self.cells, contender)
-    }
-
-    /// The values of a contender, by condition.
-    fn part<'a>(&self, values: &'a [Vec<f64>], contender: usize) -> &'a [Vec<f64>] {
-        let conditions = self.conditions.len();
-        let first = contender * conditions;
-        values.get(first..first + conditions).unwrap_or_default()
-    }
-
-    /// The mean loss of a contender over all conditions.
-    fn by_repetition(&self, contender: usize) -> Vec<f64> {
-        let cells = self.of(contender);
-        let repetitions = cells.iter().map(Vec::len).min().unwrap_or(0);
-        let of = |repetition| mean(&cells.iter().map(|cell| cell[repetition]).collect::<Vec<_>>());
-        (0..repetitions).filter_map(of).collect()
-    }
 }
 
 impl Pair<'_> {
@@ -291,10 +183,4 @@ impl Pair<'_> {
         let leads = self.ours.iter().zip(self.other).map(|(ours, other)| lead(ours, other));
         Estimate::trimmed(&leads.collect::<Vec<_>>())
     }
-}
-
-/// The trimmed mean: without the rounds in which the hypervisor took the core of the softIRQ, which lose packets whatever is
-/// done with each.
-fn typical(values: &[f64]) -> Option<f64> {
-    Estimate::trimmed(values).map(|it| it.mean)
 }

@@ -1,0 +1,103 @@
+//! Claims of the paper.
+
+use super::losses::{Losses, NO_MORE, typical};
+use crate::experiment::{Claim, Estimate, mean};
+use crate::loss::capture::{BUFFER_MIB, OUR_BUFFER_MIB};
+use crate::loss::in_softirq::contender::Contender;
+
+/// Both.
+pub(super) fn claims(losses: &Losses<'_>) -> Vec<Claim> {
+    let of_stamps = losses.fewer(
+        "a raw stamp of each packet costs the softIRQ fewer packets than one of ktime",
+        [Contender::RAW, Contender::KTIME],
+        String::new(),
+    );
+    vec![losses.raw_capture_loses_fewer(), of_stamps.caused_by(|| losses.costs_of_stamps())]
+}
+
+impl Losses<'_> {
+    /// The paper's claim about captures, of which both have the buffer of ours.
+    fn raw_capture_loses_fewer(&self) -> Claim {
+        let [by_default, with_our_buffer] = Contender::GENERIC;
+        let claim = format!(
+            "fewer packets are lost with raw stamps that are converted elsewhere than with generic ktime capture (here: \
+             both with a buffer of {OUR_BUFFER_MIB} MiB)"
+        );
+        let of_default = mean(&self.by_repetition(by_default));
+        let has_another = self.name(by_default) != self.name(with_our_buffer);
+        let of_default = of_default.filter(|_| has_another).map(|loss| {
+            let name = self.name(by_default);
+            format!("; not compared: {name} with its default buffer of {BUFFER_MIB} MiB loses {loss:.2} %")
+        });
+        let contenders = [Contender::RAW_CAPTURE, with_our_buffer];
+        self.fewer(&claim, contenders, of_default.unwrap_or_default())
+            .caused_by(|| self.costs_of_captures(contenders))
+    }
+
+    /// The paper's claim that the first of two loses fewer packets, by the mean over all conditions, without the repetitions
+    /// with the least and the most difference. `more` follows the numbers.
+    fn fewer(&self, claim: &str, [first, second]: [usize; 2], more: String) -> Claim {
+        let [of_first, of_second] = [first, second].map(|it| self.by_repetition(it));
+        let lead: Vec<_> = of_first.iter().zip(&of_second).map(|(a, b)| b - a).collect();
+        let numbers = mean(&of_first).zip(mean(&of_second)).map(|(a, b)| {
+            format!(
+                "{} {a:.2} % against {} {b:.2} % of all packets (mean of {} conditions){more}",
+                self.name(first),
+                self.name(second),
+                self.conditions.len()
+            )
+        });
+        let relevant = (NO_MORE, "1 point");
+        Claim::difference(
+            claim,
+            vec![Estimate::trimmed(&lead)],
+            relevant,
+            &numbers.unwrap_or_default(),
+        )
+    }
+
+    /// The CPU time of the softIRQ under the conditions in which the first capture loses more, if it needs more there.
+    fn costs_of_captures(&self, [first, second]: [usize; 2]) -> Option<String> {
+        let [of_first, of_second] = [first, second].map(|it| self.of(it));
+        let loses_more = |condition: &usize| {
+            let losses = of_first.get(*condition).zip(of_second.get(*condition));
+            losses
+                .and_then(|(a, b)| Some(typical(a)? - typical(b)?))
+                .is_some_and(|points| points >= NO_MORE)
+        };
+        let conditions: Vec<_> = (0..self.conditions.len()).filter(loses_more).collect();
+        let time = |contender| {
+            let of = self.times_of(contender);
+            let times = conditions.iter().filter_map(|condition| typical(of.get(*condition)?));
+            mean(&times.collect::<Vec<_>>())
+        };
+        let (of_first, of_second) = (time(first)?, time(second)?);
+        (of_first > of_second).then(|| {
+            format!(
+                "where it loses at least {NO_MORE} point more, in {} of {} conditions, the softIRQ needs {of_first:.0} ns a \
+                 packet with it and {of_second:.0} ns with {}: stamp and copy are made by two BPF programs, of which one calls \
+                 bpf_perf_event_read",
+                conditions.len(),
+                self.conditions.len(),
+                self.name(second)
+            )
+        })
+    }
+
+    /// The CPU time of the softIRQ with each stamp, if a raw one costs more.
+    fn costs_of_stamps(&self) -> Option<String> {
+        let time = |contender| {
+            let cells = self.times_of(contender).iter();
+            mean(&cells.filter_map(|cell| mean(cell)).collect::<Vec<_>>())
+        };
+        let (nothing, raw) = (time(Contender::NOTHING)?, time(Contender::RAW)?);
+        let ktime = time(Contender::KTIME)?;
+        (raw > ktime).then(|| {
+            format!(
+                "a raw stamp takes more CPU time here: the softIRQ needs {raw:.0} ns a packet with it, {ktime:.0} ns with \
+                 ktime, {nothing:.0} ns with neither (mean of all conditions). Its BPF program cannot execute the \
+                 counter's instruction; it reads the counter by bpf_perf_event_read"
+            )
+        })
+    }
+}
