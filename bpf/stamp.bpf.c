@@ -41,6 +41,7 @@ typedef long load_bytes(void *frame, __u32 offset, void *to, __u32 length);
  * only accepts sizes that the verifier knows. */
 #define SHORT_BYTES 128
 #define MEDIUM_BYTES 512
+#define ETHERNET_BYTES 1536 /* the longest frame of an MTU of 1500 bytes */
 
 /* Room for the head of a frame. */
 static __always_inline __u64 room_for(__u64 length)
@@ -49,6 +50,8 @@ static __always_inline __u64 room_for(__u64 length)
 		return SHORT_BYTES;
 	if (length <= MEDIUM_BYTES && head_bytes > MEDIUM_BYTES)
 		return MEDIUM_BYTES;
+	if (length <= ETHERNET_BYTES && head_bytes > ETHERNET_BYTES)
+		return ETHERNET_BYTES;
 	return head_bytes;
 }
 

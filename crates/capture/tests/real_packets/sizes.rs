@@ -19,7 +19,7 @@ fn frame(bytes: usize, tag: &[u8]) -> Vec<u8> {
     frame.extend([0, 0, 0x40, 0, 64, 17, 0, 0, 10, 77, 1, 1, 10, 77, 1, 2, 0x13, 0x88, 0x13, 0x88]);
     frame.extend((ip_bytes - 20).to_be_bytes());
     frame.extend([0, 0]);
-    frame.extend((frame.len()..bytes).map(|at| (at % 251) as u8));
+    frame.extend((frame.len()..bytes).map(|at| u8::try_from(at % 251).unwrap()));
     frame
 }
 

@@ -135,9 +135,8 @@ impl Losses<'_> {
         let named = if slow.is_empty() { String::new() } else { format!(": {}", slow.join(", ")) };
         (!pairs.is_empty()).then(|| {
             format!(
-                "in the {} cells in which ours lose more than a tenth, the queue of the softIRQ dropped {} of their packets, \
-                 and their own buffers {}; in {} of these cells the softIRQ needs more CPU time for a packet than the gap \
-                 is{named}",
+                "ours lose more than a tenth in {} of these cells, where the queue of the softIRQ dropped {} packets and \
+                 their own buffers {}; in {} of these the softIRQ needs more CPU time for a packet than the gap is{named}",
                 pairs.len(),
                 count(queue),
                 count(buffer),
