@@ -2,7 +2,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
 
-use super::figures::Figure;
+use super::figures::{Figure, SERIES};
 
 /// Sizes of a figure in pixels: across the page, and across a telephone.
 const WIDE: (u32, u32) = (1000, 310);
@@ -67,8 +67,8 @@ pub fn terms(id: &str, heading: &str, terms: &[(&str, &str, &str)]) -> Markup {
 pub fn key<'a>(names: impl Iterator<Item = &'a str>, first: usize) -> Markup {
     html! {
         @for (number, name) in (first..).zip(names) {
-            // The first colour is for areas. With more than three series, it is used again for a line.
-            span class={ "key key-" (number % 4) @if number > 3 { " key-line" } } { (name) }
+            // The first colour is for areas. With more than five series, it is used again for a line.
+            span class={ "key key-" (number % SERIES.len()) @if number >= SERIES.len() { " key-line" } } { (name) }
         }
     }
 }

@@ -13,12 +13,14 @@ pub(super) const GRID: RGBColor = RGBColor(0xe3, 0xe7, 0xec);
 /// Colour of lost packets: vermilion, distinct from blue also with colour blindness.
 pub(super) const LOST: RGBColor = RGBColor(0xd5, 0x3e, 0x00);
 /// Series in the order they are drawn: blue, orange, green and purple, after the palette of Okabe
-/// and Ito ("Color universal design", 2008), darkened to stand out as lines on white.
-pub const SERIES: [RGBColor; 4] = [
+/// and Ito ("Color universal design", 2008), darkened to stand out as lines on white; then grey and violet.
+pub const SERIES: [RGBColor; 6] = [
     RGBColor(0x00, 0x72, 0xb2),
     RGBColor(0xc2, 0x6a, 0x00),
     RGBColor(0x00, 0x8a, 0x66),
     RGBColor(0xa8, 0x4f, 0x86),
+    RGBColor(0x5a, 0x5a, 0x5a),
+    RGBColor(0x6a, 0x3f, 0xb5),
 ];
 
 /// Index of the colour of the first series with lines or points: the colour before it is for areas.
