@@ -26,9 +26,9 @@ fn losses_are_compared_with_dumpcap() {
         let ours = cell["method"].as_str().unwrap().starts_with("ring-");
         assert!(!ours || cell["unaccounted"] == 0, "{cell:#}");
     }
-    // Eight kinds of work in the softIRQ, two sizes, two gaps.
-    assert_eq!(found["in_softirq"]["cells"].as_array().unwrap().len(), 32);
-    assert_eq!(found["claims"].as_array().unwrap().len(), 6);
+    // Ten kinds of work in the softIRQ, two sizes, two gaps.
+    assert_eq!(found["in_softirq"]["cells"].as_array().unwrap().len(), 40);
+    assert_eq!(found["claims"].as_array().unwrap().len(), 7);
     let page = fs::read_to_string(found["report"].as_str().unwrap()).unwrap();
     // Four figures of the softIRQ and four of the reader, for two sizes of screen.
     assert_eq!(page.matches("<svg ").count(), 16);
