@@ -54,8 +54,9 @@ impl Losses<'_> {
         let leads: Vec<_> =
             pairs.iter().map(|pair| pair.lead(|ours, other| other - ours + NO_MORE)).collect();
         let above = |pair: &Pair| Some(typical(pair.ours)? - typical(pair.other)?);
-        let more: Vec<_> =
+        let mut more: Vec<_> =
             pairs.iter().filter(|pair| above(pair).is_some_and(|points| points > 0.0)).collect();
+        more.sort_by(|a, b| above(b).unwrap_or(0.0).total_cmp(&above(a).unwrap_or(0.0)));
         let number = |pair: &&Pair| {
             let points = above(pair)?;
             let (bytes, gap) = self.conditions.get(pair.condition).copied().unwrap_or_default();
@@ -74,14 +75,21 @@ impl Losses<'_> {
         );
         let worst: Vec<_> = more.iter().filter_map(number).take(MOST_NAMED).collect();
         if !worst.is_empty() {
-            numbers += &format!("; the first: {}", worst.join(", "));
+            numbers += &format!("; the largest: {}", worst.join(", "));
         }
         let claim = format!(
             "at the same load, {} no more than generic ktime capture, be its buffer {BUFFER_MIB} or {OUR_BUFFER_MIB} MiB \
              (ours: {OUR_BUFFER_MIB} MiB; here: by {NO_MORE} point or more)",
             ours.lose
         );
-        Claim::goal(claim, leads, if pairs.is_empty() { "" } else { &numbers })
+        Claim::goal(claim, leads, if pairs.is_empty() { "" } else { &numbers }).caused_by(|| {
+            let is_more = |pair: &Pair<'_>| above(pair).is_some_and(|points| points >= NO_MORE);
+            // A cell in which ours lose more than with both buffers counts once.
+            let mut pairs: Vec<_> = pairs.iter().copied().filter(is_more).collect();
+            pairs.sort_by_key(|pair| (pair.contender, pair.condition));
+            pairs.dedup_by_key(|pair| (pair.contender, pair.condition));
+            self.where_lost(&pairs, "at least a point more")
+        })
     }
 
     /// Our claim of the conditions with a gap under which the generic capture by default loses much: these captures lose a
@@ -106,24 +114,27 @@ impl Losses<'_> {
             self.by_default("generic ktime capture"),
             ours.lose
         );
-        Claim::goal(claim, leads, if pairs.is_empty() { "" } else { &numbers })
-            .prevented_by(|| self.where_ours_are_lost(ours))
+        Claim::goal(claim, leads, if pairs.is_empty() { "" } else { &numbers }).prevented_by(|| {
+            let is_more = |pair: &Pair<'_>| {
+                let losses = typical(pair.ours).zip(typical(pair.other));
+                losses.is_some_and(|(ours, other)| ours > other / 10.0)
+            };
+            let pairs: Vec<_> = pairs.iter().copied().filter(is_more).collect();
+            self.where_lost(&pairs, "more than a tenth")
+        })
     }
 
-    /// Where the packets were lost in the cells in which ours lose more than a tenth, and whether the softIRQ has enough time
-    /// there.
-    fn where_ours_are_lost(&self, ours: &Ours) -> Option<String> {
-        let fails = |pair: &Pair| {
-            typical(pair.ours).zip(typical(pair.other)).is_some_and(|(a, b)| a > b / 10.0)
-        };
-        let pairs: Vec<_> = self.pairs_of_much(ours).into_iter().filter(fails).collect();
-        let rounds = pairs.iter().flat_map(|pair| {
-            self.runs.of_cell(pair.contender * self.conditions.len() + pair.condition).flatten()
-        });
+    /// Where the packets were lost in these cells, in which ours `lose` more than claimed, and whether the softIRQ has enough
+    /// time there.
+    fn where_lost(&self, pairs: &[Pair<'_>], lose: &str) -> Option<String> {
+        let cells = self.conditions.len();
+        let rounds = pairs
+            .iter()
+            .flat_map(|it| self.runs.of_cell(it.contender * cells + it.condition).flatten());
         let (queue, buffer) = rounds.fold((0, 0), |(queue, buffer), round| {
             (queue + round.queue_dropped, buffer + round.reader_dropped.unwrap_or(0))
         });
-        let needs = |pair: &Pair| {
+        let needs = |pair: &Pair<'_>| {
             let (bytes, gap) = *self.conditions.get(pair.condition)?;
             let ns = typical(self.times_of(pair.contender).get(pair.condition)?)?;
             (ns > real(gap)).then(|| {
@@ -135,8 +146,8 @@ impl Losses<'_> {
         let named = if slow.is_empty() { String::new() } else { format!(": {}", slow.join(", ")) };
         (!pairs.is_empty()).then(|| {
             format!(
-                "ours lose more than a tenth in {} of these cells, where the queue of the softIRQ dropped {} packets and \
-                 their own buffers {}; in {} of these the softIRQ needs more CPU time for a packet than the gap is{named}",
+                "ours lose {lose} in {} of these cells, where the queue of the softIRQ dropped {} packets and their own \
+                 buffers {}; in {} of these the softIRQ needs more CPU time for a packet than the gap is{named}",
                 pairs.len(),
                 count(queue),
                 count(buffer),
