@@ -7,9 +7,7 @@ use anyhow::Context;
 use wirestamp_clock::ClockService;
 use wirestamp_lab::Netns;
 use wirestamp_traffic::ServiceClock;
-use wirestamp_traffic::live::{
-    Direction, Limit, LiveFrames, LiveReport, Pace, ReceivingCore, Template, outgoing,
-};
+use wirestamp_traffic::live::{Direction, Limit, LiveFrames, LiveReport, Pace, Template, outgoing};
 
 use super::bed::{Bed, DESTINATION, INTERFACE, SENDING_INTERFACE, UNUSED_MAC, send, source};
 
@@ -83,7 +81,7 @@ impl Load {
         clock: &ClockService,
         stop: &AtomicBool,
     ) -> anyhow::Result<LiveReport> {
-        let core = core.map(u32::try_from).transpose()?.map(ReceivingCore::new);
+        let core = core.map(u32::try_from).transpose()?;
         let direction = core.map_or(Direction::Receive, Direction::ReceiveOn);
         let pace = self.pace.with_burst(self.pace.burst().max(BURST))?;
         Self { pace, ..*self }.pass(receiver, (INTERFACE, direction), clock, stop)

@@ -1,9 +1,8 @@
 //! Conclusions of the report, and their verdicts here.
 
-use super::findings::{
-    CellFindings, JitterResult, MAX_ERROR, MEAN_ERROR, Measure, flow, of_source,
-};
-use super::flows::{SOURCES, SourceJitter};
+use super::causes::LateOfCause;
+use super::findings::{CellFindings, JitterResult, MAX_ERROR, MEAN_ERROR, Measure, of_source};
+use super::flows::{SOURCES, SourceJitter, flow};
 use super::paper::{Pause, deviation_of_pentium_4};
 use crate::experiment::{Cell, Claim, Estimate, Runs, Sign, mean, spearman};
 use wirestamp_report::estimate::coefficient;
@@ -30,11 +29,10 @@ pub(super) fn claims(runs: &Runs<SourceJitter>, findings: &JitterResult) -> Vec<
 fn is_below_pentium_4(runs: &Runs<SourceJitter>, findings: &JitterResult) -> Claim {
     let jitter: Measure = |row| row.driver_jitter.or(row.jitter);
     let cells = runs.design.cells();
-    let (mut leads, mut compared, mut weaker) = (Vec::new(), 0, Vec::new());
+    let (mut leads, mut weaker, mut uncertain) = (Vec::new(), Vec::new(), Vec::new());
     for (index, cell) in cells.iter().enumerate() {
         let Some((frame_bytes, pause)) = flow(&runs.design, cell) else { continue };
         let Some(theirs) = deviation_of_pentium_4(frame_bytes, pause) else { continue };
-        compared += 1;
         let lead = |run: &[SourceJitter]| {
             let least = run.iter().filter_map(jitter).reduce(f64::min)?;
             Some((theirs / least.max(1.0)).ln())
@@ -43,14 +41,18 @@ fn is_below_pentium_4(runs: &Runs<SourceJitter>, findings: &JitterResult) -> Cla
         if lead.is_some_and(|lead| lead.mean <= 0.0) {
             weaker.push((frame_bytes, pause));
         }
+        if lead.is_some_and(|lead| lead.sign() != Sign::Above) {
+            uncertain.push((frame_bytes, pause));
+        }
         leads.push(lead);
     }
     let claim =
         "the jitter of the better source is below that of the report's Pentium 4 in every flow";
-    let certain = leads.iter().flatten().filter(|lead| lead.sign() == Sign::Above).count();
+    let compared = leads.len();
     let mut numbers = format!(
-        "by the mean in {} of {compared} flows, with 95 % confidence in {certain}",
-        compared - weaker.len()
+        "by the mean in {} of {compared} flows, with 95 % confidence in {}",
+        compared - weaker.len(),
+        leads.iter().flatten().filter(|lead| lead.sign() == Sign::Above).count()
     );
     let name = |(frame_bytes, pause): &(u16, Pause)| {
         format!("{frame_bytes} bytes every {}", duration(f64::from(pause.period_ns(*frame_bytes))))
@@ -60,11 +62,11 @@ fn is_below_pentium_4(runs: &Runs<SourceJitter>, findings: &JitterResult) -> Cla
         numbers += &weaker.iter().map(name).collect::<Vec<_>>().join(", ");
     }
     Claim::goal(claim, leads, if findings.cells.is_empty() { "" } else { &numbers })
-        .prevented_by(|| interruptions(findings, &weaker))
+        .prevented_by(|| late_packets(findings, &uncertain))
 }
 
-/// What interruptions do to the jitter of the better source with these flows.
-fn interruptions(findings: &JitterResult, flows: &[(u16, Pause)]) -> Option<String> {
+/// What late packets do to the jitter of the better source with these flows, and what made packets late.
+fn late_packets(findings: &JitterResult, flows: &[(u16, Pause)]) -> Option<String> {
     let of_flow = |flow: &(u16, Pause)| {
         let cells = findings.cells.iter().filter(|cell| (cell.frame_bytes, cell.pause) == *flow);
         let jitter = |cell: &CellFindings| Some(cell.driver_jitter.or(cell.jitter)?.mean);
@@ -75,35 +77,34 @@ fn interruptions(findings: &JitterResult, flows: &[(u16, Pause)]) -> Option<Stri
     let most = |of: fn(&CellFindings) -> Option<Estimate>| {
         cells.iter().filter_map(|cell| Some(of(cell)?.mean)).reduce(f64::max)
     };
-    let least = |of: fn(&CellFindings) -> Option<Estimate>| {
-        cells.iter().filter_map(|cell| Some(of(cell)?.mean)).reduce(f64::min)
-    };
     let is_better = |cell: &&&CellFindings| {
         let others = cell.uninterrupted_jitter.map(|jitter| jitter.mean);
         others.zip(cell.jitter_of_pentium_4).is_some_and(|(ours, theirs)| ours < theirs)
     };
-    let better = cells.iter().filter(is_better).count();
-    let is_explained = |cell: &&&CellFindings| {
-        let caused = cell.interruption_jitter.map(|jitter| jitter.mean);
-        caused.zip(cell.jitter_of_pentium_4).is_some_and(|(caused, theirs)| caused >= theirs)
+    let effect = format!(
+        "in the flows without this confidence max {:.1} % of the packets are late, more than 1 µs later than the median on \
+         the way from the driver's transmit stamp to the stamp; without them the jitter is max {}, and below that of the \
+         Pentium 4 in {} of {} of these flows",
+        most(|cell| cell.interrupted)? * 100.0,
+        duration(most(|cell| cell.uninterrupted_jitter)?),
+        cells.iter().filter(is_better).count(),
+        flows.len(),
+    );
+    let causes = findings.late.causes(&SOURCES[1].to_string());
+    let cause = |it: &LateOfCause| {
+        let share = it.share.unwrap_or_default() * 100.0;
+        format!("{} {} ({share:.1} %)", it.late, it.cause)
     };
-    let explained = cells.iter().filter(is_explained).count();
-    let interrupted = most(|cell| cell.interrupted)? * 100.0;
-    let without = most(|cell| cell.uninterrupted_jitter)?;
-    let by_machine =
-        [least(|cell| cell.interruption_jitter)?, most(|cell| cell.interruption_jitter)?];
-    Some(format!(
-        "in these flows max {interrupted:.1} % of the packets are more than 1 µs later than the median on the way from the \
-         driver's transmit stamp to the stamp; without them the jitter is max {}, and below that of the Pentium 4 in {better} \
-         of {} of these flows; in the same time the interruptions of a program on this core without packets cause a jitter \
-         of {} to {}, which alone reaches that of the Pentium 4 in {explained} of {} of these flows; nothing shows the \
-         cause in the others",
-        duration(without),
-        flows.len(),
-        duration(by_machine[0]),
-        duration(by_machine[1]),
-        flows.len(),
-    ))
+    let causes: Vec<_> = causes.iter().filter(|it| it.late > 0).map(cause).collect();
+    Some(match causes.as_slice() {
+        [] => format!("{effect}; what made them late was not recorded"),
+        causes => format!(
+            "{effect}; recorded in flows of their own, late packets by {} had these causes (in parentheses their share of \
+             the variance of all transits): {}",
+            SOURCES[1],
+            causes.join(", ")
+        ),
+    })
 }
 
 /// Lead of each source and flow over all runs: positive if the run agrees with the report.

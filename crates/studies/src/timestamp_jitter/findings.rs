@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::flows::{SOURCES, SourceJitter};
+use super::causes::LateResult;
+use super::flows::{SOURCES, SourceJitter, flow};
 use super::paper::{self, Pause};
 use crate::experiment::{Cell, Design, Effect, Estimate, Factor, Runs, effects, mean};
 use crate::tester::load_percent;
@@ -18,6 +19,8 @@ pub(super) struct JitterResult {
     pub(super) refused: Vec<(String, String)>,
     /// Why the CPU load is not known; none if it is.
     pub(super) load_reason: Option<&'static str>,
+    /// Late packets and their causes, from flows of their own.
+    pub(super) late: LateResult,
 }
 
 /// Why the CPU load of a run is not known.
@@ -98,7 +101,11 @@ pub(super) const MEAN_ERROR: Measure = |row| Some(row.mean? - row.sent_mean?);
 
 impl JitterResult {
     /// Computes the results of the runs.
-    pub(super) fn of(runs: &Runs<SourceJitter>, refused: Vec<(String, String)>) -> Self {
+    pub(super) fn of(
+        runs: &Runs<SourceJitter>,
+        refused: Vec<(String, String)>,
+        late: LateResult,
+    ) -> Self {
         let cells = runs.design.cells();
         let of_source = |source: String| {
             let of_cell = |(index, cell): (usize, &Cell)| of_cell(runs, index, cell, &source);
@@ -110,6 +117,7 @@ impl JitterResult {
             cells,
             effects_on_log_jitter: effects_on_jitter(runs),
             refused,
+            late,
         }
     }
 
@@ -122,13 +130,6 @@ impl JitterResult {
 /// The row of a source in a run.
 pub(super) fn of_source<'a>(run: &'a [SourceJitter], source: &str) -> Option<&'a SourceJitter> {
     run.iter().find(|row| row.source == source)
-}
-
-/// Frames and pause of a cell, from the names of its levels.
-pub(super) fn flow(design: &Design, cell: &Cell) -> Option<(u16, Pause)> {
-    let [frame, pause] = design.levels(cell).try_into().ok()?;
-    let pause = Pause::ALL.into_iter().find(|known| known.name() == pause)?;
-    Some((frame.parse().ok()?, pause))
 }
 
 /// None if the source stamped nothing in this cell.

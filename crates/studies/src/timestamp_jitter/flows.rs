@@ -22,7 +22,7 @@ pub(super) const SOURCES: [Source; 2] = [
 ];
 
 /// Ethernet's check sequence, which the report counts to a frame and this project does not.
-const CHECK_SEQUENCE: u16 = 4;
+pub(super) const CHECK_SEQUENCE: u16 = 4;
 
 /// Shortest time between packets at which the sender also reads the driver's transmit stamps.
 const SHORTEST_WITH_DRIVER: Span = Span::from_micros(100);
@@ -31,7 +31,7 @@ const SHORTEST_WITH_DRIVER: Span = Span::from_micros(100);
 const MAX_CONTROL: Duration = Duration::from_secs(4);
 
 /// How long it takes to set captures up and to wait for their last packets.
-const AROUND: Duration = Duration::from_millis(300);
+pub(super) const AROUND: Duration = Duration::from_millis(300);
 
 /// Extent of the study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,9 +44,9 @@ pub(super) struct JitterScale {
 }
 
 impl JitterScale {
-    /// All sizes of the report, in half an hour.
+    /// All sizes of the report, in an hour and a half.
     pub(super) const FULL: Self = Self {
-        repetitions: 3,
+        repetitions: 7,
         frames: &[84, 300, 600, 900, 1200, 1500],
         flow: Duration::from_secs(20),
     };
@@ -74,6 +74,13 @@ impl JitterScale {
             constants: vec![("milliseconds".to_owned(), self.flow.as_millis().to_string())],
         }
     }
+}
+
+/// Frames and pause of a cell, from the names of its levels.
+pub(super) fn flow(design: &Design, cell: &Cell) -> Option<(u16, Pause)> {
+    let [frame, pause] = design.levels(cell).try_into().ok()?;
+    let pause = Pause::ALL.into_iter().find(|known| known.name() == pause)?;
+    Some((frame.parse().ok()?, pause))
 }
 
 /// Results of a source with a flow. Times are between consecutive packets with known send times, in nanoseconds;
@@ -189,7 +196,7 @@ impl SourceJitter {
 }
 
 /// The transits from the driver's transmit stamps, or from the calls if those were not recorded.
-fn transits(stamps: &[(u64, Time<Utc>)], departures: &Departures) -> Transits {
+pub(super) fn transits(stamps: &[(u64, Time<Utc>)], departures: &Departures) -> Transits {
     let transit = |(packet, stamp): &(u64, Time<Utc>)| {
         let departure = departures.by_driver(*packet).or_else(|| departures.of(*packet))?;
         Some((*packet, approximate((*stamp - departure).as_nanos())))

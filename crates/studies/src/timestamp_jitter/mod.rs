@@ -3,9 +3,11 @@
 //!
 //! Frames of one size are sent at a constant rate. The min, mean, max and standard deviation of the time between
 //! the stamps of two packets are compared with the sender's. The report uses the nominal times of its sender.
-//! Here the sender records each time between packets, so that only the error of the stamps remains. Departures
+//! Here the sender records each time between packets, so that only the error of the stamps remains. In a second
+//! experiment the kernel's work on the sender's core is recorded, too: it shows why packets are late (`causes`). Departures
 //! from the report: `deviations.md`.
 
+mod causes;
 mod claims;
 mod control;
 mod findings;
@@ -19,6 +21,7 @@ use crate::account::{Account, Making};
 use crate::experiment::{self, Progress, Runs};
 use crate::options::Options;
 use crate::presentation::Texts;
+use causes::{LateFlows, LateResult, LateScale};
 use findings::JitterResult;
 use flows::{Flows, JitterScale, SourceJitter};
 
@@ -37,7 +40,11 @@ pub(crate) fn run(
     let Options { quick, folder, seed } = options;
     let mut flows = Flows::new(if *quick { JitterScale::QUICK } else { JitterScale::FULL })?;
     let runs = experiment::run(&mut flows, folder.as_deref(), *seed, stop, progress)?;
-    account(&runs, &JitterResult::of(&runs, flows.refusals()))
+    let size = if *quick { LateScale::QUICK } else { LateScale::FULL };
+    let late = LateFlows::new(size).and_then(|mut flows| {
+        experiment::run(&mut flows, folder.as_deref(), *seed, stop, progress)
+    });
+    account(&runs, &JitterResult::of(&runs, flows.refusals(), LateResult::of(late)))
 }
 
 /// Account of the runs and their results.

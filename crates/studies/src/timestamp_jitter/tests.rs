@@ -54,7 +54,8 @@ fn runs(off: impl Fn(u16, Pause, u32) -> (f64, f64, f64)) -> Runs<SourceJitter> 
 }
 
 fn found(runs: &Runs<SourceJitter>) -> JitterResult {
-    JitterResult::of(runs, vec![("xdp-pass/xdp".to_owned(), "no <b>program".to_owned())])
+    let refused = vec![("xdp-pass/xdp".to_owned(), "no <b>program".to_owned())];
+    JitterResult::of(runs, refused, LateResult::default())
 }
 
 fn verdicts(runs: &Runs<SourceJitter>) -> Vec<Verdict> {

@@ -51,6 +51,24 @@ impl Transits {
         deviation(&self.packets.windows(2).filter_map(difference).collect::<Vec<_>>())
     }
 
+    /// The packets that were interrupted: number, and how much longer than the median their transit was.
+    pub(super) fn late(&self) -> impl Iterator<Item = (u64, f64)> {
+        let median = self.quantile(500).unwrap_or(f64::INFINITY);
+        let excess = self.packets.iter().map(move |(packet, transit)| (*packet, transit - median));
+        excess.filter(|(_, excess)| *excess > INTERRUPTION_NS)
+    }
+
+    /// Number of packets.
+    pub(super) fn count(&self) -> u64 {
+        length(&self.packets)
+    }
+
+    /// Sum of the squares of the differences from the median, in square nanoseconds; none without packets.
+    pub(super) fn squares(&self) -> Option<f64> {
+        let median = self.quantile(500)?;
+        Some(self.sorted.iter().map(|transit| (transit - median).powi(2)).sum())
+    }
+
     fn limit(&self) -> Option<f64> {
         Some(self.quantile(500)? + INTERRUPTION_NS)
     }
@@ -67,6 +85,8 @@ mod tests {
         assert_eq!(transits.quantile(500), Some(700.0));
         assert_eq!(transits.quantile(1000), Some(9_000.0));
         assert_eq!(transits.interrupted(), Some(1.0 / 6.0));
+        assert_eq!(transits.late().collect::<Vec<_>>(), [(3, 8_300.0)]);
+        assert_eq!((transits.count(), transits.squares()), (6, Some(8_300.0 * 8_300.0 + 200.0)));
         // Of 10, -10 and 10.
         assert_eq!(transits.uninterrupted_jitter().map(f64::round), Some(12.0));
     }
@@ -77,5 +97,6 @@ mod tests {
         assert_eq!(transits.uninterrupted_jitter(), None);
         let none = Transits::of(std::iter::empty());
         assert_eq!((none.quantile(500), none.interrupted()), (None, None));
+        assert_eq!((none.late().count(), none.squares()), (0, None));
     }
 }

@@ -19,13 +19,11 @@ mod interface;
 mod libbpf;
 mod pace;
 mod program;
-mod receiving_thread;
 mod template;
 
 use std::io;
 use std::marker::PhantomData;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use wirestamp_clock::Span;
 use wirestamp_sys::scheduling::disable_timer_slack;
@@ -47,36 +45,14 @@ pub enum Direction {
     /// Into the network stack, as received frames (`XDP_PASS`): after an XDP program in the
     /// interface's driver, and before packet sockets.
     Receive,
-    /// The same on another core, as if that core had read them from a network card: a kernel thread
-    /// receives them there (`BPF_MAP_TYPE_CPUMAP`).
-    ReceiveOn(ReceivingCore),
-}
-
-/// A core that receives frames through a queue of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReceivingCore {
-    /// The core.
-    pub core: u32,
-    /// Frames that may wait for it, as in the receive ring of a network card: 1 to
-    /// [`ReceivingCore::MAX_QUEUE_FRAMES`].
-    pub queue_frames: u32,
-}
-
-impl ReceivingCore {
-    /// The longest queue that the kernel makes (`__cpu_map_entry_alloc` of kernel/bpf/cpumap.c): about 15 ms at a
-    /// million frames per second.
-    pub const MAX_QUEUE_FRAMES: u32 = 16_384;
-
-    /// A core with the longest queue.
-    #[must_use]
-    pub const fn new(core: u32) -> Self {
-        Self { core, queue_frames: Self::MAX_QUEUE_FRAMES }
-    }
+    /// The same on this core, as if it had read them from a network card: a kernel thread receives them there
+    /// (`BPF_MAP_TYPE_CPUMAP`).
+    ReceiveOn(u32),
 }
 
 impl Direction {
     /// The receiving core, if it is not the sender's.
-    const fn core(self) -> Option<ReceivingCore> {
+    const fn core(self) -> Option<u32> {
         match self {
             Self::ReceiveOn(core) => Some(core),
             Self::Transmit | Self::Receive => None,
@@ -106,10 +82,6 @@ pub struct LiveReport {
     pub dropped: u64,
     /// Time from the deadline of the first burst to the end of the last one.
     pub elapsed: Span,
-    /// CPU time of the kernel thread of [`Direction::ReceiveOn`] meanwhile, in the stack and in captures there. The frames
-    /// that still wait in its queue at the end are not included. None in the other directions, and where /proc does not
-    /// show the thread, as in a PID namespace.
-    pub receiving_time: Option<Duration>,
     /// Bursts that were late because a sleep ended after their deadline.
     pub overslept: u64,
     /// Whether a request ended the run before everything was sent.
@@ -166,7 +138,6 @@ impl LiveFrames {
     ) -> Result<LiveReport, LiveError> {
         disable_timer_slack();
         let (sent_before, dropped_before) = (self.program.sent, self.dropped()?);
-        let received_before = self.program.receiving_time();
         let BurstRun { elapsed, overslept, stopped } =
             run_bursts(clock, pace, limit, stop, |frames| {
                 // The kernel silently drops frames for an interface that is down.
@@ -176,9 +147,7 @@ impl LiveFrames {
         let sent = self.program.sent - sent_before;
         let bytes = sent * u64::from(self.template.frame_bytes);
         let dropped = self.dropped()?.saturating_sub(dropped_before);
-        let receiving_time = self.program.receiving_time().zip(received_before);
-        let receiving_time = receiving_time.map(|(after, before)| after.saturating_sub(before));
-        Ok(LiveReport { sent, bytes, dropped, elapsed, receiving_time, overslept, stopped })
+        Ok(LiveReport { sent, bytes, dropped, elapsed, overslept, stopped })
     }
 
     fn dropped(&self) -> Result<u64, LiveError> {

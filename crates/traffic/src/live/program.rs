@@ -5,7 +5,6 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Duration;
 
 use libbpf_rs::libbpf_sys;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
@@ -15,9 +14,8 @@ use self::skeleton::{GenerateSkel, GenerateSkelBuilder};
 use super::dispatcher::DispatcherEntry;
 use super::libbpf::run_on_live_frames;
 use super::pace::repetitions;
-use super::receiving_thread::ReceivingThread;
 use super::template::{FrameImage, Template};
-use super::{Direction, LiveError, ReceivingCore};
+use super::{Direction, LiveError};
 use crate::netlink::Link;
 
 #[expect(
@@ -37,6 +35,10 @@ type Context = [u32; 6];
 /// Feature flag of a driver that accepts frames from XDP programs (`linux/netdev.h`).
 const NETDEV_XDP_ACT_NDO_XMIT: u64 = 4;
 
+/// Frames that may wait for a receiving core: the longest queue that the kernel makes (`__cpu_map_entry_alloc` of
+/// kernel/bpf/cpumap.c), about 15 ms at a million frames per second.
+const QUEUE_FRAMES: u32 = 16_384;
+
 /// The loaded program. Only file descriptors refer to it, so the kernel unloads it when this process
 /// ends.
 pub(super) struct Program {
@@ -44,19 +46,12 @@ pub(super) struct Program {
     _dispatcher_entry: DispatcherEntry,
     /// The program's variables: its counters.
     variables: MapHandle,
-    receiving: Option<Receiving>,
+    /// Counts frames that the receiving core's queue has no room for.
+    _refusing: Option<Attached>,
     frame: Vec<u8>,
     context: Context,
     /// Frames that the program has sent.
     pub(super) sent: u64,
-}
-
-/// The queue of the receiving core.
-struct Receiving {
-    /// The kernel thread that empties it.
-    thread: ReceivingThread,
-    /// Counts frames that it has no room for.
-    _refusing: Attached,
 }
 
 impl Program {
@@ -73,7 +68,7 @@ impl Program {
         let mut open = GenerateSkelBuilder::default().open(&mut object).map_err(refused)?;
         let core = direction.core();
         open.progs.refuse.set_autoload(core.is_some());
-        let core_number = core.map_or(0, |receiving| receiving.core);
+        let core_number = core.unwrap_or(0);
         open.maps.cores.set_max_entries(core_number.saturating_add(1)).map_err(refused)?;
         if let Some(constants) = open.maps.rodata_data.as_mut() {
             constants.verdict = match direction {
@@ -89,8 +84,8 @@ impl Program {
             constants.rest = fixed_sum.into();
         }
         let mut skeleton = open.load().map_err(refused)?;
-        let receiving = core.map(|core| set_up_core(&mut skeleton, core)).transpose();
-        let receiving = receiving.map_err(refused)?;
+        let refusing = core.map(|core| set_up_core(&mut skeleton, core)).transpose();
+        let _refusing = refusing.map_err(refused)?;
         let program = skeleton.progs.generate.as_fd();
         if direction == Direction::Transmit
             && !driver_accepts_frames(link, program).map_err(refused)?
@@ -108,7 +103,7 @@ impl Program {
         let variables = MapHandle::try_from(&skeleton.maps.bss).map_err(refused)?;
         let context = [0, u32::from(template.frame_bytes), 0, link.index, 0, 0];
         let frame = bytes;
-        Ok(Self { program, _dispatcher_entry, variables, receiving, frame, context, sent: 0 })
+        Ok(Self { program, _dispatcher_entry, variables, _refusing, frame, context, sent: 0 })
     }
 
     /// Sends `frames` frames; continues after a signal.
@@ -145,11 +140,6 @@ impl Program {
         self.number(1)
     }
 
-    /// CPU time of the receiving kernel thread, if there is one and /proc shows it.
-    pub(super) fn receiving_time(&self) -> Option<Duration> {
-        self.receiving.as_ref()?.thread.cpu_time().ok()
-    }
-
     /// A counter of the program.
     fn number(&self, index: usize) -> io::Result<u64> {
         let value = self.variables.lookup(&[0; 4], MapFlags::ANY).map_err(io::Error::other)?;
@@ -161,19 +151,15 @@ impl Program {
     }
 }
 
-/// Sets up the queue of the receiving core, and counts the frames that it has no room for.
-fn set_up_core(
-    skeleton: &mut GenerateSkel<'_>,
-    ReceivingCore { core, queue_frames }: ReceivingCore,
-) -> Result<Receiving, libbpf_rs::Error> {
+/// Sets up the queue of the receiving core, and counts the frames that it has no room for until the link is dropped.
+fn set_up_core(skeleton: &mut GenerateSkel<'_>, core: u32) -> Result<Attached, libbpf_rs::Error> {
     let cores = &skeleton.maps.cores;
-    cores.update(&core.to_ne_bytes(), &queue_frames.to_ne_bytes(), MapFlags::ANY)?;
+    cores.update(&core.to_ne_bytes(), &QUEUE_FRAMES.to_ne_bytes(), MapFlags::ANY)?;
     let id = cores.info()?.info.id;
     if let Some(variables) = skeleton.maps.bss_data.as_mut() {
         variables.account.id = id.into();
     }
-    let thread = ReceivingThread { core, map: id };
-    Ok(Receiving { thread, _refusing: skeleton.progs.refuse.attach()? })
+    skeleton.progs.refuse.attach()
 }
 
 /// Whether the driver accepts frames from XDP programs now, as reported by netlink. A veth accepts

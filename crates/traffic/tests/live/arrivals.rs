@@ -10,9 +10,7 @@ use wirestamp_capture::{
 };
 use wirestamp_clock::{ClockService, Counter, Span};
 use wirestamp_lab::{PathLab, SOURCE_INTERFACE, TAP_A, TAP_B};
-use wirestamp_traffic::live::{
-    Direction, Limit, LiveFrames, LiveReport, Pace, ReceivingCore, Template,
-};
+use wirestamp_traffic::live::{Direction, Limit, LiveFrames, LiveReport, Pace, Template};
 use wirestamp_traffic::{Payload, ServiceClock, Sink, SinkReport};
 
 use crate::{RUNNING, TEST_TIMEOUT, frames, incoming, lab, outgoing, tool};
@@ -172,7 +170,7 @@ fn injected_frames_reach_the_sockets_with_valid_checksums() {
     let frames = [(false, 61, 0), (false, 1501, 3), (true, 81, 0), (true, 1501, 3)];
     // On this core, and on the last core, which may be the same.
     let core = u32::try_from(thread::available_parallelism().unwrap().get() - 1).unwrap();
-    let directions = [Direction::Receive, Direction::ReceiveOn(ReceivingCore::new(core))];
+    let directions = [Direction::Receive, Direction::ReceiveOn(core)];
     for (direction, (ipv6, frame_bytes, stream)) in
         directions.into_iter().flat_map(|direction| frames.map(|frame| (direction, frame)))
     {

@@ -10,7 +10,7 @@ use wirestamp_capture::{
 };
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::{Netns, PathLab, SOURCE_INTERFACE, TAP_A};
-use wirestamp_traffic::live::{Direction, Endpoint, LiveFrames, Pace, ReceivingCore, Template};
+use wirestamp_traffic::live::{Direction, Endpoint, LiveFrames, Pace, Template};
 use wirestamp_traffic::{MacAddress, Payload, ServiceClock};
 
 use crate::{PORT, RUNNING, TEST_TIMEOUT, frames, lab, outgoing, tool};
@@ -138,7 +138,7 @@ fn every_method_counts_the_interface_drops() {
 fn frames_beyond_the_cores_queue_are_counted_as_dropped() {
     let Some(lab) = lab() else { return };
     let core = u32::try_from(thread::available_parallelism().unwrap().get() - 1).unwrap();
-    let target = (lab.router(), TAP_A, Direction::ReceiveOn(ReceivingCore::new(core)));
+    let target = (lab.router(), TAP_A, Direction::ReceiveOn(core));
     let pair = PAIRS.iter().find(|pair| pair.method == Method::Ring).unwrap();
     let (sent, dropped, ledger) = overload(&lab, pair, target);
     let name = format!("{sent} sent, {dropped} dropped; {ledger:?}");

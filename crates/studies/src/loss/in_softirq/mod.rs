@@ -92,41 +92,48 @@ impl RoundsInSoftirq {
         Contender::all([capturing.generic(), capturing.generic_with_our_buffer()])
     }
 
-    /// Sends a round of packets, and reads the CPU time of the softIRQ meanwhile.
-    fn send(&self, load: &Load, stop: &Stop) -> anyhow::Result<LiveReport> {
+    /// Sends a round of packets. Also returns the CPU time of the softIRQ meanwhile.
+    fn send(&self, load: &Load, stop: &Stop) -> anyhow::Result<(LiveReport, Duration)> {
         let before = self.softirq.cpu_time()?;
         let sent = load.send(&self.bed, &self.clock, stop.flag())?;
-        let time = self.softirq.cpu_time()?.saturating_sub(before);
-        Ok(LiveReport { receiving_time: Some(time), ..sent })
+        Ok((sent, self.softirq.cpu_time()?.saturating_sub(before)))
     }
 
-    /// The round of a contender, whose packets `send` sends.
+    /// A round of a contender.
     fn round(
         &self,
         contender: Contender,
-        send: impl FnOnce() -> anyhow::Result<LiveReport>,
+        load: &Load,
+        stop: &Stop,
     ) -> anyhow::Result<SoftirqRound> {
-        match contender {
-            Contender::Nothing => Ok(SoftirqRound::without_capture(&send()?)),
+        let mut softirq = Duration::ZERO;
+        let mut send = || {
+            let (sent, time) = self.send(load, stop)?;
+            softirq = time;
+            Ok(sent)
+        };
+        let round = match contender {
+            Contender::Nothing => SoftirqRound::without_capture(&send()?),
             Contender::Program(stamp) => {
                 let start = || PacketStamping::by_program(INTERFACE, stamp);
                 let _stamping = self.bed.receiver().run(start)??;
-                Ok(SoftirqRound::without_capture(&send()?))
+                SoftirqRound::without_capture(&send()?)
             }
             Contender::KernelStamp => {
                 let _stamping = PacketStamping::by_kernel()?;
                 thread::sleep(STAMPS_ENABLED_AFTER);
-                Ok(SoftirqRound::without_capture(&send()?))
+                SoftirqRound::without_capture(&send()?)
             }
             Contender::Capture(program) => {
                 let reader = Some(self.cores.reader);
                 let cores = Cores { acquire: reader, convert: reader, consume: reader };
                 let on = (&self.bed, &self.clock);
                 let settings = (cores, OUR_BUFFER_MIB);
-                let captured = self.capturing.capture(program, settings, on, send)?;
-                Ok(SoftirqRound::of_capture(&captured))
+                SoftirqRound::of_capture(&self.capturing.capture(program, settings, on, send)?)
             }
-        }
+        };
+        let softirq_ns = u64::try_from(softirq.as_nanos()).unwrap_or(u64::MAX);
+        Ok(SoftirqRound { softirq_ns: Some(softirq_ns), ..round })
     }
 }
 
@@ -146,14 +153,13 @@ impl Study for RoundsInSoftirq {
     fn run(&mut self, cell: &Cell, stop: &Stop) -> anyhow::Result<Vec<SoftirqRound>> {
         let condition = self.size.condition(cell);
         let load = load(condition.frame_bytes, condition.gap_ns)?;
-        let send = || self.send(&load, stop);
         let contender = self.contenders()[condition.contender % CONTENDERS];
-        let mut round = self.round(contender, send)?;
+        let mut round = self.round(contender, &load, stop)?;
         for _ in 1..ATTEMPTS {
             if round.is_at_the_load(condition.gap_ns) || stop.is_requested() {
                 break;
             }
-            round = self.round(contender, send)?;
+            round = self.round(contender, &load, stop)?;
         }
         Ok(vec![round])
     }

@@ -1,7 +1,5 @@
 //! Counts of one round in the softIRQ: a row of the raw results.
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 use wirestamp_report::format::{approximate, real};
 use wirestamp_traffic::live::LiveReport;
@@ -30,12 +28,11 @@ pub(in crate::loss) struct SoftirqRound {
 impl SoftirqRound {
     /// A round without a capture.
     pub(super) fn without_capture(sent: &LiveReport) -> Self {
-        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         Self {
             sent: sent.sent,
             elapsed_ns: sent.elapsed.as_nanos(),
             queue_dropped: sent.dropped,
-            softirq_ns: sent.receiving_time.map(nanos),
+            softirq_ns: None,
             reader_dropped: None,
             captured: None,
         }

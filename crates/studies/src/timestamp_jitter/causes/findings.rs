@@ -1,0 +1,130 @@
+//! Late packets by cause, over all repetitions.
+
+use serde::Serialize;
+use strum::VariantArray;
+
+use super::{Cause, LatePackets};
+use crate::experiment::{Cell, Runs};
+use crate::timestamp_jitter::flows::{SOURCES, flow};
+use crate::timestamp_jitter::paper::Pause;
+
+/// The late packets of all flows.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct LateResult {
+    /// Each source with each flow.
+    pub(crate) flows: Vec<LateFindings>,
+    /// Why nothing was recorded; none if it was.
+    pub(crate) reason: Option<String>,
+}
+
+/// The late packets of a source with a flow, by cause.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct LateFindings {
+    /// Method and stamp.
+    pub(crate) source: String,
+    /// Of a frame, with check sequence.
+    pub(crate) frame_bytes: u16,
+    /// Between the end of a packet and the beginning of the next.
+    pub(crate) pause: Pause,
+    /// Nominal time from packet to packet, in nanoseconds.
+    pub(crate) period_ns: u32,
+    /// Packets, of all repetitions.
+    pub(crate) packets: u64,
+    /// Sum of the squares of the differences of their transits from the median of a run, in square nanoseconds.
+    pub(crate) squares: f64,
+    /// Late packets with each cause.
+    pub(crate) causes: Vec<LateOfCause>,
+    /// Repetitions that are left out because the recorder lost events.
+    pub(crate) left_out: u64,
+}
+
+/// Late packets with one cause.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct LateOfCause {
+    /// The cause.
+    pub(crate) cause: Cause,
+    /// Number of packets.
+    pub(crate) late: u64,
+    /// Sum of the squares of how late they were, in square nanoseconds.
+    pub(crate) squares: f64,
+    /// The same as a share of the squares of all packets: what the jitter's square would lose without them. None without
+    /// packets.
+    pub(crate) share: Option<f64>,
+}
+
+impl LateResult {
+    /// Computes the results of the runs; those of a failed experiment have the reason only.
+    pub(crate) fn of(runs: anyhow::Result<Runs<LatePackets>>) -> Self {
+        match runs {
+            Ok(runs) => Self { flows: flows(&runs), reason: None },
+            Err(error) => Self { flows: Vec::new(), reason: Some(format!("{error:#}")) },
+        }
+    }
+
+    /// The late packets of all flows of a source, by cause.
+    pub(crate) fn causes(&self, source: &str) -> Vec<LateOfCause> {
+        let flows = || self.flows.iter().filter(|flow| flow.source == source);
+        let all: f64 = flows().map(|flow| flow.squares).sum();
+        let of_cause = |cause: &Cause| {
+            let late = || flows().flat_map(|flow| &flow.causes).filter(|it| it.cause == *cause);
+            let squares = late().map(|it| it.squares).sum();
+            LateOfCause {
+                cause: *cause,
+                late: late().map(|it| it.late).sum(),
+                squares,
+                share: share(squares, all),
+            }
+        };
+        Cause::VARIANTS.iter().map(of_cause).collect()
+    }
+}
+
+fn share(squares: f64, all: f64) -> Option<f64> {
+    (all > 0.0).then(|| squares / all)
+}
+
+fn flows(runs: &Runs<LatePackets>) -> Vec<LateFindings> {
+    let cells = runs.design.cells();
+    let of_source = |source: String| {
+        let of_cell = |(index, cell): (usize, &Cell)| of_cell(runs, index, cell, &source);
+        cells.iter().enumerate().filter_map(of_cell).collect::<Vec<_>>()
+    };
+    SOURCES.iter().map(ToString::to_string).flat_map(of_source).collect()
+}
+
+/// None if the source stamped nothing in this cell.
+fn of_cell(
+    runs: &Runs<LatePackets>,
+    index: usize,
+    cell: &Cell,
+    source: &str,
+) -> Option<LateFindings> {
+    let (frame_bytes, pause) = flow(&runs.design, cell)?;
+    let rows: Vec<_> = runs.of_cell(index).flatten().filter(|row| row.source == source).collect();
+    rows.first()?;
+    let is_of = |cause: Cause| move |row: &&&LatePackets| row.cause == cause;
+    let has_all = |row: &&&LatePackets| row.events_lost == 0;
+    // Each run has the same packets and squares in all its rows.
+    let of_runs = || rows.iter().filter(is_of(Cause::Hypervisor));
+    let squares: f64 = of_runs().filter(has_all).map(|row| row.squares).sum();
+    let of_cause = |cause: &Cause| {
+        let late = || rows.iter().filter(is_of(*cause)).filter(has_all);
+        let of_late = late().map(|row| row.late_squares).sum();
+        LateOfCause {
+            cause: *cause,
+            late: late().map(|row| row.late).sum(),
+            squares: of_late,
+            share: share(of_late, squares),
+        }
+    };
+    Some(LateFindings {
+        source: source.to_owned(),
+        frame_bytes,
+        pause,
+        period_ns: pause.period_ns(frame_bytes),
+        packets: of_runs().filter(has_all).map(|row| row.packets).sum(),
+        squares,
+        causes: Cause::VARIANTS.iter().map(of_cause).collect(),
+        left_out: u64::try_from(of_runs().filter(|row| row.events_lost > 0).count()).ok()?,
+    })
+}

@@ -1,0 +1,220 @@
+//! Why packets are late: the kernel's work on the sender's core is recorded during a flow.
+//!
+//! A packet is late if its transit is more than 1 µs longer than the median. The transit is inside one call of the sender,
+//! so only an interrupt, another softIRQ, another task, a miss of caches or the hypervisor can make it longer.
+
+mod findings;
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use strum::VariantArray;
+use wirestamp_capture::Stop;
+use wirestamp_clock::Span;
+use wirestamp_traffic::Pattern;
+
+use super::flows::{AROUND, CHECK_SEQUENCE, SOURCES, transits};
+use super::paper::Pause;
+use crate::experiment::{Cell, Design, Factor, Study};
+use crate::probe::{Captures, CoreWork, Departures, KernelWork, Probe, Source};
+
+pub(super) use findings::{LateOfCause, LateResult};
+
+/// Pauses of the flows. With shorter ones the driver's transmit stamps are not recorded.
+const PAUSES: [Pause; 3] = [Pause::Half, Pause::One, Pause::Five];
+
+/// The longest time that misses of caches and of the address translation are taken to explain: some tens of accesses to
+/// memory, in nanoseconds.
+const CACHES_NS: f64 = 2_000.0;
+
+/// Time to start and end the recorder.
+const RECORDER: Duration = Duration::from_millis(300);
+
+/// Extent of the study.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LateScale {
+    repetitions: u32,
+    /// Of frames in bytes, with check sequence.
+    frames: &'static [u16],
+    /// How long a flow lasts.
+    flow: Duration,
+}
+
+impl LateScale {
+    /// All sizes of the report, in ten minutes.
+    pub(super) const FULL: Self = Self {
+        repetitions: 3,
+        frames: &[84, 300, 600, 900, 1200, 1500],
+        flow: Duration::from_secs(10),
+    };
+    /// One size, in three seconds.
+    pub(super) const QUICK: Self =
+        Self { repetitions: 1, frames: &[300], flow: Duration::from_millis(300) };
+
+    fn design(self) -> Design {
+        let frames: Vec<_> = self.frames.iter().map(u16::to_string).collect();
+        Design {
+            name: "timestamp-jitter-causes".to_owned(),
+            factors: vec![
+                Factor::new("frame", frames.iter().map(String::as_str)),
+                Factor::new("pause", PAUSES.map(Pause::name)),
+            ],
+            repetitions: self.repetitions,
+            constants: vec![("milliseconds".to_owned(), self.flow.as_millis().to_string())],
+        }
+    }
+}
+
+/// What made a packet late.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::VariantArray, strum::Display,
+)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Cause {
+    /// The core ran another task.
+    #[strum(to_string = "another task")]
+    Task,
+    /// The core served an interrupt.
+    #[strum(to_string = "an interrupt")]
+    Interrupt,
+    /// The core ran another softIRQ than that of the packet.
+    #[strum(to_string = "another softIRQ")]
+    Softirq,
+    /// Nothing of these, and at most [`CACHES_NS`] late: misses of caches and of the address translation.
+    #[strum(to_string = "caches")]
+    Caches,
+    /// Nothing of these, and later: the kernel did nothing else, so the hypervisor did not run the core.
+    #[strum(to_string = "the hypervisor")]
+    Hypervisor,
+}
+
+impl Cause {
+    /// The cause of a packet that was `excess_ns` late, from the work of the kernel during its transit.
+    fn of(work: Option<KernelWork>, excess_ns: f64) -> Self {
+        match work {
+            Some(KernelWork::Task) => Self::Task,
+            Some(KernelWork::Interrupt) => Self::Interrupt,
+            Some(KernelWork::Softirq) => Self::Softirq,
+            None if excess_ns <= CACHES_NS => Self::Caches,
+            None => Self::Hypervisor,
+        }
+    }
+}
+
+/// The late packets of a flow by one source, with one cause. A row of the raw data: each flow has one for each cause.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct LatePackets {
+    /// Method and stamp.
+    pub(super) source: String,
+    /// The cause.
+    pub(super) cause: Cause,
+    /// Late packets with this cause, and the sum of the squares of how late they were, in square nanoseconds.
+    pub(super) late: u64,
+    pub(super) late_squares: f64,
+    /// Of the flow, the same in all its rows: packets, and the sum of the squares of the differences of their transits from
+    /// the median.
+    pub(super) packets: u64,
+    pub(super) squares: f64,
+    /// Events of the kernel that were lost: with any, a cause is not known.
+    pub(super) events_lost: u64,
+}
+
+/// The study.
+pub(super) struct LateFlows {
+    size: LateScale,
+    probe: Probe,
+}
+
+impl LateFlows {
+    pub(super) fn new(size: LateScale) -> anyhow::Result<Self> {
+        Ok(Self { size, probe: Probe::new()? })
+    }
+}
+
+impl Study for LateFlows {
+    type Sample = LatePackets;
+
+    fn design(&self) -> Design {
+        self.size.design()
+    }
+
+    fn lasts(&self, _: &Cell) -> Duration {
+        self.size.flow + AROUND + RECORDER
+    }
+
+    fn run(&mut self, cell: &Cell, stop: &Stop) -> anyhow::Result<Vec<LatePackets>> {
+        let level = |factor: usize| cell.0.get(factor).copied().unwrap_or(0);
+        let frame_bytes = self.size.frames.get(level(0)).copied().unwrap_or(0);
+        let pause = PAUSES[level(1) % PAUSES.len()];
+        let interval = Span::from_nanos(pause.period_ns(frame_bytes).into());
+        let pattern =
+            Pattern::new("constant", frame_bytes.saturating_sub(CHECK_SEQUENCE), interval)?;
+        let lasting = i64::try_from(self.size.flow.as_nanos()).unwrap_or(i64::MAX);
+        let packets = pattern.packets_in(Span::from_nanos(lasting));
+        let (observed, work) =
+            self.probe.observe_with_kernel_work(&SOURCES, pattern, packets, stop)?;
+        let captured = SOURCES.iter().zip(&observed.captures);
+        let rows = captured.filter_map(|(source, captures)| {
+            late_packets(*source, &observed.departures, captures.as_ref()?, &work)
+        });
+        Ok(rows.flatten().collect())
+    }
+}
+
+/// One row for each cause; none without packets.
+fn late_packets(
+    source: Source,
+    departures: &Departures,
+    captures: &Captures,
+    work: &CoreWork,
+) -> Option<Vec<LatePackets>> {
+    let transits = transits(&captures.stamps, departures);
+    let squares = transits.squares()?;
+    let row = |cause: &Cause| LatePackets {
+        source: source.to_string(),
+        cause: *cause,
+        late: 0,
+        late_squares: 0.0,
+        packets: transits.count(),
+        squares,
+        events_lost: work.lost,
+    };
+    let mut rows: Vec<_> = Cause::VARIANTS.iter().map(row).collect();
+    let stamps: HashMap<_, _> = captures.stamps.iter().copied().collect();
+    for (packet, excess_ns) in transits.late() {
+        let departure = departures.by_driver(packet).or_else(|| departures.of(packet));
+        let (Some(departure), Some(stamp)) = (departure, stamps.get(&packet)) else { continue };
+        let cause = Cause::of(work.longest_between(departure, *stamp), excess_ns);
+        for row in rows.iter_mut().filter(|row| row.cause == cause) {
+            row.late += 1;
+            row.late_squares += excess_ns * excess_ns;
+        }
+    }
+    Some(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_work_of_the_kernel_the_hypervisor_or_caches_remain() {
+        assert_eq!(Cause::of(Some(KernelWork::Interrupt), 1_500.0), Cause::Interrupt);
+        assert_eq!(Cause::of(None, 1_500.0), Cause::Caches);
+        assert_eq!(Cause::of(None, 9_000.0), Cause::Hypervisor);
+    }
+
+    #[test]
+    fn late_packets_of_a_flow_have_causes() {
+        let mut study = LateFlows::new(LateScale::QUICK).unwrap();
+        let stop = Stop::new().unwrap();
+        let rows = study.run(&study.design().cells()[0], &stop).unwrap();
+        assert_eq!(rows.len() % Cause::VARIANTS.len(), 0);
+        let ring = rows.iter().find(|row| row.source == "ring/kernel").unwrap();
+        assert!(ring.packets > 0 && ring.squares > 0.0, "{ring:?}");
+        for row in &rows {
+            assert!(row.late <= row.packets && row.late_squares <= row.squares, "{row:?}");
+        }
+    }
+}
