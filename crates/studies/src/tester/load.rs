@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context;
 use wirestamp_clock::ClockService;
 use wirestamp_lab::Netns;
+use wirestamp_sys::scheduling::set_realtime;
 use wirestamp_traffic::ServiceClock;
 use wirestamp_traffic::live::{Direction, Limit, LiveFrames, LiveReport, Pace, Template, outgoing};
 
@@ -66,7 +67,22 @@ impl Load {
         clock: &ClockService,
         stop: &AtomicBool,
     ) -> anyhow::Result<LiveReport> {
-        self.pass(bed.sender(), (SENDING_INTERFACE, Direction::Transmit), clock, stop)
+        self.pass(bed.sender(), (SENDING_INTERFACE, Direction::Transmit), || Ok(()), clock, stop)
+    }
+
+    /// The same with real-time priority: work of the kernel for other processes (workqueues) does not take the core of the
+    /// sender for some milliseconds.
+    ///
+    /// # Errors
+    /// As of [`Load::send`], or this process may not have real-time priority.
+    pub(crate) fn send_in_realtime(
+        &self,
+        bed: &Bed,
+        clock: &ClockService,
+        stop: &AtomicBool,
+    ) -> anyhow::Result<LiveReport> {
+        let realtime = || set_realtime().context("cannot send with real-time priority");
+        self.pass(bed.sender(), (SENDING_INTERFACE, Direction::Transmit), realtime, clock, stop)
     }
 
     /// Injects the frames at tap A of a namespace as if they had arrived over its link, received by `core` or by the
@@ -84,19 +100,21 @@ impl Load {
         let core = core.map(u32::try_from).transpose()?;
         let direction = core.map_or(Direction::Receive, Direction::ReceiveOn);
         let pace = self.pace.with_burst(self.pace.burst().max(BURST))?;
-        Self { pace, ..*self }.pass(receiver, (INTERFACE, direction), clock, stop)
+        Self { pace, ..*self }.pass(receiver, (INTERFACE, direction), || Ok(()), clock, stop)
     }
 
     fn pass(
         &self,
         namespace: &Netns,
         (interface, direction): (&str, Direction),
+        before: impl FnOnce() -> anyhow::Result<()> + Send,
         clock: &ClockService,
         stop: &AtomicBool,
     ) -> anyhow::Result<LiveReport> {
         send(namespace, || {
             let template = self.template(interface)?;
             let mut frames = LiveFrames::open(interface, template, direction)?;
+            before()?;
             Ok(frames.run(&ServiceClock::new(clock), self.pace, self.limit, stop)?)
         })
     }

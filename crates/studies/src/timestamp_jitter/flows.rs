@@ -44,9 +44,9 @@ pub(super) struct JitterScale {
 }
 
 impl JitterScale {
-    /// All sizes of the report, in an hour and a half.
+    /// All sizes of the report, in an hour.
     pub(super) const FULL: Self = Self {
-        repetitions: 7,
+        repetitions: 5,
         frames: &[84, 300, 600, 900, 1200, 1500],
         flow: Duration::from_secs(20),
     };

@@ -18,6 +18,8 @@ pub(super) struct BurstRun {
     pub(super) elapsed: Span,
     /// Bursts that were late because a sleep ended after their deadline.
     pub(super) overslept: u64,
+    /// Longest time from the deadline of a burst to its begin.
+    pub(super) latest: Span,
     /// Whether `stop` ended the run.
     pub(super) stopped: bool,
 }
@@ -48,6 +50,7 @@ pub(super) fn run_bursts<E>(
                 break;
             }
         }
+        run.latest = run.latest.max(clock.span(deadline, clock.now()));
         send(burst.frames)?;
     }
     run.elapsed = clock.span(start, clock.now()).max(Span::ZERO);

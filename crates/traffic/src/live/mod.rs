@@ -84,6 +84,9 @@ pub struct LiveReport {
     pub elapsed: Span,
     /// Bursts that were late because a sleep ended after their deadline.
     pub overslept: u64,
+    /// Longest time from the deadline of a burst to its begin. The bursts after it are sent at once, so that more frames
+    /// arrive together than the pace has.
+    pub latest: Span,
     /// Whether a request ended the run before everything was sent.
     pub stopped: bool,
 }
@@ -138,7 +141,7 @@ impl LiveFrames {
     ) -> Result<LiveReport, LiveError> {
         disable_timer_slack();
         let (sent_before, dropped_before) = (self.program.sent, self.dropped()?);
-        let BurstRun { elapsed, overslept, stopped } =
+        let BurstRun { elapsed, overslept, latest, stopped } =
             run_bursts(clock, pace, limit, stop, |frames| {
                 // The kernel silently drops frames for an interface that is down.
                 self.interface.check()?;
@@ -147,7 +150,7 @@ impl LiveFrames {
         let sent = self.program.sent - sent_before;
         let bytes = sent * u64::from(self.template.frame_bytes);
         let dropped = self.dropped()?.saturating_sub(dropped_before);
-        Ok(LiveReport { sent, bytes, dropped, elapsed, overslept, stopped })
+        Ok(LiveReport { sent, bytes, dropped, elapsed, overslept, latest, stopped })
     }
 
     fn dropped(&self) -> Result<u64, LiveError> {

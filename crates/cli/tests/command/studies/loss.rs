@@ -28,7 +28,7 @@ fn losses_are_compared_with_dumpcap() {
     }
     // Ten kinds of work in the softIRQ, two sizes, two gaps.
     assert_eq!(found["in_softirq"]["cells"].as_array().unwrap().len(), 40);
-    assert_eq!(found["claims"].as_array().unwrap().len(), 7);
+    assert_eq!(found["claims"].as_array().unwrap().len(), 9);
     let page = fs::read_to_string(found["report"].as_str().unwrap()).unwrap();
     // Four figures of the softIRQ and four of the reader, for two sizes of screen.
     assert_eq!(page.matches("<svg ").count(), 16);

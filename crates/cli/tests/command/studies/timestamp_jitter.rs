@@ -29,9 +29,20 @@ fn stamp_jitter_is_compared_with_the_paper() {
         }
     }
     assert_eq!(found["published"][0]["max_us"], 61934.0);
+    let late = &found["late"];
+    assert_eq!(late["reason"], serde_json::Value::Null);
+    for flow in late["flows"].as_array().unwrap() {
+        assert!(flow["packets"].as_u64() > Some(0), "{flow:#}");
+        assert_eq!(flow["causes"].as_array().unwrap().len(), 5);
+    }
 
     let page = fs::read_to_string(found["report"].as_str().unwrap()).unwrap();
-    for text in ["Figures 3-12 and 3-13, measured here", "61934", "Departures from the paper"] {
+    for text in [
+        "Figures 3-12 and 3-13, measured here",
+        "61934",
+        "Late packets by",
+        "Departures from the paper",
+    ] {
         assert!(page.contains(text), "{text}");
     }
     let raw = fs::read_to_string(folder.path().join("timestamp-jitter/001-84-full.csv")).unwrap();

@@ -40,7 +40,7 @@ const QUEUE_FRAMES: u32 = 256;
 const SOFTIRQ_CORE: usize = CAPTURE_CORE;
 
 /// Attempts to make a round at the requested load. The sender may lose its core for some milliseconds.
-const ATTEMPTS: usize = 5;
+const ATTEMPTS: usize = 10;
 
 /// The kernel enables its stamps in a work item of its own (`netstamp_work` of net/core/dev.c), which nothing reports.
 const STAMPS_ENABLED_AFTER: Duration = Duration::from_millis(20);
@@ -95,7 +95,7 @@ impl RoundsInSoftirq {
     /// Sends a round of packets. Also returns the CPU time of the softIRQ meanwhile.
     fn send(&self, load: &Load, stop: &Stop) -> anyhow::Result<(LiveReport, Duration)> {
         let before = self.softirq.cpu_time()?;
-        let sent = load.send(&self.bed, &self.clock, stop.flag())?;
+        let sent = load.send_in_realtime(&self.bed, &self.clock, stop.flag())?;
         Ok((sent, self.softirq.cpu_time()?.saturating_sub(before)))
     }
 

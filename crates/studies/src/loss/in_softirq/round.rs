@@ -4,10 +4,14 @@ use serde::{Deserialize, Serialize};
 use wirestamp_report::format::{approximate, real};
 use wirestamp_traffic::live::LiveReport;
 
+use super::QUEUE_FRAMES;
 use crate::loss::capture::Captured;
 
 /// Share of the requested load that a round needs.
 const MIN_LOAD: f64 = 0.95;
+
+/// Share of the queue that a sender that was late may fill with the frames that it sends together.
+const MAX_CATCH_UP: f64 = 0.5;
 
 /// Packet counts of one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +19,10 @@ pub(in crate::loss) struct SoftirqRound {
     /// Sent, and how long that took.
     pub(in crate::loss) sent: u64,
     pub(in crate::loss) elapsed_ns: i64,
+    /// Longest time that the sender was late: frames that it sends afterwards arrive together. None in runs of earlier
+    /// versions.
+    #[serde(default)]
+    pub(in crate::loss) latest_ns: Option<i64>,
     /// Dropped because the softIRQ's queue was full.
     pub(in crate::loss) queue_dropped: u64,
     /// CPU time of the softIRQ's thread; none if it was not read.
@@ -31,6 +39,7 @@ impl SoftirqRound {
         Self {
             sent: sent.sent,
             elapsed_ns: sent.elapsed.as_nanos(),
+            latest_ns: Some(sent.latest.as_nanos()),
             queue_dropped: sent.dropped,
             softirq_ns: None,
             reader_dropped: None,
@@ -47,9 +56,12 @@ impl SoftirqRound {
         }
     }
 
-    /// Whether the packets were sent at about the load of this gap, or as fast as it goes for a gap of 0.
+    /// Whether the packets were sent at about the load of this gap, or as fast as it goes for a gap of 0. If the sender was
+    /// late, the frames that follow arrive together, and fill the queue whatever is done with each.
     pub(super) fn is_at_the_load(&self, gap_ns: u64) -> bool {
-        gap_ns == 0 || self.packets_per_second() * real(gap_ns) >= MIN_LOAD * 1e9
+        let latest = approximate(self.latest_ns.unwrap_or(0));
+        let is_late = latest > real(gap_ns) * f64::from(QUEUE_FRAMES) * MAX_CATCH_UP;
+        gap_ns == 0 || !is_late && self.packets_per_second() * real(gap_ns) >= MIN_LOAD * 1e9
     }
 
     /// Packets that the softIRQ has received.
@@ -98,6 +110,8 @@ mod tests {
         assert_eq!(round.softirq_ns_per_packet(), Some(500.0));
         assert!(round.is_at_the_load(1_000) && round.is_at_the_load(0));
         assert!(!round.is_at_the_load(900), "the load is 10 % less than that");
+        let late = SoftirqRound { latest_ns: Some(130_000), ..round };
+        assert!(!late.is_at_the_load(1_000) && late.is_at_the_load(0), "130 frames arrive together");
         let captured = SoftirqRound { captured: Some(500), ..round };
         assert_eq!(captured.loss_percent(), 50.0);
         assert_eq!(SoftirqRound::default().loss_percent(), 0.0);

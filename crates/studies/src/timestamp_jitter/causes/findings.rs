@@ -128,3 +128,54 @@ fn of_cell(
         left_out: u64::try_from(of_runs().filter(|row| row.events_lost > 0).count()).ok()?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::LateScale;
+    use super::*;
+    use crate::experiment::RunId;
+
+    /// Runs of one source, in which the hypervisor makes one packet late; the recorder loses `events_lost` in the last run.
+    fn runs(events_lost: u64) -> Runs<LatePackets> {
+        let design = LateScale { repetitions: 2, ..LateScale::QUICK }.design();
+        let run = |turn: RunId| {
+            let row = |cause: &Cause| LatePackets {
+                source: SOURCES[1].to_string(),
+                cause: *cause,
+                late: u64::from(*cause == Cause::Hypervisor),
+                late_squares: if *cause == Cause::Hypervisor { 75.0 } else { 0.0 },
+                packets: 100,
+                squares: 100.0,
+                events_lost: if turn.repetition == 1 { events_lost } else { 0 },
+            };
+            (turn, Cause::VARIANTS.iter().map(row).collect())
+        };
+        let runs = design.order(1).into_iter().map(run).collect();
+        Runs { design, seed: 1, sittings: Vec::new(), interrupted: false, runs }
+    }
+
+    #[test]
+    fn causes_have_their_share_of_the_variance() {
+        let found = LateResult::of(Ok(runs(0)));
+        assert_eq!((found.flows.len(), found.flows[0].packets), (3, 200));
+        let hypervisor = found.flows[0].causes[4];
+        assert_eq!((hypervisor.cause, hypervisor.late), (Cause::Hypervisor, 2));
+        assert_eq!((hypervisor.share, found.flows[0].causes[0].share), (Some(0.75), Some(0.0)));
+        let all = found.causes(&SOURCES[1].to_string());
+        assert_eq!((all[4].late, all[4].share), (6, Some(0.75)));
+        assert_eq!(found.causes("another")[4].share, None);
+    }
+
+    #[test]
+    fn runs_with_lost_events_are_left_out() {
+        let found = LateResult::of(Ok(runs(7)));
+        assert_eq!((found.flows[0].packets, found.flows[0].left_out), (100, 1));
+        assert_eq!(found.flows[0].causes[4].late, 1);
+    }
+
+    #[test]
+    fn failed_experiment_has_its_reason() {
+        let found = LateResult::of(Err(anyhow::anyhow!("no tracefs")));
+        assert_eq!((found.flows.len(), found.reason.as_deref()), (0, Some("no tracefs")));
+    }
+}

@@ -60,10 +60,6 @@ pub(super) struct Place<'a> {
 }
 
 /// How to start a broker of Kafka.
-#[cfg_attr(
-    not(feature = "kafka"),
-    expect(dead_code, reason = "made with the feature `kafka` only")
-)]
 pub(super) struct Broker {
     pub(super) address: SocketAddr,
     pub(super) program: PathBuf,
