@@ -33,7 +33,7 @@ fn stamp_jitter_is_compared_with_the_paper() {
     assert_eq!(late["reason"], serde_json::Value::Null);
     for flow in late["flows"].as_array().unwrap() {
         assert!(flow["packets"].as_u64() > Some(0), "{flow:#}");
-        assert_eq!(flow["causes"].as_array().unwrap().len(), 5);
+        assert_eq!(flow["causes"].as_array().unwrap().len(), 6);
     }
 
     let page = fs::read_to_string(found["report"].as_str().unwrap()).unwrap();

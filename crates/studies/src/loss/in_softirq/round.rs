@@ -111,7 +111,10 @@ mod tests {
         assert!(round.is_at_the_load(1_000) && round.is_at_the_load(0));
         assert!(!round.is_at_the_load(900), "the load is 10 % less than that");
         let late = SoftirqRound { latest_ns: Some(130_000), ..round };
-        assert!(!late.is_at_the_load(1_000) && late.is_at_the_load(0), "130 frames arrive together");
+        assert!(
+            !late.is_at_the_load(1_000) && late.is_at_the_load(0),
+            "130 frames arrive together"
+        );
         let captured = SoftirqRound { captured: Some(500), ..round };
         assert_eq!(captured.loss_percent(), 50.0);
         assert_eq!(SoftirqRound::default().loss_percent(), 0.0);

@@ -158,19 +158,19 @@ mod tests {
     fn causes_have_their_share_of_the_variance() {
         let found = LateResult::of(Ok(runs(0)));
         assert_eq!((found.flows.len(), found.flows[0].packets), (3, 200));
-        let hypervisor = found.flows[0].causes[4];
+        let hypervisor = found.flows[0].causes[5];
         assert_eq!((hypervisor.cause, hypervisor.late), (Cause::Hypervisor, 2));
         assert_eq!((hypervisor.share, found.flows[0].causes[0].share), (Some(0.75), Some(0.0)));
         let all = found.causes(&SOURCES[1].to_string());
-        assert_eq!((all[4].late, all[4].share), (6, Some(0.75)));
-        assert_eq!(found.causes("another")[4].share, None);
+        assert_eq!((all[5].late, all[5].share), (6, Some(0.75)));
+        assert_eq!(found.causes("another")[5].share, None);
     }
 
     #[test]
     fn runs_with_lost_events_are_left_out() {
         let found = LateResult::of(Ok(runs(7)));
         assert_eq!((found.flows[0].packets, found.flows[0].left_out), (100, 1));
-        assert_eq!(found.flows[0].causes[4].late, 1);
+        assert_eq!(found.flows[0].causes[5].late, 1);
     }
 
     #[test]

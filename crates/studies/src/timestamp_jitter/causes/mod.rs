@@ -81,6 +81,9 @@ pub(super) enum Cause {
     /// The core ran another softIRQ than that of the packet.
     #[strum(to_string = "another softIRQ")]
     Softirq,
+    /// Nothing of these, but it is the first packet: neither the program nor its memory is in the caches.
+    #[strum(to_string = "the first packet")]
+    First,
     /// Nothing of these, and at most [`CACHES_NS`] late: misses of caches and of the address translation.
     #[strum(to_string = "caches")]
     Caches,
@@ -90,12 +93,13 @@ pub(super) enum Cause {
 }
 
 impl Cause {
-    /// The cause of a packet that was `excess_ns` late, from the work of the kernel during its transit.
-    fn of(work: Option<KernelWork>, excess_ns: f64) -> Self {
+    /// The cause of a packet that was `excess_ns` late, from its number and the work of the kernel during its transit.
+    fn of(packet: u64, work: Option<KernelWork>, excess_ns: f64) -> Self {
         match work {
             Some(KernelWork::Task) => Self::Task,
             Some(KernelWork::Interrupt) => Self::Interrupt,
             Some(KernelWork::Softirq) => Self::Softirq,
+            None if packet == 0 => Self::First,
             None if excess_ns <= CACHES_NS => Self::Caches,
             None => Self::Hypervisor,
         }
@@ -185,7 +189,7 @@ fn late_packets(
     for (packet, excess_ns) in transits.late() {
         let departure = departures.by_driver(packet).or_else(|| departures.of(packet));
         let (Some(departure), Some(stamp)) = (departure, stamps.get(&packet)) else { continue };
-        let cause = Cause::of(work.longest_between(departure, *stamp), excess_ns);
+        let cause = Cause::of(packet, work.longest_between(departure, *stamp), excess_ns);
         for row in rows.iter_mut().filter(|row| row.cause == cause) {
             row.late += 1;
             row.late_squares += excess_ns * excess_ns;
@@ -200,9 +204,10 @@ mod tests {
 
     #[test]
     fn without_work_of_the_kernel_the_hypervisor_or_caches_remain() {
-        assert_eq!(Cause::of(Some(KernelWork::Interrupt), 1_500.0), Cause::Interrupt);
-        assert_eq!(Cause::of(None, 1_500.0), Cause::Caches);
-        assert_eq!(Cause::of(None, 9_000.0), Cause::Hypervisor);
+        assert_eq!(Cause::of(0, Some(KernelWork::Interrupt), 1_500.0), Cause::Interrupt);
+        assert_eq!(Cause::of(0, None, 9_000.0), Cause::First);
+        assert_eq!(Cause::of(1, None, 1_500.0), Cause::Caches);
+        assert_eq!(Cause::of(1, None, 9_000.0), Cause::Hypervisor);
     }
 
     #[test]
