@@ -1,7 +1,8 @@
 //! Why packets are late: the kernel's work on the sender's core is recorded during a flow.
 //!
 //! A packet is late if its transit is more than 1 µs longer than the median. The transit is inside one call of the sender,
-//! so only an interrupt, another softIRQ, another task, a miss of caches or the hypervisor can make it longer.
+//! so only an interrupt, another softIRQ, another task, a miss of caches or the hypervisor can make it longer. The first
+//! packet of a flow finds neither program nor memory in the caches.
 
 mod findings;
 
@@ -21,7 +22,7 @@ use crate::probe::{Captures, CoreWork, Departures, KernelWork, Probe, Source};
 
 pub(super) use findings::{LateOfCause, LateResult};
 
-/// Pauses of the flows. With shorter ones the driver's transmit stamps are not recorded.
+/// Pauses of the flows. With shorter ones the driver's transmit stamps of small frames are not recorded.
 const PAUSES: [Pause; 3] = [Pause::Half, Pause::One, Pause::Five];
 
 /// The longest time that misses of caches and of the address translation are taken to explain: some tens of accesses to
