@@ -29,6 +29,8 @@ struct SoftirqCell {
     contender: String,
     #[serde(flatten)]
     condition: Condition,
+    /// Rounds that are included although the sender was late, or too slow, in all attempts.
+    late_rounds: usize,
     /// Packets per second that were sent.
     packets_per_second: Option<Estimate>,
     /// Packets per second that the softIRQ received: its max, if its queue was full.
@@ -88,6 +90,7 @@ fn of_cell(
     SoftirqCell {
         contender: contenders.get(condition.contender).cloned().unwrap_or_default(),
         condition,
+        late_rounds: rounds.iter().filter(|it| !it.is_at_the_load(condition.gap_ns)).count(),
         packets_per_second: estimate(|round| Some(round.packets_per_second())),
         received_per_second: estimate(|round| Some(round.received_per_second())),
         loss_percent: estimate(|round| Some(round.loss_percent())),

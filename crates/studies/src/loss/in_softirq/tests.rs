@@ -35,6 +35,7 @@ fn runs_of(size: SoftirqScale, percent: [u64; CONTENDERS]) -> Runs<SoftirqRound>
         let round = SoftirqRound {
             sent: 20_000,
             elapsed_ns: 20_000_000,
+            latest_ns: Some(0),
             queue_dropped: if contender < 4 { lost } else { 0 },
             softirq_ns: Some(10_000_000),
             reader_dropped: (contender > 4).then_some(lost),

@@ -80,12 +80,15 @@ impl Losses<'_> {
         let less = open().filter(|(pair, _)| above(pair).is_some_and(|points| points <= 0.0));
         let mut numbers = format!(
             "ours lose more in {} of {} comparisons (by trimmed means), and with 95 % confidence less than {NO_MORE} point \
-             more in {certain}; of {} without this confidence, ours lose less in {}",
+             more in {certain}",
             more.len(),
-            pairs.len(),
-            open().count(),
-            less.count()
+            pairs.len()
         );
+        if open().count() > 0 {
+            let (open, less) = (open().count(), less.count());
+            numbers +=
+                &format!("; of the {open} without this confidence, ours lose less in {less}");
+        }
         let worst: Vec<_> = more.iter().filter_map(number).take(MOST_NAMED).collect();
         if !worst.is_empty() {
             numbers += &format!("; the largest: {}", worst.join(", "));
