@@ -6,14 +6,11 @@ use super::in_softirq::{SoftirqStamped, Which};
 use super::packets::Packets;
 use super::paper::{Method, Traffic};
 use crate::experiment::Runs;
+use crate::probe::CACHES_NS;
 use wirestamp_report::format::length;
 
 /// An overhead is long if it is more than this many times the median.
 const LONG: f64 = 2.0;
-
-/// The longest time that misses of caches and of the address translation are taken to explain: some tens of accesses to
-/// memory, in nanoseconds.
-const CACHES_NS: f64 = 2_000.0;
 
 /// The long overheads of one method with one pattern, by cause.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

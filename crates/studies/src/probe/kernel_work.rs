@@ -17,6 +17,10 @@ const EVENTS: [&str; 4] =
 /// Bytes of a ring: some seconds of these events.
 const RING_BYTES: usize = 32 << 20;
 
+/// The longest time that misses of caches and of the address translation are taken to explain: some tens of accesses to
+/// memory, in nanoseconds.
+pub(crate) const CACHES_NS: f64 = 2_000.0;
+
 /// Number of the softIRQ that receives packets (`NET_RX_SOFTIRQ` of linux/interrupt.h).
 const NET_RX: u64 = 3;
 

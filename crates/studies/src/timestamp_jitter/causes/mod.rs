@@ -18,16 +18,12 @@ use wirestamp_traffic::Pattern;
 use super::flows::{AROUND, CHECK_SEQUENCE, SOURCES, transits};
 use super::paper::Pause;
 use crate::experiment::{Cell, Design, Factor, Study};
-use crate::probe::{Captures, CoreWork, Departures, KernelWork, Probe, Source};
+use crate::probe::{CACHES_NS, Captures, CoreWork, Departures, KernelWork, Probe, Source};
 
 pub(super) use findings::{LateOfCause, LateResult};
 
 /// Pauses of the flows. With shorter ones the driver's transmit stamps of small frames are not recorded.
 const PAUSES: [Pause; 3] = [Pause::Half, Pause::One, Pause::Five];
-
-/// The longest time that misses of caches and of the address translation are taken to explain: some tens of accesses to
-/// memory, in nanoseconds.
-const CACHES_NS: f64 = 2_000.0;
 
 /// Time to start and end the recorder.
 const RECORDER: Duration = Duration::from_millis(300);

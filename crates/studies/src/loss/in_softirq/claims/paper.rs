@@ -72,15 +72,17 @@ impl Losses<'_> {
         };
         Some(format!(
             "where one of both loses at least {NO_MORE} point, in {} of {} conditions, the softIRQ needs {:.0} ns a packet with \
-             {}, {:.0} ns with {} and {:.0} ns without a capture. Both copy each packet, and the raw stamp is not cheaper than \
-             ktime there: the BPF program reads the counter by bpf_perf_event_read",
+             {}, {:.0} ns with {} and {:.0} ns without a capture. Both copy each packet. With a stamp and no \
+             capture it needs {:.0} ns if the stamp is raw, and {:.0} ns if it is of ktime: the BPF program reads the counter by bpf_perf_event_read",
             conditions.len(),
             self.conditions.len(),
             time(first)?,
             self.name(first),
             time(second)?,
             self.name(second),
-            time(Contender::NOTHING)?
+            time(Contender::NOTHING)?,
+            time(Contender::RAW)?,
+            time(Contender::KTIME)?
         ))
     }
 
