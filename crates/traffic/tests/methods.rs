@@ -132,7 +132,7 @@ fn stamp_belongs_to_its_packet() {
     for method in STAMPED {
         let by = SendOptions { tx_stamps: true, ..by(method) };
         let interval = Span::from_millis(5);
-        let sender = open(&lab, stream(40, interval, ENDS[0].1), &by).unwrap();
+        let sender = open(&lab, stream(400, interval, ENDS[0].1), &by).unwrap();
         let (_, sent) = send(sender);
         // Late packets may be sent together, and the sender may be interrupted before the kernel has a packet. Stamps of
         // other packets would be an interval away.

@@ -92,9 +92,10 @@ impl TcpdumpResult {
 impl Tcpdump {
     fn start(namespace: &Netns, tap: &str, file: PathBuf) -> anyhow::Result<Option<Self>> {
         let mut command = namespace.command("tcpdump");
-        // Nanoseconds, no batches, and a large buffer, as its manual advises against drops. Without `-Z root`
-        // it cannot write to a folder of root.
+        // Nanoseconds, no batches, and a large buffer, as its manual advises against drops. Without a snap length each
+        // packet takes 64 KiB of it. Without `-Z root` tcpdump cannot write to a folder of root.
         command.args(["-n", "--time-stamp-precision=nano", "--immediate-mode", "-B", "16384"]);
+        command.args(["-s", "2000"]);
         command.args(["-Z", "root", "-i", tap, "-w"]).arg(&file).arg("udp");
         // Ctrl-C in a terminal must not end tcpdump before the last packets.
         command.process_group(0);

@@ -109,7 +109,11 @@ fn send_capture_and_delay_agree_across_a_test_bed() {
     assert_keys(&captured, &["interface", "method", "stamp", "dropped", "interarrival_ns"]);
     assert_eq!((&captured["packets"], &captured["bytes"]), (&50.into(), &15_000.into()));
     let mean = captured["interarrival_ns"]["mean"].as_f64().unwrap();
-    assert!((mean - 1e6).abs() < 2e5, "{mean} ns between packets sent every millisecond");
+    // What the sender was late with the first and the last packet is not an error of the stamps.
+    let pacing = &sent["pacing_error_ns"];
+    let late = pacing["max"].as_f64().unwrap() - pacing["min"].as_f64().unwrap();
+    let allowed = 2e5 + late / 49.0;
+    assert!((mean - 1e6).abs() < allowed, "{mean} ns between packets every millisecond, {pacing}");
 
     tool("kill", &["-INT", &delay.id().to_string()]);
     let found = delay.wait_with_output().unwrap();
@@ -297,7 +301,7 @@ fn full_disk_leaves_a_readable_capture_file() {
     let script = r#"
         mount -t tmpfs -o size=64k tmpfs "$1"
         "$0" send -q -i out@wirestamp-source --to 10.77.2.2 --pattern free --size 1400 \
-            --interval 100us -c 5000 > /dev/null &
+            --interval 100us -c 600000 > /dev/null &
         "$0" capture -q -i tap-b@wirestamp-sink -w "$1/full.pcapng" 2> "$2/message" > "$2/summary"
         echo $? > "$2/code"
         kill $!

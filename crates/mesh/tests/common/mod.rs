@@ -107,8 +107,8 @@ impl Running {
                 if sum(&measured, |it| it.counts.sent) >= packets {
                     return measured;
                 }
-                let changed = tokio::time::timeout(Duration::from_secs(60), stored.changed());
-                changed.await.expect("results within a minute").unwrap();
+                let changed = tokio::time::timeout(Duration::from_secs(120), stored.changed());
+                changed.await.expect("results within two minutes").unwrap();
             }
         })
     }

@@ -15,6 +15,8 @@ const SCRIPT: &str = r#"
     number=0; running=
     for filter; do
         number=$((number + 1))
+        # The last packet is in each file, so that the end of each can be awaited.
+        filter="($filter) or udp dst port 5009"
         "$0" capture -i any@wirestamp-router -w ours-$number.pcapng "$filter" 2> ours-$number.log & running="$running $!"
         $router tcpdump -i any -y LINUX_SLL2 -U -w theirs-$number.pcap "$filter" 2> theirs-$number.log &
         running="$running $!"
@@ -40,10 +42,11 @@ sender.send(bytes.fromhex("ffffffffffff0277000001010806000108000604" + "0001") +
 '
     $router python3 -c "$send" 127.0.0.1
     ip netns exec wirestamp-source python3 -c "$send" 10.77.2.2
-    until [ "$(tcpdump -n -r theirs-1.pcap udp dst port 5009 2> reading | grep -c 'Out.*10.77.2.2.5009')" = 1 ]; do
-        sleep 0.05
+    for number in $(seq $#); do
+        until tcpdump -n -r theirs-$number.pcap udp dst port 5009 2> reading | grep -q 'Out.*10.77.2.2.5009'; do
+            sleep 0.05
+        done
     done
-    sleep 0.3
     kill -INT $running
     wait $running
     ! "$0" capture -i any --stamp raw 2> refused

@@ -214,11 +214,13 @@ fn through_vxlan(packets: u32, options: &[&str]) -> (TempDir, Value) {
     (folder, found)
 }
 
-/// Runs a script in a lab, where `$0` is the binary and `$1` a folder.
+/// Runs a script in a lab, where `$0` is the binary and `$1` a folder. Its queue also holds what a sender makes up for that had
+/// no core for a second.
 fn in_lab(script: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
-    let output = run(&["lab", "run", "sh", "-euc", script, env!("CARGO_BIN_EXE_wirestamp"), path]);
+    let lab = ["lab", "run", "--rate", "1000", "--queue", "1000000", "sh", "-euc"];
+    let output = run(&[&lab[..], &[script, env!("CARGO_BIN_EXE_wirestamp"), path]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     folder
 }

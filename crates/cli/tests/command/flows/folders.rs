@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::capture::{Traffic, summary};
-use crate::common::{Leftovers, is_root, json, run, stderr, wirestamp};
+use crate::common::{Leftovers, is_root, json, run, stderr};
 use crate::delay::{Classic, sent};
 
 fn flows(folder: &Path) -> Value {
@@ -85,15 +85,9 @@ fn rings_of_dumpcap_and_of_our_own_are_read_with_their_losses() {
         .spawn()
         .unwrap();
     send_until_the_end(&mut traffic, &mut capture);
-    // A datagram on lo is 1042 bytes long.
-    let mut capture =
-        wirestamp(&["capture", "-i", "lo", "-w", own, "-C", "1", "-W", "3", "-c", "4000"])
-            .args(["--json", &traffic.filter])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-    send_until_the_end(&mut traffic, &mut capture);
+    // A datagram on lo is 1042 bytes long. All of them have room in the ring, so that none is lost.
+    let capture = traffic.capture(&["-w", own, "-C", "1", "-W", "3", "-c", "4000", "--json"]);
+    traffic.send(4000);
     assert_eq!(summary(capture)["dropped"]["kernel"], 0);
     // The files of dumpcap's rings do not say what it lost.
     for (ring, (max, dropped)) in rings.iter().zip([(350, Value::Null), (3_000, 0.into())]) {

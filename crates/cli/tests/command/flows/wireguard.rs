@@ -30,6 +30,7 @@ interface.sendall(sys.stdin.buffer.read())
 print(interface.recv(100).decode())
 '
     tunnel() { # END INTERFACE ADDRESS OTHER ITS-ADDRESS ITS-HOST
+        rm -f /var/run/wireguard/$2.sock
         ip netns exec wirestamp-$1 env WG_SUDO=true "$tunnels" --foreground $2 > $2.log 2>&1 & running="${running-} $!"
         until [ -S /var/run/wireguard/$2.sock ]; do sleep 0.05; done
         printf 'set=1\nprivate_key=%s\nlisten_port=51820\npublic_key=%s\nallowed_ip=%s/32\nendpoint=%s:51820\n\n' \

@@ -24,12 +24,13 @@ fn stalled_probes_cause_no_loss() {
             kill -CONT $1
         }
         "$0" send --json -q -i out@wirestamp-source --to 10.77.2.2 --port 7000 --pattern free \
-            --size 100 --interval 200us -c 90000 > sent &
+            --size 100 --interval 200us -c 600000 > sent &
         sending=$!
         await_seconds 2
         stall $cellar
         await_seconds 10
         stall $roof
+        kill -INT $sending
         wait $sending
         await_last
         ask tasks/load/results > load

@@ -60,7 +60,7 @@ fn only_packets_with_the_key_are_answered() {
     let wrong = key_file(folder.path(), "wrong", "another secret of some length");
     let namespace = loopback();
     let reflector = Reflector::start(&namespace, &["--key-file", &right]);
-    let test = ["127.0.0.1", "-c", "20", "-i", "1ms", "--same-clock", "--timeout", "100ms"];
+    let test = ["127.0.0.1", "-c", "20", "-i", "1ms", "--same-clock"];
     let document = stamped(&namespace, &[&test[..], &["--key-file", &right]].concat());
     assert_whole(&document, 20);
     assert_eq!(document["returned_by_kernel"], 20, "{document}");
@@ -83,7 +83,7 @@ fn session_above_the_max_rate_is_not_answered() {
     let namespace = loopback();
     let reflector = Reflector::start(&namespace, &["--max-rate", "50"]);
     // Only a burst of a second is answered, and then 50 a second.
-    let test = ["127.0.0.1", "-i", "1ms", "--timeout", "100ms", "--light"];
+    let test = ["127.0.0.1", "-i", "1ms", "--light"];
     let document = stamped(&namespace, &[&test[..], &["-c", "500"]].concat());
     let [answered] = counts(&document, ["answered"]);
     assert!((50..400).contains(&answered), "{document}");
@@ -105,7 +105,7 @@ fn answers_without_the_key_are_rejected() {
     let namespace = loopback();
     // A reflector without a key answers every packet, but without a code that the sender accepts.
     let reflector = Reflector::start(&namespace, &[]);
-    let test = ["::1", "-c", "10", "-i", "1ms", "--timeout", "100ms", "--key-file", &key];
+    let test = ["::1", "-c", "10", "-i", "1ms", "--key-file", &key];
     let output = stamp(&namespace, &test);
     assert_eq!(output.status.code(), Some(1));
     let document = schema::document("stamp", &output.stdout);
