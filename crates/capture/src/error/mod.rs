@@ -1,8 +1,11 @@
 //! Errors of a capture, with the next step for the user.
 
+mod message;
+
 use std::io;
 use std::path::PathBuf;
 
+use self::message::{followed_clock, is_full, next_step, next_step_of_writing};
 use crate::capabilities::{Obstacle, how_to_get};
 use crate::method::{Method, StampSource};
 
@@ -346,90 +349,5 @@ impl Error {
     }
 }
 
-fn followed_clock(number: Option<u32>) -> String {
-    number.map_or("no such clock is followed".into(), |n| format!("/dev/ptp{n} is followed"))
-}
-
-/// The next step after a failed system call, where one is known.
-fn next_step(cause: &io::Error) -> &'static str {
-    match cause.raw_os_error() {
-        Some(libc::ENODEV | libc::ENXIO) => {
-            "; the interface is gone: `ip link` lists the existing ones"
-        }
-        Some(libc::EMFILE | libc::ENFILE) => "; allow more open files with `ulimit -n`",
-        Some(libc::EAFNOSUPPORT) => "; load the kernel's packet sockets with `modprobe af_packet`",
-        _ if cause.kind() == io::ErrorKind::OutOfMemory => {
-            "; use a smaller ring with --buffer-size"
-        }
-        _ => "",
-    }
-}
-
-/// Whether the cause is lack of disk space.
-fn is_full(cause: &io::Error) -> bool {
-    matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-}
-
-fn next_step_of_writing(cause: &io::Error) -> &'static str {
-    match cause.kind() {
-        _ if is_full(cause) => "; free some space and run again",
-        io::ErrorKind::NotFound => "; create the folder first",
-        _ => "",
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use std::error::Error as _;
-
-    use super::*;
-
-    #[test]
-    fn message_has_cause_once_and_next_step() {
-        let cause = io::Error::from_raw_os_error(libc::ENOMEM);
-        let words = cause.to_string();
-        let error = Error::system("set up the ring", "eth0", "cap_net_raw", cause);
-        assert_eq!(
-            error.to_string(),
-            format!(
-                "cannot set up the ring on eth0: {words}; use a smaller ring with --buffer-size"
-            )
-        );
-        assert!(error.source().is_none());
-    }
-
-    #[test]
-    fn full_disk_message_counts_readable_packets() {
-        let message = |packets| {
-            let cause = io::ErrorKind::StorageFull.into();
-            Error::writing("x".into(), packets, cause).to_string()
-        };
-        assert!(message(0).contains("free some space") && !message(0).contains("readable"));
-        assert!(
-            message(7).contains("free some space")
-                && message(7).contains("its 7 packets are readable")
-        );
-    }
-
-    #[test]
-    fn missing_privilege_message_has_setcap_command() {
-        let denied = io::Error::from_raw_os_error(libc::EPERM);
-        let message = Error::system("see all packets", "lo", "cap_net_raw", denied).to_string();
-        let program = std::env::current_exe().unwrap();
-        assert!(
-            message.starts_with("cannot see all packets on lo without privileges: "),
-            "{message}"
-        );
-        assert!(
-            message.ends_with(&format!("`setcap cap_net_raw+ep {}`", program.display())),
-            "{message}"
-        );
-    }
-
-    #[test]
-    fn only_closed_pipe_is_broken_pipe() {
-        let written = |kind: io::ErrorKind| Error::Write { path: "-".into(), cause: kind.into() };
-        assert!(written(io::ErrorKind::BrokenPipe).is_broken_pipe());
-        assert!(!written(io::ErrorKind::StorageFull).is_broken_pipe());
-    }
-}
+mod tests;
