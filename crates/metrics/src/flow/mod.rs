@@ -15,7 +15,7 @@
 //! | `signalling.rs`, `sip_stream.rs`, `encoding.rs` | sessions announced by SIP; SIP over TCP; meaning of payload types |
 //! | `call/` | calls of SIP with their streams |
 //! | `codec_parts.rs`, `digits.rs` | codecs of a stream; dialled digits |
-//! | `media.rs`, `stream.rs`, `header.rs` | RTP streams of a flow; one stream; fields of its packets |
+//! | `media.rs`, `stream.rs`, `header.rs`, `payload.rs` | RTP streams of a flow; one stream; fields of its packets; their payload type |
 //! | `numbers.rs`, `impairment.rs` | lost, late and duplicate packets by sequence numbers |
 //! | `missed/`, `gaps.rs`, `gap.rs`, `gap_losses.rs`, `pacing.rs` | assigns missing packets to the capture or the network |
 //! | `uncertainty.rs` | bounds of that assignment; packets without sequence numbers |
@@ -48,6 +48,7 @@ mod missed;
 mod monitor;
 mod numbers;
 mod pacing;
+mod payload;
 mod recognition;
 mod report;
 mod rtcp;

@@ -7,7 +7,7 @@ use wirestamp_clock::{Span, Time, Utc};
 use super::codec_parts::CodecParts;
 use super::config::FlowConfig;
 use super::digits::Digits;
-use super::encoding::{Encoding, FrameFormat};
+use super::encoding::Encoding;
 use super::gap::Gap;
 use super::gap_losses::LossChange;
 use super::gaps::Gaps;
@@ -16,11 +16,12 @@ use super::impairment::Impairment;
 use super::missed::CaptureLosses;
 use super::numbers::{ArrivalKind, Numbers};
 use super::pacing::{Pacing, PacketTiming};
+use super::payload::Payload;
 use super::rtcp::StreamRtcp;
 use super::series::{ImpairmentSeries, IntervalCodec};
 use super::uncertainty::ImpairmentUncertainty;
 use super::video::{Video, VideoPacket};
-use super::video_frames::{FramePacket, FramePart, UnknownVideoValue, VideoFrames};
+use super::video_frames::{FramePacket, VideoFrames};
 use super::volume::Volume;
 use crate::jitter_buffer::{Playout, Timeliness};
 use crate::rtp;
@@ -32,17 +33,6 @@ const TRANSPORT_STREAM: &str = "MP2T";
 /// sender's timestamps jumped, or it paused them. At the begin of a talk spurt a receiver can adjust to smaller ones.
 const TIMESTAMP_JUMP: Span = Span::from_secs(5);
 const TALK_SPURT_JUMP: Span = Span::from_millis(200);
-
-/// A payload type and its encoding.
-#[derive(Clone, Debug)]
-pub(super) struct Payload {
-    pub(super) number: u8,
-    pub(super) encoding: Option<Encoding>,
-    /// How the frames of a video are recognised; none for other media.
-    frame_format: Option<FrameFormat>,
-    /// Generation of the announcements used for the encoding.
-    generation: u32,
-}
 
 /// State of an RTP stream, at most a few kilobytes.
 #[derive(Clone, Debug)]
@@ -248,8 +238,7 @@ impl Stream {
 
     /// Records a part of a video's frame.
     fn record_frame(&mut self, seen: ArrivalKind, step: rtp::Step, header: &Header) {
-        let format = self.payload.frame_format;
-        if format.is_some() && self.frames.is_none() {
+        if self.payload.has_frames() && self.frames.is_none() {
             self.frames = Some(Box::default());
         }
         let Some(frames) = &mut self.frames else { return };
@@ -263,30 +252,13 @@ impl Stream {
             ArrivalKind::Restarted => frames.restart(),
             ArrivalKind::Ahead { .. } | ArrivalKind::Late { .. } | ArrivalKind::Early { .. } => {}
         }
-        let part = match format.filter(|_| header.payload > 0) {
-            None => FramePart::Other,
-            Some(FrameFormat::Encrypted) => {
-                FramePart::Unreadable(UnknownVideoValue::EncryptedPayload)
-            }
-            Some(FrameFormat::Unsupported) => {
-                FramePart::Unreadable(UnknownVideoValue::UnsupportedCodec)
-            }
-            Some(FrameFormat::Readable(codec)) => header.video(codec).map_or(
-                FramePart::Unreadable(if header.is_multi_time(codec) {
-                    UnknownVideoValue::InterleavedPayload
-                } else {
-                    UnknownVideoValue::UnreadablePayload
-                }),
-                FramePart::Readable,
-            ),
-        };
         frames.record(&FramePacket {
             number,
             timestamp: header.timestamp,
             marker: header.marker,
             bytes: header.payload,
             arrival: header.time,
-            part,
+            part: self.payload.frame_part(header),
         });
     }
 
@@ -330,8 +302,7 @@ impl Stream {
 
     fn follow_payload(&mut self, header: &Header, context: StreamContext<'_>) {
         let number = header.payload_type;
-        let same = self.payload.number == number
-            && self.payload.generation == context.announced.generation;
+        let same = self.payload.is_current(number, context);
         // The first packet of an unknown payload type may look like an event: few codecs have frames as short, for silence.
         let may_be_medium = self.payload.encoding.is_none()
             && self.medium.number != number
@@ -339,15 +310,10 @@ impl Stream {
         if same && !may_be_medium {
             return;
         }
-        let before = std::mem::replace(&mut self.payload, Payload::of(number, context));
-        if before.number == number && self.payload.encoding.is_none() {
-            // Its announcement was evicted.
-            self.payload.encoding = before.encoding;
-            self.payload.frame_format = before.frame_format;
-        }
-        let encoding = self.payload.encoding.as_ref();
-        if !is_auxiliary(header, encoding) {
-            if encoding.is_some_and(|it| it.video) && self.video.is_none() {
+        self.payload.update(number, context);
+        if !self.payload.is_auxiliary(header) {
+            let is_video = self.payload.encoding.as_ref().is_some_and(|it| it.video);
+            if is_video && self.video.is_none() {
                 self.video = Some(Box::default());
             }
             self.medium = self.payload.clone();
@@ -357,7 +323,7 @@ impl Stream {
     /// Counts a media packet with its codec, or notes the digit of an event.
     fn count_codec(&mut self, header: &Header, config: &FlowConfig) {
         let encoding = self.payload.encoding.as_ref();
-        if is_auxiliary(header, encoding) {
+        if self.payload.is_auxiliary(header) {
             let is_digit = encoding.is_some_and(Encoding::is_telephone_event) && config.digits;
             if let Some(event) = header.event().filter(|_| is_digit) {
                 self.digits.record(event);
@@ -387,19 +353,5 @@ impl Stream {
                 .is_some_and(|it| it.name.eq_ignore_ascii_case(TRANSPORT_STREAM)),
             media_time: header.time + skew,
         });
-    }
-}
-
-/// Whether the packet carries no media; of an unknown encoding by its length.
-fn is_auxiliary(header: &Header, encoding: Option<&Encoding>) -> bool {
-    encoding.map_or(header.payload == EVENT_BYTES, Encoding::is_auxiliary)
-}
-
-impl Payload {
-    fn of(number: u8, context: StreamContext<'_>) -> Self {
-        let stated = context.config.rtp_map.encoding(number);
-        let encoding = stated.or_else(|| context.announced.encoding(context.flow, number));
-        let frame_format = encoding.as_ref().and_then(Encoding::frame_format);
-        Self { number, encoding, frame_format, generation: context.announced.generation }
     }
 }
