@@ -1,8 +1,10 @@
 //! Tests of the flow monitor with complete packets.
 
+mod codecs;
 mod ended_streams;
 mod fragments;
 mod iperf3;
+mod media_delivery;
 mod missed;
 mod other_traffic;
 mod rtcp;
@@ -43,6 +45,13 @@ fn voice(ssrc: u32, payload_type: u8, number: u16) -> Vec<u8> {
     let [high, low] = number.to_be_bytes();
     let head = [0x80, payload_type, high, low];
     [&head[..], &timestamp.to_be_bytes(), &ssrc.to_be_bytes(), &[0xff; 160]].concat()
+}
+
+/// A packet of RTP with seven packets of an MPEG transport stream, one such packet each 10 ms.
+fn transport_stream(number: u16) -> Vec<u8> {
+    let head = [[0x80, 33], number.to_be_bytes()];
+    let timestamp = (u32::from(number) * 900).to_be_bytes();
+    [head.as_flattened(), &timestamp, &[0, 0, 0, 9], &[0x47; 1316]].concat()
 }
 
 fn observe(monitor: &mut FlowMonitor, bytes: &[u8], time: Time<Utc>) {
