@@ -1,4 +1,4 @@
-//! Shared by the tests with real packets: a path of network namespaces, and captures on it.
+//! Shared by the tests with real packets: a path of network namespaces, captures on it, and frames.
 
 use std::net::UdpSocket;
 use std::thread;
@@ -10,9 +10,12 @@ use wirestamp_capture::{
     Stop,
 };
 use wirestamp_clock::{ClockService, Counter, Domain, Stamp};
-use wirestamp_lab::{Impairments, PathLab, SINK_V4, TAP_B};
+use wirestamp_lab::{Impairments, Netns, PathLab, SINK_V4, TAP_B};
 
 pub(crate) const PORT: u16 = 5000;
+
+/// The tag of VLAN 7.
+pub(crate) const TAG: [u8; 4] = [0x81, 0, 0, 7];
 
 pub(crate) fn lab() -> Option<PathLab> {
     if !rustix::process::geteuid().is_root() {
@@ -20,6 +23,12 @@ pub(crate) fn lab() -> Option<PathLab> {
         return None;
     }
     Some(PathLab::new(&Impairments::bottleneck(10_000_000_000, 10_000_000)).unwrap())
+}
+
+/// Runs `ip` in a namespace.
+pub(crate) fn ip(namespace: &Netns, arguments: &str) {
+    let status = namespace.command("ip").args(arguments.split(' ')).status().unwrap();
+    assert!(status.success(), "ip {arguments}");
 }
 
 /// Pairs that need neither a network card nor a missing kernel function.
@@ -40,6 +49,21 @@ pub(crate) fn send(lab: &PathLab, count: u32) {
         let payload = [&number.to_be_bytes()[..], &[0; 200]].concat();
         socket.send_to(&payload, (SINK_V4, PORT)).unwrap();
     }
+}
+
+/// A UDP datagram in a frame of that many bytes, from the lab's source to its router.
+pub(crate) fn frame(bytes: usize, tag: &[u8]) -> Vec<u8> {
+    let mut frame = vec![2, 0x77, 0, 0, 1, 2, 2, 0x77, 0, 0, 1, 1];
+    frame.extend(tag);
+    frame.extend([0x08, 0]);
+    let ip_bytes = u16::try_from(bytes - frame.len()).unwrap();
+    frame.extend([0x45, 0]);
+    frame.extend(ip_bytes.to_be_bytes());
+    frame.extend([0, 0, 0x40, 0, 64, 17, 0, 0, 10, 77, 1, 1, 10, 77, 1, 2, 0x13, 0x88, 0x13, 0x88]);
+    frame.extend((ip_bytes - 20).to_be_bytes());
+    frame.extend([0, 0]);
+    frame.extend((frame.len()..bytes).map(|at| u8::try_from(at % 251).unwrap()));
+    frame
 }
 
 /// Keeps all packets.

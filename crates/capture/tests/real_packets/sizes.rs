@@ -3,25 +3,10 @@
 use wirestamp_capture::{Capture, Config, Limit, Stop};
 use wirestamp_clock::{ClockService, Counter};
 
-use super::bed::{KeptPackets, lab, pairs};
+use super::bed::{KeptPackets, TAG, frame, lab, pairs};
 
 /// Around the sizes of the ring buffer's records (`bpf/stamp.bpf.c`), with and without a tag, and of a slot.
 const FRAME_BYTES: [usize; 13] = [60, 123, 124, 125, 127, 128, 129, 508, 509, 512, 513, 516, 1518];
-
-/// A UDP datagram in a frame of that many bytes, from the lab's source to its router.
-fn frame(bytes: usize, tag: &[u8]) -> Vec<u8> {
-    let mut frame = vec![2, 0x77, 0, 0, 1, 2, 2, 0x77, 0, 0, 1, 1];
-    frame.extend(tag);
-    frame.extend([0x08, 0]);
-    let ip_bytes = u16::try_from(bytes - frame.len()).unwrap();
-    frame.extend([0x45, 0]);
-    frame.extend(ip_bytes.to_be_bytes());
-    frame.extend([0, 0, 0x40, 0, 64, 17, 0, 0, 10, 77, 1, 1, 10, 77, 1, 2, 0x13, 0x88, 0x13, 0x88]);
-    frame.extend((ip_bytes - 20).to_be_bytes());
-    frame.extend([0, 0]);
-    frame.extend((frame.len()..bytes).map(|at| u8::try_from(at % 251).unwrap()));
-    frame
-}
 
 #[test]
 fn frames_are_whole_at_every_size_of_a_record() {
@@ -29,7 +14,7 @@ fn frames_are_whole_at_every_size_of_a_record() {
     let mut wire =
         lab.source().run(|| pcap::Capture::from_device("out").unwrap().open().unwrap()).unwrap();
     let clock = ClockService::start(Counter::select()).unwrap();
-    for (filter, tag) in [("udp port 5000", &[][..]), ("vlan 7 and udp", &[0x81, 0, 0, 7])] {
+    for (filter, tag) in [("udp port 5000", &[][..]), ("vlan 7 and udp", &TAG[..])] {
         // A frame with a tag may be longer by the tag.
         let frames = FRAME_BYTES.map(|bytes| frame(bytes.min(1514 + tag.len()), tag));
         for pair in pairs() {
