@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use tracing::warn;
 
-use super::{Batch, DroppedBatches, Held};
+use super::batch::{Batch, DroppedBatches, Held};
 use crate::database::{DatabaseSchema, unsigned};
 
 /// Body of a batch whose bytes changed: no protobuf message is this. Its times may have changed, too, so the collector has to
