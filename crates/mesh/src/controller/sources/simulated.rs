@@ -3,7 +3,7 @@
 use tokio::runtime::Runtime;
 
 use super::*;
-use crate::collector::Step;
+use crate::collector::{ResultRange, Step};
 use crate::task::Measure;
 
 /// The results of all tasks: one line of JSON for each of them and each step, and one for each histogram and sum.

@@ -1,13 +1,14 @@
 //! Results of tasks that moved, while a collector is away.
 
+use std::ops::Range;
 use std::path::Path;
 
 use tokio::runtime::Runtime;
-use wirestamp_clock::Span;
+use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::Quality;
 
 use super::*;
-use crate::collector::{Results, Settled, Step, Window};
+use crate::collector::{Measured, ResultRange, Results, Settled, Step, Window};
 use crate::controller::testing as sample;
 
 /// All windows of the measured length.
