@@ -1,6 +1,9 @@
+//! A session exchanges packets and answers with a reflector.
+
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use wirestamp_metrics::{TwoWayCounts, TwoWayResult};
+use wirestamp_packet::stamp::Reflected;
 
 use super::*;
 use crate::reflector::{Arrival, Reflector};
