@@ -7,6 +7,7 @@ mod digests;
 mod faults;
 mod floods;
 mod forged_packets;
+mod http_api;
 #[cfg(feature = "kafka")]
 mod kafka;
 mod lab;
@@ -16,6 +17,7 @@ mod openapi;
 mod page;
 mod pki;
 mod placement;
+mod privileges;
 mod return_path;
 mod services;
 mod shards;

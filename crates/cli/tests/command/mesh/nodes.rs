@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use crate::common::{Leftovers, is_root, json, run, stderr, tool};
+use crate::common::{Leftovers, is_root, json, run, stderr};
 use crate::exporter::{assert_conventional, value};
-use crate::mesh::{assert_each_thread, assert_privileges, in_lab, read, results, sum};
+use crate::mesh::{in_lab, read, results, sum};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -226,83 +226,6 @@ fn killed_nodes_lose_no_result() {
     assert_eq!(Leftovers::now(), before);
 }
 
-/// Creates and ends a task, and requests missing resources. Each line has an answer and its status.
-const OVER_HTTP: &str = r#"
-    cd "$1"
-    "$0" -q pki create --authority authority > made
-    for role in viewer operator; do
-        "$0" -q pki issue $role --role $role -o $role.pem --authority authority > issued
-    done
-    "$0" controller --listen 127.0.0.1:0 --folder controller --authority authority 2> log &
-    trap "kill -INT $!; wait" EXIT
-    until grep -q 'listening at' log; do sleep 0.1; done
-    api=https://$(sed -n 's/.*listening at \(127[^;]*\);.*/\1/p' log)/api/v1
-    ask() { # ROLE ARGUMENTS
-        role=$1
-        shift
-        curl -sS --cert $role.pem --cacert $role.pem -w ' %{http_code}\n' "$@"
-    }
-    ask viewer -X PUT -d '{"measure":"flows","at":"roof/eth0"}' $api/tasks/v
-    ask operator -X PUT -d '{"measure":"flows","at":"roof/eth0"}' $api/tasks/v
-    ask operator -X PUT -d '{"measure":"flows","at":"roof/eth0"}' $api/tasks/v
-    ask operator -X PUT -d '{"measure":"flows","at":"roof"}' $api/tasks/v
-    ask operator -X PUT -d '{"name":"w","measure":"flows","at":"roof/eth0"}' $api/tasks/v
-    ask operator -X PUT -d '{' $api/tasks/v
-    ask operator -X PUT -d '{}' $api/tasks/V
-    ask viewer $api/tasks
-    ask viewer $api/tasks/v/results
-    ask viewer $api/tasks/v/results?limit=x
-    ask viewer $api/tasks/v/histogram
-    ask viewer $api/tasks/x/histogram
-    ask viewer $api/results?from=2026-01-01T00:00:00Z
-    ask viewer $api/results?since=x
-    ask operator -X DELETE $api/tasks/v
-    ask operator -X DELETE $api/tasks/v
-    ask viewer $api/tasks
-    ask viewer $api/nothing
-    ask viewer -X POST $api/tasks
-    curl -sS --cacert viewer.pem -w ' %{http_code}\n' $api/tasks
-    curl -sS --cacert viewer.pem -w ' %{http_code}\n' $api/openapi.json
-    curl -sS --cacert viewer.pem -w ' %{http_code}\n' ${api%/api/v1}/metrics
-"#;
-
-#[test]
-fn only_operators_change_tasks_over_http() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().to_str().unwrap();
-    let shell = ["60", "sh", "-euc", OVER_HTTP, env!("CARGO_BIN_EXE_wirestamp"), path];
-    let message = tool("timeout", &shell);
-    let lines: Vec<_> = message.lines().collect();
-    let expected = [
-        ("permission denied: the role of the viewer viewer does not allow this request", "403"),
-        (r#""number":1,"name":"v","measure":"flows""#, "201"),
-        (r#""number":1"#, "200"),
-        ("`at` \\\"roof\\\" is not an observation point", "400"),
-        ("cannot create task v: the body names it w", "422"),
-        (r#"{"error":"EOF while parsing"#, "400"),
-        ("is not a name", "400"),
-        (r#""ended":null"#, "200"),
-        (r#""results":[]"#, "200"),
-        ("limit: invalid digit", "400"),
-        ("cannot show histograms of task v: it measures flows, not delay", "422"),
-        ("there is no task x", "404"),
-        (r#"{"results":{}}"#, "200"),
-        ("unknown field `since`", "400"),
-        ("", "204"),
-        ("there is no task v", "404"),
-        (r#""ended":"20"#, "200"),
-        ("there is nothing at this path", "404"),
-        ("this method is not supported here: see `Allow`", "405"),
-        ("this requires a certificate of the mesh", "401"),
-        ("this requires a certificate of the mesh", "401"),
-        ("this requires a certificate of the mesh", "401"),
-    ];
-    assert_eq!(lines.len(), expected.len(), "{message}");
-    for (line, (text, status)) in lines.iter().zip(expected) {
-        assert!(line.contains(text) && line.ends_with(&format!(" {status}")), "{text}: {line}");
-    }
-}
-
 #[test]
 fn failed_start_reports_one_line() {
     let folder = tempfile::tempdir().unwrap();
@@ -349,109 +272,4 @@ fn deliveries_of_many_tasks_share_a_connection() {
     // Each probe has one for its reports, and one for all deliveries.
     assert_eq!(connections, 4, "{message}");
     assert_eq!(Leftovers::now(), before);
-}
-
-/// `CAP_NET_RAW`, and with `CAP_SYS_ADMIN`, by their numbers in linux/capability.h.
-const RAW: &str = "0000000000002000";
-const RAW_AND_ADMIN: &str = "0000000000202000";
-
-#[test]
-fn nodes_run_as_user_with_min_capabilities() {
-    if !is_root() {
-        return;
-    }
-    let before = Leftovers::now();
-    let (folder, message) = in_mesh(
-        r#"
-        end
-        chmod 755 .
-        chown daemon . authority*
-        chown -R daemon controller roof
-        start_controller 127.0.0.1:0 controller2.log --user daemon
-        start_probe roof roof2.log --user daemon
-        start_probe cellar cellar2.log
-        send 3000
-        wait $sending
-        await_last
-        for node in controller roof cellar; do
-            eval cat "/proc/\$$node/task/*/status" > $node.status
-        done
-        end
-        "#,
-    );
-    assert!(sum(&results(&folder, "results", &message), "matched") > 1000, "{message}");
-    let [controller, roof, cellar] =
-        ["controller", "roof", "cellar"].map(|it| read(folder.path(), &format!("{it}.status")));
-    assert_privileges(&controller, "0000000000000000");
-    assert_privileges(&roof, RAW_AND_ADMIN);
-    assert_privileges(&cellar, RAW_AND_ADMIN);
-    let user_id = tool("id", &["-u", "daemon"]);
-    let user_ids = [user_id.trim(); 4].join(" ");
-    assert_each_thread(&controller, "Uid:", &user_ids);
-    assert_each_thread(&roof, "Uid:", &user_ids);
-    assert_each_thread(&cellar, "Uid:", "0 0 0 0");
-    assert!(message.contains("running as daemon with no capabilities"), "{message}");
-    assert!(message.contains("running with CAP_NET_RAW, CAP_SYS_ADMIN and no other"), "{message}");
-    assert_eq!(Leftovers::now(), before);
-}
-
-/// A probe that waits for a missing controller ends with SIGTERM, as from systemd.
-const WAITING: &str = r#"
-    cd "$1"
-    "$0" -q pki create --authority authority
-    token=$("$0" -q pki token roof --authority authority)
-    "$0" probe 127.0.0.1:1 --folder probe --token $token 2> log &
-    until grep -q 'retrying' log; do sleep 0.1; done
-    cat /proc/$!/task/*/status
-    kill -TERM $!
-    wait $!
-"#;
-
-/// The same on a machine with the user `wirestamp`.
-const WITH_A_USER: &str = r#"
-    cd "$1"
-    chmod 755 .
-    cp /etc/passwd passwd
-    echo 'wirestamp:x:61111:61111::/:/usr/sbin/nologin' >> passwd
-    mount --bind passwd /etc/passwd
-    "$0" -q pki create --authority authority
-    token=$("$0" -q pki token roof --authority authority)
-    "$0" probe 127.0.0.1:1 --folder probe --token $token 2> log &
-    until grep -q 'retrying' log; do sleep 0.1; done
-    stat -c 'Folder: %u %a' probe
-    cat /proc/$!/task/*/status
-    kill -TERM $!
-    wait $!
-"#;
-
-#[test]
-fn node_of_root_runs_as_the_user_wirestamp() {
-    if !is_root() {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().to_str().unwrap();
-    let shell = ["60", "unshare", "-m", "sh", "-euc", WITH_A_USER];
-    let arguments = [&shell[..], &[env!("CARGO_BIN_EXE_wirestamp"), path]].concat();
-    let statuses = tool("timeout", &arguments);
-    assert_privileges(&statuses, RAW);
-    assert_each_thread(&statuses, "Uid:", "61111 61111 61111 61111");
-    assert!(statuses.contains("Folder: 61111 700\n"), "{statuses}");
-}
-
-#[test]
-fn probe_drops_capabilities_before_connecting() {
-    if !is_root() {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().to_str().unwrap();
-    let shell = ["60", "sh", "-euc", WAITING, env!("CARGO_BIN_EXE_wirestamp"), path];
-    let statuses = tool("timeout", &shell);
-    assert_privileges(&statuses, RAW);
-    let error = run(&["probe", "--folder", path, "--user", "daemon"]);
-    let error = stderr(&error);
-    let why =
-        format!("cannot write in {path} as daemon; change its owner with `chown -R daemon {path}`");
-    assert!(error.contains(&why), "{error}");
 }
