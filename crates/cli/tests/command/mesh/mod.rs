@@ -23,6 +23,7 @@ mod services;
 mod shards;
 mod task_end;
 mod task_removal;
+mod two_collectors;
 
 use std::fs;
 use std::path::Path;

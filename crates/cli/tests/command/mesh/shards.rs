@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::common::{Leftovers, is_root};
-use crate::mesh::collector::ENTER;
+use crate::mesh::two_collectors::ENTER;
 use crate::mesh::{in_lab, read, results, sum};
 
 /// A collector is killed under traffic; its shards move to the other one, and it comes back.
