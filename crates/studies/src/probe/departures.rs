@@ -99,4 +99,9 @@ impl Departures {
         let (time, is_known) = *self.times.get(usize::try_from(packet).ok()?)?;
         is_known.then_some(time)
     }
+
+    /// When a packet left: by the driver, or else by the call, if either is known.
+    pub(crate) fn nearest(&self, packet: u64) -> Option<Time<Utc>> {
+        self.by_driver(packet).or_else(|| self.of(packet))
+    }
 }

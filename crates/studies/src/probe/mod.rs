@@ -28,7 +28,7 @@ pub(crate) use captures::Captures;
 pub(crate) use departures::{Departures, SendTimes};
 pub(crate) use events::PacketEvent;
 pub(crate) use gaps::{Gap, Passage, gaps};
-pub(crate) use kernel_work::{CACHES_NS, CoreWork, KernelWork};
+pub(crate) use kernel_work::{CACHES_NS, CoreWork, KernelWork, WorkTimes};
 pub(crate) use source::Source;
 
 /// Time without packets after which a capture has no more packets: the kernel passes on a ring block that is

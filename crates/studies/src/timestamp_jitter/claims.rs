@@ -1,6 +1,6 @@
 //! Conclusions of the report, and their verdicts here.
 
-use super::causes::LateOfCause;
+use super::causes::{LateOfCause, LateResult};
 use super::findings::{CellFindings, JitterResult, MAX_ERROR, MEAN_ERROR, Measure, of_source};
 use super::flows::{SOURCES, SourceJitter, flow};
 use super::paper::{Pause, deviation_of_pentium_4};
@@ -33,9 +33,10 @@ fn is_below_pentium_4(runs: &Runs<SourceJitter>, findings: &JitterResult) -> Cla
     for (index, cell) in cells.iter().enumerate() {
         let Some((frame_bytes, pause)) = flow(&runs.design, cell) else { continue };
         let Some(theirs) = deviation_of_pentium_4(frame_bytes, pause) else { continue };
+        let better = better_source(findings, (frame_bytes, pause)).map(|cell| &cell.source);
         let lead = |run: &[SourceJitter]| {
-            let least = run.iter().filter_map(jitter).reduce(f64::min)?;
-            Some((theirs / least.max(1.0)).ln())
+            let ours = run.iter().find(|row| Some(&row.source) == better).and_then(jitter)?;
+            Some((theirs / ours.max(1.0)).ln())
         };
         let lead = Estimate::of(&runs.of_cell(index).filter_map(lead).collect::<Vec<_>>());
         if lead.is_some_and(|lead| lead.mean <= 0.0) {
@@ -48,15 +49,18 @@ fn is_below_pentium_4(runs: &Runs<SourceJitter>, findings: &JitterResult) -> Cla
     }
     let claim =
         "the jitter of the better source is below that of the report's Pentium 4 in every flow";
-    let compared = leads.len();
+    let (flows, measured) = (leads.len(), leads.iter().flatten().count());
     let mut numbers = format!(
-        "by the mean in {} of {compared} flows, with 95 % confidence in {}",
-        compared - weaker.len(),
+        "by the mean in {} of {measured} flows, with 95 % confidence in {}",
+        measured - weaker.len(),
         leads.iter().flatten().filter(|lead| lead.sign() == Sign::Above).count()
     );
     let name = |(frame_bytes, pause): &(u16, Pause)| {
         format!("{frame_bytes} bytes every {}", duration(f64::from(pause.period_ns(*frame_bytes))))
     };
+    if measured < flows {
+        numbers += &format!("; not measured: {} flows", flows - measured);
+    }
     if !weaker.is_empty() {
         numbers += "; not by the mean with ";
         numbers += &weaker.iter().map(name).collect::<Vec<_>>().join(", ");
@@ -65,14 +69,17 @@ fn is_below_pentium_4(runs: &Runs<SourceJitter>, findings: &JitterResult) -> Cla
         .prevented_by(|| late_packets(findings, &uncertain))
 }
 
+/// The source with the least jitter in a flow, by the mean of the repetitions.
+fn better_source(findings: &JitterResult, flow: (u16, Pause)) -> Option<&CellFindings> {
+    let cells = findings.cells.iter().filter(|cell| (cell.frame_bytes, cell.pause) == flow);
+    let jitter = |cell: &CellFindings| Some(cell.driver_jitter.or(cell.jitter)?.mean);
+    let cells = cells.filter_map(|cell| Some((jitter(cell)?, cell)));
+    Some(cells.min_by(|a, b| a.0.total_cmp(&b.0))?.1)
+}
+
 /// What late packets do to the jitter of the better source with these flows, and what made packets late.
 fn late_packets(findings: &JitterResult, flows: &[(u16, Pause)]) -> Option<String> {
-    let of_flow = |flow: &(u16, Pause)| {
-        let cells = findings.cells.iter().filter(|cell| (cell.frame_bytes, cell.pause) == *flow);
-        let jitter = |cell: &CellFindings| Some(cell.driver_jitter.or(cell.jitter)?.mean);
-        let cells = cells.filter_map(|cell| Some((jitter(cell)?, cell)));
-        Some(cells.min_by(|a, b| a.0.total_cmp(&b.0))?.1)
-    };
+    let of_flow = |flow: &(u16, Pause)| better_source(findings, *flow);
     let cells: Vec<_> = flows.iter().filter_map(of_flow).collect();
     let most = |of: fn(&CellFindings) -> Option<Estimate>| {
         cells.iter().filter_map(|cell| Some(of(cell)?.mean)).reduce(f64::max)
@@ -83,28 +90,38 @@ fn late_packets(findings: &JitterResult, flows: &[(u16, Pause)]) -> Option<Strin
     };
     let effect = format!(
         "in the flows without this confidence max {:.1} % of the packets are late, more than 1 µs later than the median on \
-         the way from the driver's transmit stamp to the stamp; without them the jitter is max {}, and below that of the \
+         the way from the driver's transmit stamp (or the call, where packets follow within 100 µs) to the stamp; without them the jitter is max {}, and below that of the \
          Pentium 4 in {} of {} of these flows",
         most(|cell| cell.interrupted)? * 100.0,
         duration(most(|cell| cell.uninterrupted_jitter)?),
         cells.iter().filter(is_better).count(),
         flows.len(),
     );
-    let causes = findings.late.causes(&SOURCES[1].to_string());
+    Some(format!("{effect}; {}", causes(&findings.late, &SOURCES[1].to_string())))
+}
+
+/// What made the packets of a source late, in the flows whose kernel work was recorded.
+fn causes(late: &LateResult, source: &str) -> String {
     let cause = |it: &LateOfCause| {
         let share = it.share.unwrap_or_default() * 100.0;
         format!("{} {} ({share:.1} %)", it.late, it.cause)
     };
-    let causes: Vec<_> = causes.iter().filter(|it| it.late > 0).map(cause).collect();
-    Some(match causes.as_slice() {
-        [] => format!("{effect}; what made them late was not recorded"),
-        causes => format!(
-            "{effect}; recorded in flows of their own, late packets by {} had these causes (in parentheses their share of \
-             the variance of all transits): {}",
-            SOURCES[1],
-            causes.join(", ")
+    let found = late.causes(source);
+    let found: Vec<_> = found.iter().filter(|it| it.late > 0).map(cause).collect();
+    match (&late.reason, found.as_slice()) {
+        (Some(reason), _) => format!("what made them late was not recorded: {reason}"),
+        (None, []) if late.packets(source) == 0 => {
+            "what made them late is not known: no flow of the recording is complete".to_owned()
+        }
+        (None, []) => {
+            "in the flows in which the kernel's work was recorded, no packet was late".to_owned()
+        }
+        (None, found) => format!(
+            "recorded in flows of their own, late packets by {source} had these causes (in parentheses their share of the \
+             sum of the squares of all transits' differences from the median): {}",
+            found.join(", ")
         ),
-    })
+    }
 }
 
 /// Lead of each source and flow over all runs: positive if the run agrees with the report.

@@ -22,7 +22,7 @@ pub(super) const SOURCES: [Source; 2] = [
 ];
 
 /// Ethernet's check sequence, which the report counts to a frame and this project does not.
-pub(super) const CHECK_SEQUENCE: u16 = 4;
+const CHECK_SEQUENCE: u16 = 4;
 
 /// Shortest time between packets at which the sender also reads the driver's transmit stamps.
 const SHORTEST_WITH_DRIVER: Span = Span::from_micros(100);
@@ -44,7 +44,7 @@ pub(super) struct JitterScale {
 }
 
 impl JitterScale {
-    /// All sizes of the report, in an hour.
+    /// All sizes of the report, in 70 minutes.
     pub(super) const FULL: Self = Self {
         repetitions: 5,
         frames: &[84, 300, 600, 900, 1200, 1500],
@@ -76,11 +76,23 @@ impl JitterScale {
     }
 }
 
-/// Frames and pause of a cell, from the names of its levels.
+/// Frames and pause of a cell, from the names of its first levels.
 pub(super) fn flow(design: &Design, cell: &Cell) -> Option<(u16, Pause)> {
-    let [frame, pause] = design.levels(cell).try_into().ok()?;
+    let [frame, pause, ..] = design.levels(cell)[..] else { return None };
     let pause = Pause::ALL.into_iter().find(|known| known.name() == pause)?;
     Some((frame.parse().ok()?, pause))
+}
+
+/// A constant flow of frames with check sequence that lasts this long, and its number of packets.
+pub(super) fn constant(
+    frame_bytes: u16,
+    pause: Pause,
+    lasts: Duration,
+) -> anyhow::Result<(Pattern, u64)> {
+    let interval = Span::from_nanos(pause.period_ns(frame_bytes).into());
+    let pattern = Pattern::new("constant", frame_bytes.saturating_sub(CHECK_SEQUENCE), interval)?;
+    let lasting = i64::try_from(lasts.as_nanos()).unwrap_or(i64::MAX);
+    Ok((pattern, pattern.packets_in(Span::from_nanos(lasting))))
 }
 
 /// Results of a source with a flow. Times are between consecutive packets with known send times, in nanoseconds;
@@ -198,7 +210,7 @@ impl SourceJitter {
 /// The transits from the driver's transmit stamps, or from the calls if those were not recorded.
 pub(super) fn transits(stamps: &[(u64, Time<Utc>)], departures: &Departures) -> Transits {
     let transit = |(packet, stamp): &(u64, Time<Utc>)| {
-        let departure = departures.by_driver(*packet).or_else(|| departures.of(*packet))?;
+        let departure = departures.nearest(*packet)?;
         Some((*packet, approximate((*stamp - departure).as_nanos())))
     };
     Transits::of(stamps.iter().filter_map(transit))
@@ -264,10 +276,7 @@ impl Study for Flows {
     fn run(&mut self, cell: &Cell, stop: &Stop) -> anyhow::Result<Vec<SourceJitter>> {
         let (frame_bytes, pause) = self.size.of(cell);
         let interval = Span::from_nanos(pause.period_ns(frame_bytes).into());
-        let pattern =
-            Pattern::new("constant", frame_bytes.saturating_sub(CHECK_SEQUENCE), interval)?;
-        let lasting = i64::try_from(self.size.flow.as_nanos()).unwrap_or(i64::MAX);
-        let packets = pattern.packets_in(Span::from_nanos(lasting));
+        let (pattern, packets) = constant(frame_bytes, pause, self.size.flow)?;
         let recorded = if interval < SHORTEST_WITH_DRIVER {
             SendTimes::Call
         } else {

@@ -39,12 +39,20 @@ pub(crate) fn run(
 ) -> anyhow::Result<Account> {
     let Options { quick, folder, seed } = options;
     let mut flows = Flows::new(if *quick { JitterScale::QUICK } else { JitterScale::FULL })?;
-    let runs = experiment::run(&mut flows, folder.as_deref(), *seed, stop, progress)?;
-    let size = if *quick { LateScale::QUICK } else { LateScale::FULL };
-    let late = LateFlows::new(size).and_then(|mut flows| {
-        experiment::run(&mut flows, folder.as_deref(), *seed, stop, progress)
-    });
-    account(&runs, &JitterResult::of(&runs, flows.refusals(), LateResult::of(late)))
+    let mut runs = experiment::run(&mut flows, folder.as_deref(), *seed, stop, progress)?;
+    let mut late_flows = LateFlows::new(if *quick { LateScale::QUICK } else { LateScale::FULL })?;
+    let late = match late_flows.check() {
+        Err(error) => LateResult::unavailable(&error),
+        Ok(()) => {
+            let late = experiment::run(&mut late_flows, folder.as_deref(), *seed, stop, progress)?;
+            runs.interrupted |= late.interrupted;
+            LateResult::of(&late)
+        }
+    };
+    let mut refused = flows.refusals();
+    refused.extend(late_flows.refusals());
+    refused.dedup_by(|later, first| later.0 == first.0);
+    account(&runs, &JitterResult::of(&runs, refused, late))
 }
 
 /// Account of the runs and their results.

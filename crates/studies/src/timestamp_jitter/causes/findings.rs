@@ -5,7 +5,7 @@ use strum::VariantArray;
 
 use super::{Cause, LatePackets};
 use crate::experiment::{Cell, Runs};
-use crate::timestamp_jitter::flows::{SOURCES, flow};
+use crate::timestamp_jitter::flows::flow;
 use crate::timestamp_jitter::paper::Pause;
 
 /// The late packets of all flows.
@@ -47,18 +47,26 @@ pub(crate) struct LateOfCause {
     pub(crate) late: u64,
     /// Sum of the squares of how late they were, in square nanoseconds.
     pub(crate) squares: f64,
-    /// The same as a share of the squares of all packets: what the jitter's square would lose without them. None without
-    /// packets.
+    /// The same as a share of the squares of all packets. None without packets.
     pub(crate) share: Option<f64>,
 }
 
 impl LateResult {
-    /// Computes the results of the runs; those of a failed experiment have the reason only.
-    pub(crate) fn of(runs: anyhow::Result<Runs<LatePackets>>) -> Self {
-        match runs {
-            Ok(runs) => Self { flows: flows(&runs), reason: None },
-            Err(error) => Self { flows: Vec::new(), reason: Some(format!("{error:#}")) },
-        }
+    /// Computes the results of the runs.
+    pub(crate) fn of(runs: &Runs<LatePackets>) -> Self {
+        let interrupted = || "the experiment was interrupted".to_owned();
+        let reason = (runs.runs.is_empty() && runs.interrupted).then(interrupted);
+        Self { flows: flows(runs), reason }
+    }
+
+    /// Without runs, because the kernel's work cannot be recorded.
+    pub(crate) fn unavailable(error: &anyhow::Error) -> Self {
+        Self { flows: Vec::new(), reason: Some(format!("{error:#}")) }
+    }
+
+    /// Packets of all flows of a source.
+    pub(crate) fn packets(&self, source: &str) -> u64 {
+        self.flows.iter().filter(|flow| flow.source == source).map(|flow| flow.packets).sum()
     }
 
     /// The late packets of all flows of a source, by cause.
@@ -85,27 +93,21 @@ fn share(squares: f64, all: f64) -> Option<f64> {
 
 fn flows(runs: &Runs<LatePackets>) -> Vec<LateFindings> {
     let cells = runs.design.cells();
-    let of_source = |source: String| {
-        let of_cell = |(index, cell): (usize, &Cell)| of_cell(runs, index, cell, &source);
-        cells.iter().enumerate().filter_map(of_cell).collect::<Vec<_>>()
-    };
-    SOURCES.iter().map(ToString::to_string).flat_map(of_source).collect()
+    let found = cells.iter().enumerate().filter_map(|(index, cell)| of_cell(runs, index, cell));
+    let mut found: Vec<_> = found.collect();
+    found.sort_by(|a, b| a.source.cmp(&b.source));
+    found
 }
 
 /// None if the source stamped nothing in this cell.
-fn of_cell(
-    runs: &Runs<LatePackets>,
-    index: usize,
-    cell: &Cell,
-    source: &str,
-) -> Option<LateFindings> {
+fn of_cell(runs: &Runs<LatePackets>, index: usize, cell: &Cell) -> Option<LateFindings> {
     let (frame_bytes, pause) = flow(&runs.design, cell)?;
-    let rows: Vec<_> = runs.of_cell(index).flatten().filter(|row| row.source == source).collect();
-    rows.first()?;
+    let rows: Vec<_> = runs.of_cell(index).flatten().collect();
+    let source = rows.first()?.source.clone();
     let is_of = |cause: Cause| move |row: &&&LatePackets| row.cause == cause;
     let has_all = |row: &&&LatePackets| row.events_lost == 0;
     // Each run has the same packets and squares in all its rows.
-    let of_runs = || rows.iter().filter(is_of(Cause::Hypervisor));
+    let of_runs = || rows.iter().filter(is_of(Cause::UnrecordedLong));
     let squares: f64 = of_runs().filter(has_all).map(|row| row.squares).sum();
     let of_cause = |cause: &Cause| {
         let late = || rows.iter().filter(is_of(*cause)).filter(has_all);
@@ -118,7 +120,7 @@ fn of_cell(
         }
     };
     Some(LateFindings {
-        source: source.to_owned(),
+        source,
         frame_bytes,
         pause,
         period_ns: pause.period_ns(frame_bytes),
@@ -134,16 +136,19 @@ mod tests {
     use super::super::LateScale;
     use super::*;
     use crate::experiment::RunId;
+    use crate::timestamp_jitter::flows::SOURCES;
 
-    /// Runs of one source, in which the hypervisor makes one packet late; the recorder loses `events_lost` in the last run.
+    /// Runs in which one packet is late for a long time; the recorder loses `events_lost` in the last ones.
     fn runs(events_lost: u64) -> Runs<LatePackets> {
         let design = LateScale { repetitions: 2, ..LateScale::QUICK }.design();
+        let cells = design.cells();
         let run = |turn: RunId| {
+            let source = design.levels(&cells[turn.cell])[2].to_owned();
             let row = |cause: &Cause| LatePackets {
-                source: SOURCES[1].to_string(),
+                source: source.clone(),
                 cause: *cause,
-                late: u64::from(*cause == Cause::Hypervisor),
-                late_squares: if *cause == Cause::Hypervisor { 75.0 } else { 0.0 },
+                late: u64::from(*cause == Cause::UnrecordedLong),
+                late_squares: if *cause == Cause::UnrecordedLong { 75.0 } else { 0.0 },
                 packets: 100,
                 squares: 100.0,
                 events_lost: if turn.repetition == 1 { events_lost } else { 0 },
@@ -156,26 +161,31 @@ mod tests {
 
     #[test]
     fn causes_have_their_share_of_the_variance() {
-        let found = LateResult::of(Ok(runs(0)));
-        assert_eq!((found.flows.len(), found.flows[0].packets), (3, 200));
-        let hypervisor = found.flows[0].causes[5];
-        assert_eq!((hypervisor.cause, hypervisor.late), (Cause::Hypervisor, 2));
-        assert_eq!((hypervisor.share, found.flows[0].causes[0].share), (Some(0.75), Some(0.0)));
-        let all = found.causes(&SOURCES[1].to_string());
+        let found = LateResult::of(&runs(0));
+        assert_eq!((found.flows.len(), found.flows[0].packets), (6, 200));
+        let long = found.flows[0].causes[5];
+        assert_eq!((long.cause, long.late), (Cause::UnrecordedLong, 2));
+        assert_eq!((long.share, found.flows[0].causes[0].share), (Some(0.75), Some(0.0)));
+        let source = SOURCES[1].to_string();
+        let all = found.causes(&source);
         assert_eq!((all[5].late, all[5].share), (6, Some(0.75)));
+        assert_eq!((found.packets(&source), found.packets("another")), (600, 0));
         assert_eq!(found.causes("another")[5].share, None);
     }
 
     #[test]
     fn runs_with_lost_events_are_left_out() {
-        let found = LateResult::of(Ok(runs(7)));
+        let found = LateResult::of(&runs(7));
         assert_eq!((found.flows[0].packets, found.flows[0].left_out), (100, 1));
         assert_eq!(found.flows[0].causes[5].late, 1);
     }
 
     #[test]
-    fn failed_experiment_has_its_reason() {
-        let found = LateResult::of(Err(anyhow::anyhow!("no tracefs")));
+    fn missing_results_have_their_reason() {
+        let found = LateResult::unavailable(&anyhow::anyhow!("no tracefs"));
         assert_eq!((found.flows.len(), found.reason.as_deref()), (0, Some("no tracefs")));
+        let nothing = Runs { runs: Vec::new(), interrupted: true, ..runs(0) };
+        let reason = LateResult::of(&nothing).reason;
+        assert_eq!(reason.as_deref(), Some("the experiment was interrupted"));
     }
 }
