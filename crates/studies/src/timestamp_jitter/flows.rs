@@ -92,7 +92,8 @@ pub(super) fn constant(
     let interval = Span::from_nanos(pause.period_ns(frame_bytes).into());
     let pattern = Pattern::new("constant", frame_bytes.saturating_sub(CHECK_SEQUENCE), interval)?;
     let lasting = i64::try_from(lasts.as_nanos()).unwrap_or(i64::MAX);
-    Ok((pattern, pattern.packets_in(Span::from_nanos(lasting))))
+    let packets = pattern.packets_in(Span::from_nanos(lasting));
+    Ok((pattern, packets))
 }
 
 /// Results of a source with a flow. Times are between consecutive packets with known send times, in nanoseconds;
