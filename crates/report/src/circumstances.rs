@@ -20,6 +20,10 @@ pub struct Circumstances {
     pub kernel: String,
     /// The model of the processor and the number of its cores that this process may use.
     pub processor: String,
+    /// Whether the processor's flags name a hypervisor: the machine is a virtual one. Unknown where it was not recorded, or
+    /// the processor has no such flags.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hypervisor: Option<bool>,
     /// Clock source of the kernel.
     pub clocksource: String,
     /// Frequency of the processor's counter in Hz, where it was measured.
@@ -36,16 +40,27 @@ impl Circumstances {
     /// Circumstances of this process. A value that cannot be read is "unknown".
     #[must_use]
     pub fn here() -> Self {
+        let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let now = Time::try_from(SystemTime::now()).unwrap_or_else(OutOfRange::into_nearest);
         Self {
             date: date(now),
             version: env!("WIRESTAMP_VERSION").to_owned(),
             kernel: read("/proc/sys/kernel/osrelease"),
-            processor: processor(),
+            processor: processor(&cpuinfo),
+            hypervisor: hypervisor(&cpuinfo),
             clocksource: read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
             counter_hz: None,
             counter_step_ns: None,
             command: command(),
+        }
+    }
+
+    /// The processor. Names a virtual machine as such, if that was recorded: `AMD EPYC (virtual machine), 2 cores`.
+    #[must_use]
+    pub fn machine(&self) -> String {
+        match (self.hypervisor, self.processor.rsplit_once(", ")) {
+            (Some(true), Some((model, cores))) => format!("{model} (virtual machine), {cores}"),
+            _ => self.processor.clone(),
         }
     }
 }
@@ -54,15 +69,21 @@ fn read(path: &str) -> String {
     fs::read_to_string(path).map_or_else(|_| "unknown".into(), |text| text.trim().to_owned())
 }
 
-fn processor() -> String {
+fn processor(cpuinfo: &str) -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = info
+    let model = cpuinfo
         .lines()
         .find_map(|line| line.strip_prefix("model name"))
         .map_or("unknown model", |rest| rest.trim_start_matches([' ', '\t', ':']));
     let plural = if cores == 1 { "" } else { "s" };
     format!("{model}, {cores} core{plural}")
+}
+
+/// Whether the flags of the first processor include the one that hypervisors set (CPUID leaf 1, ECX bit 31). None without
+/// flags: only x86 has them under this name.
+fn hypervisor(cpuinfo: &str) -> Option<bool> {
+    let flags = cpuinfo.lines().find_map(|line| line.strip_prefix("flags"))?;
+    Some(flags.split_ascii_whitespace().any(|flag| flag == "hypervisor"))
 }
 
 fn command() -> String {
@@ -102,5 +123,24 @@ mod tests {
         assert_eq!(of(951_782_399), "2000-02-28 23:59:59");
         assert_eq!(of(951_782_400), "2000-02-29 00:00:00");
         assert_eq!(of(1_795_269_909), "2026-11-21 14:05:09");
+    }
+
+    #[test]
+    fn virtual_machine_is_known_by_the_flag_of_its_hypervisor() {
+        let cpuinfo = |flags: &str| format!("model name\t: AMD EPYC\n{flags}\nvmx flags\t: vnmi\n");
+        assert_eq!(hypervisor(&cpuinfo("flags\t\t: fpu hypervisor lahf_lm")), Some(true));
+        assert_eq!(hypervisor(&cpuinfo("flags\t\t: fpu hypervisor_x lahf_lm")), Some(false));
+        assert_eq!(hypervisor(&cpuinfo("Features\t: fp asimd")), None);
+        assert!(processor(&cpuinfo("")).starts_with("AMD EPYC, "));
+    }
+
+    #[test]
+    fn only_a_recorded_virtual_machine_is_named_as_such() {
+        let machine = |hypervisor| {
+            let processor = "AMD EPYC, 2 cores".to_owned();
+            Circumstances { processor, hypervisor, ..Circumstances::default() }.machine()
+        };
+        assert_eq!(machine(Some(true)), "AMD EPYC (virtual machine), 2 cores");
+        assert_eq!([machine(None), machine(Some(false))], ["AMD EPYC, 2 cores"; 2]);
     }
 }
