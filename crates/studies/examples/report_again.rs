@@ -32,7 +32,7 @@ fn from_raw_results(name: &str, folder: PathBuf) -> anyhow::Result<PathBuf> {
     let stop = Stop::new()?;
     stop.request();
     let options = Options { quick: false, folder: Some(folder.clone()), seed: 1 };
-    let account = if has_mesh {
+    let mut account = if has_mesh {
         let bring_up = |_: &MeshPlan| anyhow::bail!("a mesh is started for a measurement only");
         study.run_over_mesh(bring_up, &options, &stop, &mut |_| ())?
     } else {
@@ -43,7 +43,10 @@ fn from_raw_results(name: &str, folder: PathBuf) -> anyhow::Result<PathBuf> {
         "not all raw results of {name} are in {}",
         folder.display()
     );
+    let report = account.report.take().context("no report was written")?;
+    // The document and its report are in the same folder.
+    account.report = report.file_name().map(PathBuf::from);
     let document = serde_json::to_string_pretty(&account)? + "\n";
     fs::write(folder.join(name).with_extension("json"), document)?;
-    account.report.context("no report was written")
+    Ok(report)
 }

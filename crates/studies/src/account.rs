@@ -5,17 +5,18 @@
 use std::path::PathBuf;
 
 use maud::{Markup, html};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::experiment::{Claim, Runs, Verdict};
+use crate::experiment::{Claim, Verdict};
 use wirestamp_report::Circumstances;
 use wirestamp_report::Table;
 use wirestamp_report::figures::{FIRST_SERIES, Figure};
-use wirestamp_report::format::{count, plural};
 use wirestamp_report::sheet::{
     Heading, absent, document, key, on_every_screen, pairs, section, terms,
 };
+
+pub use crate::making::{Making, MeasuredDesign};
 
 /// Result of a study. Serialises as the document of `wirestamp study NAME --json`.
 #[derive(Clone, Debug, Serialize)]
@@ -57,37 +58,6 @@ impl Account {
             Part::Remark(_) | Part::Figure(_) => None,
         });
         tables.find(|table| table.caption.starts_with(caption)).expect("such a table")
-    }
-}
-
-/// How the runs of a study were made.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Making {
-    /// When, on what, and by what command the last runs were made.
-    #[serde(flatten)]
-    pub circumstances: Circumstances,
-    /// In how many sittings the runs were made: more than one if it was resumed.
-    pub sittings: usize,
-    /// Whether it was stopped before all runs were done.
-    pub interrupted: bool,
-    /// Seed of the order of the runs.
-    pub seed: u64,
-    /// Repetitions that were done of every cell.
-    pub repetitions: u32,
-}
-
-impl Making {
-    /// That of these runs.
-    #[must_use]
-    pub fn of<S>(runs: &Runs<S>) -> Self {
-        Self {
-            circumstances: runs.sittings.last().cloned().unwrap_or_else(Circumstances::here),
-            sittings: runs.sittings.len(),
-            interrupted: runs.interrupted,
-            seed: runs.seed,
-            repetitions: runs.complete(),
-        }
     }
 }
 
@@ -147,7 +117,7 @@ impl Part {
 
 /// The page. Any text may be hostile; it is escaped.
 pub(crate) fn html(account: &Account) -> String {
-    let generated_at = format!("{} UTC", account.making.circumstances.date);
+    let generated_at = account.making.when();
     let summary = summary(account);
     let heading = Heading { title: &account.title, generated_at: &generated_at, summary: &summary };
     let deviations: Vec<_> = deviations(account.deviations).collect();
@@ -198,21 +168,9 @@ fn deviations(markdown: &str) -> impl Iterator<Item = (&str, String)> {
 }
 
 fn machine(account: &Account) -> Vec<(String, String)> {
-    let Making { circumstances: here, sittings, seed, repetitions, .. } = &account.making;
-    let sittings = plural(u64::try_from(*sittings).unwrap_or(u64::MAX), "sitting", "sittings");
-    let runs = format!(
-        "{} of every cell in a random order (seed {seed}), in {sittings}",
-        count(u64::from(*repetitions))
-    );
-    let rows = [
-        ("Command", here.command.clone()),
-        ("Version", here.version.clone()),
-        ("Kernel", format!("{}, keeps time by {}", here.kernel, here.clocksource)),
-        ("Processor", here.processor.clone()),
-        ("Repetitions", runs),
-    ];
-    let rows = rows.map(|(name, value)| (name.to_owned(), value));
-    rows.into_iter().chain(account.machine.iter().cloned()).collect()
+    let Account { making, machine, .. } = account;
+    let written_again = making.written_again(&Circumstances::here().version);
+    making.rows().into_iter().chain(machine.iter().cloned()).chain(written_again).collect()
 }
 
 #[cfg(test)]

@@ -17,11 +17,12 @@ use crate::{interarrival, overhead, timers};
 type Judge = fn(Vec<Claim>, &Value) -> anyhow::Result<Vec<Claim>>;
 
 /// Members of a document that are not values of its study.
-const NO_VALUES: [&str; 16] = [
+const NO_VALUES: [&str; 18] = [
     "date",
     "version",
     "kernel",
     "processor",
+    "hypervisor",
     "clocksource",
     "counter_hz",
     "counter_step_ns",
@@ -30,6 +31,7 @@ const NO_VALUES: [&str; 16] = [
     "interrupted",
     "seed",
     "repetitions",
+    "designs",
     "claims",
     "paper",
     "published",
@@ -58,12 +60,9 @@ pub fn write_again(document: &Path) -> anyhow::Result<PathBuf> {
     };
     let mut account =
         account.with_context(|| format!("cannot write the report of {shown} again"))?;
-    let note = format!(
-        "again by version {}; nothing was measured again",
-        wirestamp_report::Circumstances::here().version
-    );
-    account.machine.push(("Report written".to_owned(), note));
-    account.report = values.get("report").and_then(Value::as_str).map(PathBuf::from);
+    // The report is beside the document; the folder in which it was written does not matter.
+    let stored = values.get("report").and_then(Value::as_str);
+    account.report = stored.and_then(|path| Path::new(path).file_name()).map(PathBuf::from);
     let write = |file: &Path, text: String| {
         fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
     };
@@ -137,9 +136,9 @@ mod tests {
         let document = folder.path().join("interarrival.json");
         let lead = serde_json::json!([{ "mean": 1.0, "ci95": 2.0 }]);
         let values = serde_json::json!({
-            "date": "2026-11-27 13:05:09", "version": "0.1.0", "kernel": "6", "processor": "P",
+            "date": "2026-11-27 13:05:09", "version": "0.0.9", "kernel": "6", "processor": "P",
             "clocksource": "tsc", "command": "wirestamp study interarrival", "sittings": 1,
-            "interrupted": false, "seed": 1, "repetitions": 2, "paper": "P", "report": "./interarrival.html",
+            "interrupted": false, "seed": 1, "repetitions": 2, "paper": "P", "report": "/tmp/again/interarrival.html",
             "claims": [{ "claim": "it rains", "verdict": "open", "lead": lead,
                 "sentence": "The paper finds that it rains: not decided here, the data are too few or too noisy; 1." }],
             "captures": [], "user_space": [], "correlation": [], "raw_after_ktime": [], "refused": [],
@@ -162,7 +161,8 @@ mod tests {
                 && page.contains("nothing was measured again")
         );
         let again: Value = serde_json::from_slice(&fs::read(&document).unwrap()).unwrap();
-        assert_eq!((&again["date"], &again["report"]), (&values["date"], &values["report"]));
+        assert_eq!((&again["date"], &again["version"]), (&values["date"], &values["version"]));
+        assert_eq!(again["report"], "interarrival.html");
         assert_eq!(again["claims"][1]["verdict"], "not_the_same_question");
         let other = folder.path().join("step.json");
         fs::write(&other, values.to_string()).unwrap();

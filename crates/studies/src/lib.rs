@@ -12,6 +12,7 @@ pub mod experiment;
 mod interarrival;
 mod limit_rate;
 mod loss;
+mod making;
 pub mod mesh;
 mod options;
 mod overhead;
@@ -27,7 +28,7 @@ pub mod tester;
 mod timers;
 mod timestamp_jitter;
 
-pub use account::{Account, Making, Part, Section};
+pub use account::{Account, Making, MeasuredDesign, Part, Section};
 pub use again::write_again;
 pub use options::Options;
 pub use studies::{Entry, STUDIES, timers_beside};

@@ -19,7 +19,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use wirestamp_capture::Stop;
 
-use crate::account::{Account, Making, Part};
+use crate::account::{Account, Making, MeasuredDesign, Part};
 use crate::experiment::{self, Claim, Progress, Runs};
 use crate::options::Options;
 use crate::overhead::packets::{OverheadScale, Packets, Stamped};
@@ -91,7 +91,7 @@ fn account(
     stamped: &Runs<Stamped>,
     findings: &InterarrivalResult,
 ) -> anyhow::Result<Account> {
-    let mut making = Making::of(captured);
+    let mut making = Making::of(captured).with([MeasuredDesign::of(stamped)]);
     making.interrupted |= stamped.interrupted;
     making.repetitions = making.repetitions.min(stamped.complete());
     let InterarrivalResult { correlation, captures, raw_after_ktime, .. } = findings;

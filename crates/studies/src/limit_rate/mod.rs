@@ -21,7 +21,7 @@ mod trials;
 
 use wirestamp_capture::Stop;
 
-use crate::account::{Account, Making, Part};
+use crate::account::{Account, Making, MeasuredDesign, Part};
 use crate::experiment::{self, Progress};
 use crate::options::Options;
 use crate::presentation::Texts;
@@ -69,7 +69,11 @@ pub(crate) fn run(
 /// Account of the trials and their results.
 fn account(measured: &LimitRateRuns) -> anyhow::Result<Account> {
     let findings = LimitRateResult::of(measured);
-    let making = Making { interrupted: measured.interrupted(), ..Making::of(&measured.searches) };
+    let series = measured.series.iter().map(|(_, runs)| MeasuredDesign::of(runs));
+    let making = Making {
+        interrupted: measured.interrupted(),
+        ..Making::of(&measured.searches).with(series)
+    };
     let texts = Texts::new(include_str!("report.md"), include_str!("deviations.md"), PAPER)
         .with_published(include_str!("published.json"));
     let mut account =

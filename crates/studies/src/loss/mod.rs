@@ -15,7 +15,7 @@ mod rounds;
 
 use wirestamp_capture::Stop;
 
-use crate::account::{Account, Making};
+use crate::account::{Account, Making, MeasuredDesign};
 use crate::experiment::{self, Claim, Progress, Runs};
 use crate::options::Options;
 use crate::presentation::Texts;
@@ -45,8 +45,8 @@ pub(crate) fn run(
     account(&runs, size, in_softirq)
 }
 
-/// Results and claims of the softIRQ.
-type InSoftirq = (SoftirqResult, Vec<Claim>);
+/// Results and claims of the softIRQ, and when its runs were made.
+type InSoftirq = (SoftirqResult, Vec<Claim>, MeasuredDesign);
 
 fn in_softirq(
     size: SoftirqScale,
@@ -58,7 +58,7 @@ fn in_softirq(
     let folder = options.folder.as_deref();
     let runs = experiment::run(&mut rounds, folder, options.seed, stop, progress)?;
     let claims = in_softirq::claims(&runs, size);
-    Ok((SoftirqResult::of(&runs, size, rounds.cores), claims))
+    Ok((SoftirqResult::of(&runs, size, rounds.cores), claims, MeasuredDesign::of(&runs)))
 }
 
 /// Account of the runs and their results.
@@ -67,14 +67,14 @@ fn account(
     size: LossStudyScale,
     in_softirq: anyhow::Result<InSoftirq>,
 ) -> anyhow::Result<Account> {
-    let (in_softirq, claims) = match in_softirq {
-        Ok((result, claims)) => (Ok(result), claims),
-        Err(error) => (Err(error), Vec::new()),
+    let (in_softirq, claims, design) = match in_softirq {
+        Ok((result, claims, design)) => (Ok(result), claims, Some(design)),
+        Err(error) => (Err(error), Vec::new(), None),
     };
     let findings = LossStudyResult::of(runs, in_softirq, size);
     let claims = [claims, claims::claims(runs, size)].concat();
     let texts = Texts::new(include_str!("report.md"), include_str!("deviations.md"), PAPER);
-    texts.account(Making::of(runs), claims, &findings, &|_, _| None)
+    texts.account(Making::of(runs).with(design), claims, &findings, &|_, _| None)
 }
 
 #[cfg(test)]

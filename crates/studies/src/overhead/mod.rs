@@ -24,7 +24,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use wirestamp_capture::Stop;
 
-use crate::account::{Account, Making, Part};
+use crate::account::{Account, Making, MeasuredDesign, Part};
 use crate::experiment::{self, Claim, Claimant, Progress, Runs};
 use crate::options::Options;
 use crate::presentation::Texts;
@@ -69,10 +69,16 @@ pub(crate) fn run(
     let kernel_stamp = kernel_stamp
         .and_then(|mut study| experiment::run(&mut study, folder, *seed, stop, progress));
     let runs = experiment::run(&mut packets, folder, *seed, stop, progress)?;
+    let others = [
+        softirq.as_ref().ok().map(MeasuredDesign::of),
+        in_softirq.as_ref().ok().map(MeasuredDesign::of),
+        kernel_stamp.as_ref().ok().map(MeasuredDesign::of),
+    ];
     let in_softirq = InSoftirq { programs: softirq, packets: in_softirq, kernel_stamp };
     let step_ns = runs.counter_step_ns().unwrap_or(packets.step_ns);
     let result = OverheadResult::of(&runs, in_softirq, size, step_ns);
-    account(&runs, &result)
+    let account = account(&runs, &result)?;
+    Ok(Account { making: account.making.with(others.into_iter().flatten()), ..account })
 }
 
 /// The texts of the report.

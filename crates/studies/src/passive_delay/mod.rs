@@ -28,7 +28,7 @@ mod setting;
 
 use wirestamp_capture::Stop;
 
-use crate::account::{Account, Making};
+use crate::account::{Account, Making, MeasuredDesign};
 use crate::experiment::{self, Cell, Progress, Runs};
 use crate::mesh::{ReusedMesh, StartMesh};
 use crate::options::Options;
@@ -112,7 +112,8 @@ fn account(
         Measurements::setting(Question::Frames, size, &cell)
     };
     let interrupted = runs.iter().any(|runs| runs.interrupted);
-    let making = Making { interrupted, ..Making::of(frames) };
+    let others = [precision, duration].map(MeasuredDesign::of);
+    let making = Making { interrupted, ..Making::of(frames).with(others) };
     let claims = claims::claims(runs, setting);
     let texts = Texts::new(include_str!("report.md"), include_str!("deviations.md"), PAPER)
         .with_published(include_str!("published.json"));

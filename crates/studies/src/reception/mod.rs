@@ -17,7 +17,7 @@ mod trains;
 
 use wirestamp_capture::Stop;
 
-use crate::account::{Account, Making, Part};
+use crate::account::{Account, Making, MeasuredDesign, Part};
 use crate::experiment::{self, Progress, Runs};
 use crate::options::Options;
 use crate::presentation::Texts;
@@ -73,9 +73,15 @@ fn account(
 ) -> anyhow::Result<Account> {
     let texts = Texts::new(include_str!("report.md"), include_str!("deviations.md"), PAPER)
         .with_published(include_str!("published.json"));
-    let mut making = Making::of(runs);
     let (line_rate, trains) = (parts.line_rate.as_ref().ok(), parts.trains.as_ref().ok());
     let of_figure_2 = parts.of_figure_2.as_ref().ok();
+    let others = [
+        of_figure_2.map(MeasuredDesign::of),
+        line_rate.map(MeasuredDesign::of),
+        parts.dpdk.as_ref().ok().map(MeasuredDesign::of),
+        trains.map(MeasuredDesign::of),
+    ];
+    let mut making = Making::of(runs).with(others.into_iter().flatten());
     let mut of_frames = [&parts.line_rate, &parts.dpdk].into_iter().flatten();
     making.interrupted |= of_frames.any(|runs| runs.interrupted);
     making.interrupted |= trains.is_some_and(|runs| runs.interrupted);

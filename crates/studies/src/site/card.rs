@@ -5,10 +5,9 @@ use std::path::Path;
 
 use anyhow::Context;
 use serde::Deserialize;
-use wirestamp_report::Circumstances;
 
 use super::Outcome;
-use crate::account::Account;
+use crate::account::{Account, Making};
 use crate::experiment::{Claim, Claimant};
 use crate::studies::{Entry, STUDIES};
 
@@ -27,8 +26,7 @@ pub(super) struct Card {
 #[derive(Deserialize)]
 pub(super) struct Results {
     #[serde(flatten)]
-    pub(super) circumstances: Circumstances,
-    pub(super) interrupted: bool,
+    pub(super) making: Making,
     pub(super) claims: Vec<Claim>,
 }
 
@@ -36,8 +34,7 @@ impl Card {
     /// The cards of these outcomes.
     pub(super) fn of_outcome(outcome: &Outcome) -> Self {
         let results = |account: &Account| Results {
-            circumstances: account.making.circumstances.clone(),
-            interrupted: account.making.interrupted,
+            making: account.making.clone(),
             claims: account.claims.clone(),
         };
         let error = || outcome.error().unwrap_or_default().to_owned();

@@ -7,12 +7,14 @@ use maud::{Markup, html};
 use super::card::{Card, Results};
 use crate::account::claims;
 use crate::experiment::{Claim, Claimant, Verdict};
+use crate::making::{kernel, processor, version};
+use wirestamp_report::Circumstances;
 use wirestamp_report::format::{length, plural};
 use wirestamp_report::sheet::{Heading, absent, document, section};
 
 /// The page: a card for each study. All text may be hostile.
 pub(super) fn html(cards: &[Card]) -> String {
-    let newest = results(cards).map(|it| it.circumstances.date.as_str()).max();
+    let newest = results(cards).map(|it| it.making.circumstances.date.as_str()).max();
     let heading = Heading {
         title: "Reproduced experiments of the papers",
         generated_at: &newest.map(|date| format!("{date} UTC")).unwrap_or_default(),
@@ -39,11 +41,11 @@ fn summary(cards: &[Card]) -> Vec<String> {
         summary.push(format!("{studies} also with probes of a mesh."));
         summary.extend(counts(&with_mesh));
     }
-    let machines: BTreeSet<_> =
-        results(cards).map(|it| it.circumstances.processor.as_str()).collect();
-    if !machines.is_empty() {
-        let machines = machines.into_iter().collect::<Vec<_>>().join("; ");
-        summary.push(format!("Processors: {machines}."));
+    let processors: BTreeSet<_> =
+        results(cards).flat_map(|it| it.making.distinct(processor)).collect();
+    if !processors.is_empty() {
+        let processors = processors.into_iter().collect::<Vec<_>>().join("; ");
+        summary.push(format!("Processors: {processors}."));
     }
     summary
 }
@@ -89,14 +91,16 @@ fn html_of(card: &Card) -> Markup {
             };
         }
     };
-    let here = &results.circumstances;
+    let making = &results.making;
+    let once = |fact: fn(&Circumstances) -> String| making.distinct(fact).join(", ");
+    let processors = making.distinct(processor).join("; ");
     html! {
         h3 { a href={ (name) ".html" } { (title) } }
         p.pattern { (paper) }
-        @if results.interrupted {
+        @if making.interrupted {
             (absent("The study was interrupted; these are the results of the completed part."))
         }
         (claims(&results.claims))
-        p.pattern { (here.date) " UTC; " (here.processor) "; Linux " (here.kernel) "; version " (here.version) }
+        p.pattern { (making.when()) "; " (processors) "; Linux " (once(kernel)) "; version " (once(version)) }
     }
 }

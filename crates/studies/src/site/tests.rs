@@ -1,5 +1,5 @@
 use super::*;
-use crate::account::Making;
+use crate::account::{Making, MeasuredDesign};
 use crate::experiment::{Claim, Estimate};
 use wirestamp_report::Circumstances;
 
@@ -10,6 +10,7 @@ fn account(claims: Vec<Claim>) -> Account {
         interrupted: false,
         seed: 1,
         repetitions: 2,
+        designs: Vec::new(),
     };
     Account {
         title: "Does it rain".to_owned(),
@@ -121,7 +122,14 @@ fn page_is_written_from_saved_documents() {
     let error = write_saved(folder.path()).unwrap_err().to_string();
     assert!(error.starts_with("no document of a study in "), "{error}");
     let mut account = account(vec![Claim::of("it rains", vec![None], "")]);
-    account.making.circumstances.processor = "An abacus".to_owned();
+    let sitting = |day: &str, counter_hz| Circumstances {
+        date: format!("{day} 12:00:00"),
+        processor: "An abacus".to_owned(),
+        counter_hz: Some(counter_hz),
+        ..Circumstances::default()
+    };
+    let sittings = vec![sitting("2026-11-22", 2.4454e9), sitting("2026-11-27", 2.5961e9)];
+    account.making = account.making.with([MeasuredDesign { name: "beads".to_owned(), sittings }]);
     let document = serde_json::to_vec(&account).unwrap();
     for name in ["timers.json", "limit-rate.json", "limit-rate-mesh.json", "other.json"] {
         fs::write(folder.path().join(name), &document).unwrap();
@@ -130,7 +138,10 @@ fn page_is_written_from_saved_documents() {
     let order = ["timers.html", "limit-rate.html", "limit-rate-mesh.html"];
     let order = order.map(|name| page.find(name).unwrap());
     assert!(order.is_sorted() && !page.contains("other.html"), "{order:?}");
-    assert!(page.contains("2 studies.") && page.contains("Processors: An abacus."));
+    let processors = "An abacus (counter 2.445 GHz); An abacus (counter 2.596 GHz)";
+    assert!(page.contains("2 studies."));
+    assert!(page.contains(&format!("Processors: {processors}.")), "{page}");
+    assert!(page.contains(&format!("2026-11-22 to 2026-11-27 UTC; {processors}; Linux ")));
     fs::write(folder.path().join("timers.json"), "{}").unwrap();
     let error = write_saved(folder.path()).unwrap_err().to_string();
     assert!(error.ends_with("timers.json is not the document of a study"), "{error}");

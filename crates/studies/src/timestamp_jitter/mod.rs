@@ -15,9 +15,11 @@ mod flows;
 mod paper;
 mod transit;
 
+use std::collections::BTreeMap;
+
 use wirestamp_capture::Stop;
 
-use crate::account::{Account, Making};
+use crate::account::{Account, Making, MeasuredDesign};
 use crate::experiment::{self, Progress, Runs};
 use crate::options::Options;
 use crate::presentation::Texts;
@@ -41,18 +43,19 @@ pub(crate) fn run(
     let mut flows = Flows::new(if *quick { JitterScale::QUICK } else { JitterScale::FULL })?;
     let mut runs = experiment::run(&mut flows, folder.as_deref(), *seed, stop, progress)?;
     let mut late_flows = LateFlows::new(if *quick { LateScale::QUICK } else { LateScale::FULL })?;
-    let late = match late_flows.check() {
-        Err(error) => LateResult::unavailable(&error),
+    let (late, late_design) = match late_flows.check() {
+        Err(error) => (LateResult::unavailable(&error), None),
         Ok(()) => {
             let late = experiment::run(&mut late_flows, folder.as_deref(), *seed, stop, progress)?;
             runs.interrupted |= late.interrupted;
-            LateResult::of(&late)
+            (LateResult::of(&late), Some(MeasuredDesign::of(&late)))
         }
     };
-    let mut refused = flows.refusals();
-    refused.extend(late_flows.refusals());
-    refused.dedup_by(|later, first| later.0 == first.0);
-    account(&runs, &JitterResult::of(&runs, refused, late))
+    let refused: BTreeMap<_, _> =
+        flows.refusals().into_iter().chain(late_flows.refusals()).collect();
+    let findings = JitterResult::of(&runs, refused.into_iter().collect(), late);
+    let account = account(&runs, &findings)?;
+    Ok(Account { making: account.making.with(late_design), ..account })
 }
 
 /// Account of the runs and their results.

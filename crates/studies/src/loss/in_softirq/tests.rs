@@ -112,7 +112,8 @@ fn rounds_of_a_taken_core_do_not_decide() {
 #[test]
 fn report_shows_every_contender_and_escapes_names() {
     let runs = runs([0, 1, 2, 3, 40, 30, 5, 6, 2, 1]);
-    let result = (SoftirqResult::of(&runs, SIZE, CORES), claims(&runs, SIZE));
+    let design = page::MeasuredDesign::of(&runs);
+    let result = (SoftirqResult::of(&runs, SIZE, CORES), claims(&runs, SIZE), design);
     let design = LossStudyScale::QUICK.design(["a", "b", "c"]);
     let empty: Runs<crate::loss::round::Round> =
         Runs { design, seed: 1, sittings: Vec::new(), interrupted: true, runs: Vec::new() };
