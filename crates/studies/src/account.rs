@@ -138,16 +138,20 @@ pub(crate) fn claims(claims: &[Claim]) -> Markup {
     html! {
         ul.claims {
             @for Claim { verdict, sentence, .. } in claims {
-                li {
-                    @match verdict {
-                        Verdict::Confirmed => span."mark pass" { "✓" },
-                        Verdict::Contradicted => span."mark fail" { "✗" },
-                        Verdict::Open => span."mark open" { "?" },
-                        Verdict::NotTheSameQuestion => span."mark open" { "≠" },
-                    }
-                    " " (sentence)
-                }
+                li { (mark(*verdict)) " " (sentence) }
             }
+        }
+    }
+}
+
+/// Sign of a verdict.
+pub(crate) fn mark(verdict: Verdict) -> Markup {
+    html! {
+        @match verdict {
+            Verdict::Confirmed => span."mark pass" { "✓" },
+            Verdict::Contradicted => span."mark fail" { "✗" },
+            Verdict::Open => span."mark open" { "?" },
+            Verdict::NotTheSameQuestion => span."mark open" { "≠" },
         }
     }
 }

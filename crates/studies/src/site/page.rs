@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use maud::{Markup, html};
 
 use super::card::{Card, Results};
-use crate::account::claims;
+use crate::account::{claims, mark};
 use crate::experiment::{Claim, Claimant, Verdict};
 use crate::making::{kernel, processor, version};
 use wirestamp_report::Circumstances;
@@ -21,6 +21,7 @@ pub(super) fn html(cards: &[Card]) -> String {
         summary: &summary(cards),
     };
     let sections = html! {
+        (section("legend", "Legend", legend()))
         @for card in cards { (section(&card.name, &card.name, html_of(card))) }
     };
     document(&heading, Markup::default(), sections)
@@ -77,6 +78,35 @@ fn verdicts(claims: &[&Claim]) -> String {
         others => words += &format!(", {others} not the same question on this test bed"),
     }
     words
+}
+
+/// Signs and notations of the cards.
+fn legend() -> Markup {
+    html! {
+        ul.claims {
+            li {
+                (mark(Verdict::Confirmed))
+                " confirmed: the claim holds under each condition, with 95 % confidence for each."
+            }
+            li {
+                (mark(Verdict::Contradicted))
+                " contradicted: the contrary holds under one condition, with 95 % confidence for all conditions together; \
+                or the difference is below the margin that the sentence states, with 95 % confidence under each condition."
+            }
+            li {
+                (mark(Verdict::Open))
+                " not decided: neither of the two; the sentence has the reason."
+            }
+            li {
+                (mark(Verdict::NotTheSameQuestion))
+                " not the same question: this test bed cannot answer it."
+            }
+            li {
+                "ring/kernel, ring:kernel or ring-kernel: capture method ring with the stamp kernel, which the kernel \
+                takes. The stamp raw is the processor's counter; xdp is the kernel's clock, read by an XDP program."
+            }
+        }
+    }
 }
 
 /// The content of a card.

@@ -106,6 +106,7 @@ fn page_has_a_card_for_each_study_and_escapes_text() {
         "3 studies.",
         "Of 6 findings of the papers, 2 confirmed, 2 contradicted, 2 not decided.",
         "The study was interrupted",
+        "✗</span> contradicted: the contrary holds",
         "1 study also with probes of a mesh.",
         "Of 3 findings of the papers, 1 confirmed",
         "<a href=\"active-delay-mesh.html\">",
