@@ -13,7 +13,7 @@ const MEAN_WITHIN_NS: f64 = 5_000.0;
 
 /// The report's conclusions with verdicts from the runs.
 pub(super) fn claims(runs: &Runs<SourceJitter>, findings: &JitterResult) -> Vec<Claim> {
-    let of_frames = "the larger the frames, the smaller the error of the max time";
+    let of_frames = "the larger the frames, the smaller the error of the max";
     let of_periods = "the longer the time between packets, the smaller the error of the max";
     vec![
         mean_is_near(runs, findings),
@@ -51,7 +51,7 @@ fn is_below_pentium_4(runs: &Runs<SourceJitter>, findings: &JitterResult) -> Cla
         "the jitter of the better source is below that of the report's Pentium 4 in every flow";
     let (flows, measured) = (leads.len(), leads.iter().flatten().count());
     let mut numbers = format!(
-        "by the mean in {} of {measured} flows, with 95 % confidence in {}",
+        "by the geometric mean of the repetitions in {} of {measured} flows, with 95 % confidence in {}",
         measured - weaker.len(),
         leads.iter().flatten().filter(|lead| lead.sign() == Sign::Above).count()
     );
@@ -62,7 +62,7 @@ fn is_below_pentium_4(runs: &Runs<SourceJitter>, findings: &JitterResult) -> Cla
         numbers += &format!("; not measured: {} flows", flows - measured);
     }
     if !weaker.is_empty() {
-        numbers += "; not by the mean with ";
+        numbers += "; not by this mean with ";
         numbers += &weaker.iter().map(name).collect::<Vec<_>>().join(", ");
     }
     Claim::goal(claim, leads, if findings.cells.is_empty() { "" } else { &numbers })
@@ -90,8 +90,8 @@ fn late_packets(findings: &JitterResult, flows: &[(u16, Pause)]) -> Option<Strin
     };
     let effect = format!(
         "in the flows without this confidence max {:.1} % of the packets are late, more than 1 µs later than the median on \
-         the way from the driver's transmit stamp (or the call, where packets follow within 100 µs) to the stamp; without them the jitter is max {}, and below that of the \
-         Pentium 4 in {} of {} of these flows",
+         the way from the driver's transmit stamp (or the call, where packets follow within 100 µs) to the stamp; without \
+         them the jitter is max {}, and below that of the Pentium 4 in {} of {} of these flows",
         most(|cell| cell.interrupted)? * 100.0,
         duration(most(|cell| cell.uninterrupted_jitter)?),
         cells.iter().filter(is_better).count(),
@@ -160,7 +160,11 @@ fn mean_is_near(runs: &Runs<SourceJitter>, findings: &JitterResult) -> Claim {
     };
     let claim =
         "the mean time is measured within 5 µs, but for frames of 84 bytes that fill the wire";
-    Claim::of(claim, leads, &greatest(findings, error, "an error of"))
+    let mut numbers = greatest(findings, error, "an error of");
+    if !numbers.is_empty() {
+        numbers += "; this error is the transit of the last packet less that of the first, divided by their number";
+    }
+    Claim::of(claim, leads, &numbers)
 }
 
 fn jitter_is_below_the_period(runs: &Runs<SourceJitter>, findings: &JitterResult) -> Claim {

@@ -19,6 +19,8 @@ pub(super) struct JitterResult {
     pub(super) refused: Vec<(String, String)>,
     /// Why the CPU load is not known; none if it is.
     pub(super) load_reason: Option<&'static str>,
+    /// Captures whose CPU time was recorded, and all captures.
+    pub(super) load_recorded: [usize; 2],
     /// Late packets and their causes, from flows of their own.
     pub(super) late: LateResult,
 }
@@ -94,9 +96,9 @@ pub(super) struct Times {
 /// A figure of a run of one source.
 pub(super) type Measure = fn(&SourceJitter) -> Option<f64>;
 
-/// Longest time by the stamps, minus the sender's longest time.
+/// Max interval by the stamps, minus the sender's max interval.
 pub(super) const MAX_ERROR: Measure = |row| Some(row.max? - row.sent_max?);
-/// Mean time by the stamps, minus the sender's mean time.
+/// Mean interval by the stamps, minus the sender's mean interval.
 pub(super) const MEAN_ERROR: Measure = |row| Some(row.mean? - row.sent_mean?);
 
 impl JitterResult {
@@ -114,6 +116,7 @@ impl JitterResult {
         let cells: Vec<_> = SOURCES.iter().map(ToString::to_string).flat_map(of_source).collect();
         Self {
             load_reason: cells.iter().any(|it| it.load_percent.is_none()).then_some(NO_CPU_TIME),
+            load_recorded: load_recorded(runs),
             cells,
             effects_on_log_jitter: effects_on_jitter(runs),
             refused,
@@ -125,6 +128,12 @@ impl JitterResult {
     pub(super) fn of_source(&self, source: &str) -> impl Iterator<Item = &CellFindings> {
         self.cells.iter().filter(move |cell| cell.source == source)
     }
+}
+
+/// Captures whose CPU time was recorded, and all captures.
+fn load_recorded(runs: &Runs<SourceJitter>) -> [usize; 2] {
+    let captures = || runs.runs.iter().flat_map(|(_, run)| run);
+    [captures().filter(|row| row.cpu_ns.is_some()).count(), captures().count()]
 }
 
 /// The row of a source in a run.

@@ -97,6 +97,7 @@ fn errors_are_against_the_sender() {
     assert_eq!(cell.stamped.max.map(f64::round), Some(7_787.0));
     // Two of three repetitions recorded the CPU time.
     assert_eq!((cell.load_percent.unwrap().mean, found.load_reason), (2.5, None));
+    assert_eq!(found.load_recorded, [60, 90]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use serde::Serialize;
 use strum::VariantArray;
 
 use super::{Cause, LatePackets};
-use crate::experiment::{Cell, Runs};
+use crate::experiment::{Cell, Runs, mean};
 use crate::timestamp_jitter::flows::flow;
 use crate::timestamp_jitter::paper::Pause;
 
@@ -30,6 +30,8 @@ pub(crate) struct LateFindings {
     pub(crate) period_ns: u32,
     /// Packets, of all repetitions.
     pub(crate) packets: u64,
+    /// Median of the transits of a run, the mean of the repetitions, in nanoseconds.
+    pub(crate) median_ns: Option<f64>,
     /// Sum of the squares of the differences of their transits from the median of a run, in square nanoseconds.
     pub(crate) squares: f64,
     /// Late packets with each cause.
@@ -125,6 +127,7 @@ fn of_cell(runs: &Runs<LatePackets>, index: usize, cell: &Cell) -> Option<LateFi
         pause,
         period_ns: pause.period_ns(frame_bytes),
         packets: of_runs().filter(has_all).map(|row| row.packets).sum(),
+        median_ns: mean(&of_runs().filter(has_all).map(|row| row.median_ns).collect::<Vec<_>>()),
         squares,
         causes: Cause::VARIANTS.iter().map(of_cause).collect(),
         left_out: u64::try_from(of_runs().filter(|row| row.events_lost > 0).count()).ok()?,
@@ -150,6 +153,7 @@ mod tests {
                 late: u64::from(*cause == Cause::UnrecordedLong),
                 late_squares: if *cause == Cause::UnrecordedLong { 75.0 } else { 0.0 },
                 packets: 100,
+                median_ns: 900.0,
                 squares: 100.0,
                 events_lost: if turn.repetition == 1 { events_lost } else { 0 },
             };
@@ -163,6 +167,7 @@ mod tests {
     fn causes_have_their_share_of_the_variance() {
         let found = LateResult::of(&runs(0));
         assert_eq!((found.flows.len(), found.flows[0].packets), (6, 200));
+        assert_eq!(found.flows[0].median_ns, Some(900.0));
         let long = found.flows[0].causes[5];
         assert_eq!((long.cause, long.late), (Cause::UnrecordedLong, 2));
         assert_eq!((long.share, found.flows[0].causes[0].share), (Some(0.75), Some(0.0)));

@@ -118,9 +118,10 @@ pub(super) struct LatePackets {
     /// Late packets with this cause, and the sum of the squares of how late they were, in square nanoseconds.
     pub(super) late: u64,
     pub(super) late_squares: f64,
-    /// Of the flow, the same in all its rows: packets, and the sum of the squares of the differences of their transits from
-    /// the median.
+    /// Of the flow, the same in all its rows: packets, the median of their transits in nanoseconds, and the sum of the
+    /// squares of the differences from it.
     pub(super) packets: u64,
+    pub(super) median_ns: f64,
     pub(super) squares: f64,
     /// Events of the sender's core that were lost: with any, a cause is not known.
     pub(super) events_lost: u64,
@@ -185,13 +186,14 @@ fn late_packets(
     work: &CoreWork,
 ) -> Option<Vec<LatePackets>> {
     let transits = transits(&captures.stamps, departures);
-    let squares = transits.squares()?;
+    let (median_ns, squares) = (transits.quantile(500)?, transits.squares()?);
     let row = |cause: &Cause| LatePackets {
         source: source.to_string(),
         cause: *cause,
         late: 0,
         late_squares: 0.0,
         packets: transits.count(),
+        median_ns,
         squares,
         events_lost: work.lost,
     };
