@@ -83,6 +83,7 @@ impl LiveJob {
             dropped: report.dropped,
             elapsed_ns: report.elapsed.as_nanos(),
             packets_per_second: per_second(report.sent, report.elapsed),
+            latest_ns: report.latest.map(Span::as_nanos),
         };
         let (sent, bytes, late) = (report.sent, report.bytes, report.overslept);
         Document { sent, bytes, late, ..Document::new(traffic, "live") }

@@ -65,6 +65,9 @@ pub(crate) enum Traffic {
         elapsed_ns: i64,
         /// Mean rate, in frames per second.
         packets_per_second: f64,
+        /// Longest delay of a burst after its intended time, in nanoseconds; the bursts after it follow at once. Null with
+        /// `--rate max`.
+        latest_ns: Option<i64>,
     },
 }
 
@@ -128,17 +131,17 @@ pub(super) fn text(document: &Document) -> String {
     if let Some(reason) = &document.first_error {
         text.push_str(&format!("{} failed, the first with: {reason}\n", things(*failed, "packet")));
     }
-    text + &document.traffic.text(document.late)
+    text + &document.traffic.text(document.sent, document.late)
 }
 
 impl Traffic {
     /// Lines about this kind of traffic.
-    fn text(&self, late: u64) -> String {
-        let (burst, dropped, elapsed_ns, packets_per_second) = match self {
+    fn text(&self, sent: u64, late: u64) -> String {
+        let (burst, dropped, elapsed_ns, packets_per_second, latest_ns) = match self {
             Self::Pattern { .. } => return String::new(),
             Self::Replay { replay } => return replay.text(),
-            Self::Live { burst, dropped, elapsed_ns, packets_per_second, .. } => {
-                (burst, dropped, elapsed_ns, packets_per_second)
+            Self::Live { burst, dropped, elapsed_ns, packets_per_second, latest_ns, .. } => {
+                (burst, dropped, elapsed_ns, packets_per_second, latest_ns)
             }
         };
         let elapsed = time(*elapsed_ns);
@@ -149,6 +152,13 @@ impl Traffic {
         }
         if late > 0 {
             text.push_str(&format!("{} late because of wake-up latency\n", things(late, "burst")));
+        }
+        // Later than the mean time between bursts: those after it followed at once.
+        let is_behind = |latest: &i64| {
+            i128::from(*latest) * i128::from(sent) > i128::from(*elapsed_ns) * i128::from(*burst)
+        };
+        if let Some(latest) = latest_ns.filter(is_behind) {
+            text.push_str(&format!("the latest burst: {} after its time\n", time(latest)));
         }
         text
     }
@@ -165,5 +175,29 @@ impl ReplaySummary {
         ];
         let found = lines.into_iter().filter(|(packets, _)| *packets > 0);
         found.map(|(packets, what)| format!("{} {what}\n", things(packets, "packet"))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latest_burst_is_shown_if_later_than_time_between_bursts() {
+        // A hundred bursts, one each 200 us.
+        let text = |latest_ns| {
+            let traffic = Traffic::Live {
+                destination: ([192, 0, 2, 7], 5004).into(),
+                burst: 10,
+                dropped: 0,
+                elapsed_ns: 20_000_000,
+                packets_per_second: 50_000.0,
+                latest_ns,
+            };
+            text(&Document { sent: 1_000, ..Document::new(traffic, "live") })
+        };
+        assert!(text(Some(4_200_000)).ends_with("the latest burst: 4.20 ms after its time\n"));
+        assert!(text(Some(200_000)).ends_with("in bursts of 10\n"));
+        assert!(text(None).ends_with("in bursts of 10\n"));
     }
 }

@@ -18,8 +18,8 @@ pub(super) struct BurstRun {
     pub(super) elapsed: Span,
     /// Bursts that were late because a sleep ended after their deadline.
     pub(super) overslept: u64,
-    /// Longest time from the deadline of a burst to its begin.
-    pub(super) latest: Span,
+    /// Longest time from the deadline of a burst to its begin. None at full speed, where bursts have no deadlines.
+    pub(super) latest: Option<Span>,
     /// Whether `stop` ended the run.
     pub(super) stopped: bool,
 }
@@ -33,7 +33,8 @@ pub(super) fn run_bursts<E>(
     stop: &AtomicBool,
     mut send: impl FnMut(u32) -> Result<(), E>,
 ) -> Result<BurstRun, E> {
-    let mut run = BurstRun::default();
+    let latest = pace.has_deadlines().then_some(Span::ZERO);
+    let mut run = BurstRun { latest, ..BurstRun::default() };
     let mut pacer = Pacer::new();
     let duration = limit.duration.unwrap_or(Span::MAX);
     let start = clock.now().saturating_add(clock.ticks(START_DELAY));
@@ -50,7 +51,7 @@ pub(super) fn run_bursts<E>(
                 break;
             }
         }
-        run.latest = run.latest.max(clock.span(deadline, clock.now()));
+        run.latest = run.latest.map(|latest| latest.max(clock.span(deadline, clock.now())));
         send(burst.frames)?;
     }
     run.elapsed = clock.span(start, clock.now()).max(Span::ZERO);
@@ -123,6 +124,8 @@ mod tests {
             assert!((due..due + 100).contains(&begun) && frames == 500, "{k}: {begun}");
         }
         assert_eq!((run.overslept, run.stopped), (0, false));
+        let latest = run.latest.unwrap();
+        assert!((Span::ZERO..Span::from_nanos(100)).contains(&latest), "{latest:?}");
     }
 
     #[test]
@@ -132,14 +135,19 @@ mod tests {
         assert_eq!(bursts.len(), 5); // of 2 ms each
         assert!(bursts.windows(2).all(|pair| pair[1].0 - pair[0].0 < 2_000_200), "{bursts:?}");
         assert!(run.elapsed < Span::from_nanos(10_001_000), "{run:?}");
+        // The last burst begins after four of 2 ms. It was due after four intervals of 500 us.
+        let latest = run.latest.unwrap();
+        let late = Span::from_millis(6)..Span::from_nanos(6_001_000);
+        assert!(late.contains(&latest), "{latest:?}");
     }
 
     #[test]
     fn full_speed_sends_exact_frame_count() {
         let limit = Limit { frames: Some(10_000), duration: None };
-        let (_, bursts) = bursts(Pace::full_speed(), limit, 100);
+        let (run, bursts) = bursts(Pace::full_speed(), limit, 100);
         assert_eq!(bursts.iter().map(|(_, frames)| frames).sum::<u32>(), 10_000);
         assert!(bursts.last().unwrap().0 < 820_000, "{bursts:?}");
+        assert_eq!(run.latest, None);
     }
 
     #[test]

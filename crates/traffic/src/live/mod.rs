@@ -85,8 +85,8 @@ pub struct LiveReport {
     /// Bursts that were late because a sleep ended after their deadline.
     pub overslept: u64,
     /// Longest time from the deadline of a burst to its begin. The bursts after it are sent at once, so that more frames
-    /// arrive together than the pace has.
-    pub latest: Span,
+    /// arrive together than the pace has. None at full speed, where bursts have no deadlines.
+    pub latest: Option<Span>,
     /// Whether a request ended the run before everything was sent.
     pub stopped: bool,
 }

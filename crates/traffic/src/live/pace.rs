@@ -62,6 +62,11 @@ impl Pace {
         self.burst
     }
 
+    /// Whether bursts have deadlines. At full speed all are due at the start.
+    pub(super) const fn has_deadlines(self) -> bool {
+        self.rate.is_some()
+    }
+
     /// Due time of frame `sequence` after the start, rounded down from the exact time so that errors
     /// do not add up. Saturates after 292 years.
     fn offset(self, sequence: u64) -> Span {
@@ -157,6 +162,7 @@ mod tests {
         let bursts: Vec<_> = Pace::full_speed().bursts(10_000).collect();
         assert_eq!(bursts.iter().map(|burst| burst.frames).collect::<Vec<_>>(), [4096, 4096, 1808]);
         assert!(bursts.iter().all(|burst| burst.offset == Span::ZERO));
+        assert!(!Pace::full_speed().has_deadlines() && Pace::rate(1).unwrap().has_deadlines());
     }
 
     #[test]

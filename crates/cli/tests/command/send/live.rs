@@ -47,7 +47,9 @@ fn live_frames_leave_no_program_behind() {
     assert_eq!((&sent["burst"], &sent["dropped"]), (&10.into(), &0.into()), "{sent}");
     assert!(sent["elapsed_ns"].as_i64().unwrap() >= 99_800_000, "{sent}");
     assert!(sent["packets_per_second"].as_f64().unwrap() < 50_200.0, "{sent}");
+    assert!(sent["latest_ns"].as_i64().unwrap() >= 0, "{sent}");
     assert!(received["sent"].as_u64().unwrap() > 0, "{received}");
+    assert_eq!(received.get("latest_ns"), Some(&Value::Null), "{received}");
     assert_eq!(Leftovers::now(), before);
 }
 

@@ -1,6 +1,7 @@
 //! Counts of one round in the softIRQ: a row of the raw results.
 
 use serde::{Deserialize, Serialize};
+use wirestamp_clock::Span;
 use wirestamp_report::format::{approximate, real};
 use wirestamp_traffic::live::LiveReport;
 
@@ -19,8 +20,8 @@ pub(in crate::loss) struct SoftirqRound {
     /// Sent, and how long that took.
     pub(in crate::loss) sent: u64,
     pub(in crate::loss) elapsed_ns: i64,
-    /// Longest time that the sender was late: frames that it sends afterwards arrive together. None in runs of earlier
-    /// versions.
+    /// Longest time that the sender was late: frames that it sends afterwards arrive together. None at full speed, and in runs
+    /// of earlier versions.
     #[serde(default)]
     pub(in crate::loss) latest_ns: Option<i64>,
     /// Dropped because the softIRQ's queue was full.
@@ -39,7 +40,7 @@ impl SoftirqRound {
         Self {
             sent: sent.sent,
             elapsed_ns: sent.elapsed.as_nanos(),
-            latest_ns: Some(sent.latest.as_nanos()),
+            latest_ns: sent.latest.map(Span::as_nanos),
             queue_dropped: sent.dropped,
             softirq_ns: None,
             reader_dropped: None,
