@@ -7,6 +7,9 @@ use super::{QUEUE_FRAMES, RoundCores, SoftirqRound};
 use crate::experiment::{Estimate, Runs};
 use crate::loss::capture::{BUFFER_MIB, OUR_BUFFER_MIB};
 
+/// Why the number of late rounds is unknown.
+const LATENESS_UNKNOWN: &str = "an earlier version did not record how late the sender was";
+
 /// Numeric results in the softIRQ.
 #[derive(Clone, Debug, Serialize)]
 pub(in crate::loss) struct SoftirqResult {
@@ -29,8 +32,13 @@ struct SoftirqCell {
     contender: String,
     #[serde(flatten)]
     condition: Condition,
-    /// Rounds that are included although the sender was late, or too slow, in all attempts.
-    late_rounds: usize,
+    rounds: usize,
+    /// Rounds that are included although the sender was late, or too slow, in all attempts; none if that is unknown.
+    late_rounds: Option<usize>,
+    /// Reason if it is unknown.
+    late_rounds_reason: Option<&'static str>,
+    /// Rounds that the claims compare: those at the requested load.
+    compared_rounds: usize,
     /// Packets per second that were sent.
     packets_per_second: Option<Estimate>,
     /// Packets per second that the softIRQ received: its max, if its queue was full.
@@ -87,10 +95,16 @@ fn of_cell(
     };
     let sum = |of: fn(&SoftirqRound) -> u64| rounds.iter().map(of).sum();
     let softirq_ns_per_packet = estimate(SoftirqRound::softirq_ns_per_packet);
+    let is_at_the_load = |round: &SoftirqRound| round.is_at_the_load(condition.gap_ns);
+    let late = |round: &SoftirqRound| is_at_the_load(round).map(|is| usize::from(!is));
+    let late_rounds: Option<usize> = rounds.iter().map(late).sum();
     SoftirqCell {
         contender: contenders.get(condition.contender).cloned().unwrap_or_default(),
         condition,
-        late_rounds: rounds.iter().filter(|it| !it.is_at_the_load(condition.gap_ns)).count(),
+        rounds: rounds.len(),
+        late_rounds,
+        late_rounds_reason: late_rounds.is_none().then_some(LATENESS_UNKNOWN),
+        compared_rounds: rounds.iter().filter(|it| it.is_compared(condition.gap_ns)).count(),
         packets_per_second: estimate(|round| Some(round.packets_per_second())),
         received_per_second: estimate(|round| Some(round.received_per_second())),
         loss_percent: estimate(|round| Some(round.loss_percent())),

@@ -39,9 +39,6 @@ const QUEUE_FRAMES: u32 = 256;
 /// The core whose softIRQ receives.
 const SOFTIRQ_CORE: usize = CAPTURE_CORE;
 
-/// Attempts to make a round at the requested load. The sender may lose its core for some milliseconds.
-const ATTEMPTS: usize = 10;
-
 /// The kernel enables its stamps in a work item of its own (`netstamp_work` of net/core/dev.c), which nothing reports.
 const STAMPS_ENABLED_AFTER: Duration = Duration::from_millis(20);
 
@@ -155,8 +152,8 @@ impl Study for RoundsInSoftirq {
         let load = load(condition.frame_bytes, condition.gap_ns)?;
         let contender = self.contenders()[condition.contender % CONTENDERS];
         let mut round = self.round(contender, &load, stop)?;
-        for _ in 1..ATTEMPTS {
-            if round.is_at_the_load(condition.gap_ns) || stop.is_requested() {
+        for _ in 1..self.size.attempts {
+            if round.is_compared(condition.gap_ns) || stop.is_requested() {
                 break;
             }
             round = self.round(contender, &load, stop)?;

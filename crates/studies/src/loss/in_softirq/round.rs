@@ -57,12 +57,24 @@ impl SoftirqRound {
         }
     }
 
-    /// Whether the packets were sent at about the load of this gap, or as fast as it goes for a gap of 0. If the sender was
-    /// late, the frames that follow arrive together, and fill the queue whatever is done with each.
-    pub(super) fn is_at_the_load(&self, gap_ns: u64) -> bool {
-        let latest = approximate(self.latest_ns.unwrap_or(0));
-        let is_late = latest > real(gap_ns) * f64::from(QUEUE_FRAMES) * MAX_CATCH_UP;
-        gap_ns == 0 || !is_late && self.packets_per_second() * real(gap_ns) >= MIN_LOAD * 1e9
+    /// Whether the packets were sent at about the load of this gap; none if it is unknown whether the sender was late. If it
+    /// was, the frames that follow arrive together, and fill the queue whatever is done with each.
+    pub(super) fn is_at_the_load(&self, gap_ns: u64) -> Option<bool> {
+        // A gap of 0 requests no load: each round is sent as fast as it goes, which differs from one contender to the next.
+        if gap_ns == 0 {
+            return Some(true);
+        }
+        if self.packets_per_second() * real(gap_ns) < MIN_LOAD * 1e9 {
+            return Some(false);
+        }
+        let latest = approximate(self.latest_ns?);
+        Some(latest <= real(gap_ns) * f64::from(QUEUE_FRAMES) * MAX_CATCH_UP)
+    }
+
+    /// Whether claims compare the round: not if it was at another load. If it is unknown whether the sender was late, its rate
+    /// alone decides.
+    pub(super) fn is_compared(&self, gap_ns: u64) -> bool {
+        self.is_at_the_load(gap_ns) != Some(false)
     }
 
     /// Packets that the softIRQ has received.
@@ -109,16 +121,29 @@ mod tests {
         };
         assert_eq!((round.loss_percent(), round.received_per_second()), (20.0, 800_000.0));
         assert_eq!(round.softirq_ns_per_packet(), Some(500.0));
-        assert!(round.is_at_the_load(1_000) && round.is_at_the_load(0));
-        assert!(!round.is_at_the_load(900), "the load is 10 % less than that");
-        let late = SoftirqRound { latest_ns: Some(130_000), ..round };
-        assert!(
-            !late.is_at_the_load(1_000) && late.is_at_the_load(0),
-            "130 frames arrive together"
-        );
         let captured = SoftirqRound { captured: Some(500), ..round };
         assert_eq!(captured.loss_percent(), 50.0);
         assert_eq!(SoftirqRound::default().loss_percent(), 0.0);
         assert_eq!(SoftirqRound::default().softirq_ns_per_packet(), None);
+    }
+
+    #[test]
+    fn late_or_slow_round_is_not_at_the_load() {
+        let round = SoftirqRound {
+            sent: 1_000,
+            elapsed_ns: 1_000_000,
+            latest_ns: Some(120_000),
+            ..SoftirqRound::default()
+        };
+        let at = |round: SoftirqRound| [1_000, 900, 0].map(|gap_ns| round.is_at_the_load(gap_ns));
+        // The load of 900 ns is 11 % more than was sent.
+        assert_eq!(at(round), [Some(true), Some(false), Some(true)]);
+        // 130 frames arrive together.
+        let late = SoftirqRound { latest_ns: Some(130_000), ..round };
+        assert_eq!(at(late), [Some(false), Some(false), Some(true)]);
+        let unknown = SoftirqRound { latest_ns: None, ..round };
+        assert_eq!(at(unknown), [None, Some(false), Some(true)]);
+        let compared = [round, late, unknown].map(|round| round.is_compared(1_000));
+        assert_eq!(compared, [true, false, true]);
     }
 }

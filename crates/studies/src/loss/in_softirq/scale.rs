@@ -18,6 +18,9 @@ pub(in crate::loss) struct SoftirqScale {
     pub(in crate::loss) frame_bytes: &'static [u16],
     /// From the beginning of a frame to that of the next, on average, in nanoseconds; 0 for as fast as it goes.
     pub(in crate::loss) gaps_ns: &'static [u64],
+    /// Max attempts to send a round at the requested load. The sender may lose its core for some milliseconds, and in some
+    /// rounds sending itself is slow: it takes up to 250 ms instead of 13.
+    pub(in crate::loss) attempts: u32,
 }
 
 impl SoftirqScale {
@@ -26,10 +29,11 @@ impl SoftirqScale {
         repetitions: 20,
         frame_bytes: &[64, 256, 1518],
         gaps_ns: &[0, LINE_RATE_NS, 1_000, 2_000, 4_000],
+        attempts: 10,
     };
     /// As many rounds as fit in 30 seconds.
     pub(in crate::loss) const QUICK: Self =
-        Self { repetitions: 3, frame_bytes: &[64, 1518], gaps_ns: &[0, 2_000] };
+        Self { repetitions: 3, frame_bytes: &[64, 1518], gaps_ns: &[0, 2_000], attempts: 2 };
 
     /// Contender and condition of a cell.
     pub(super) fn condition(self, cell: &Cell) -> Condition {

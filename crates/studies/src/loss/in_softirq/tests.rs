@@ -6,7 +6,7 @@ use crate::loss::account;
 use crate::loss::rounds::LossStudyScale;
 
 const SIZE: SoftirqScale =
-    SoftirqScale { repetitions: 3, frame_bytes: &[64, 1518], gaps_ns: &[0, 2_000] };
+    SoftirqScale { repetitions: 3, frame_bytes: &[64, 1518], gaps_ns: &[0, 2_000], attempts: 2 };
 const CORES: RoundCores = RoundCores { sender: 0, softirq: 1, reader: 1 };
 const NAMES: [&str; CONTENDERS] = [
     "nothing",
@@ -107,6 +107,28 @@ fn rounds_of_a_taken_core_do_not_decide() {
     let found = claims(&runs, size);
     assert_eq!(found[2].verdict, Verdict::Confirmed, "{:?}", found[2]);
     assert_eq!(found[3].verdict, Verdict::Confirmed, "{:?}", found[3]);
+}
+
+#[test]
+fn late_rounds_are_counted_or_unknown_with_a_reason() {
+    let of = |latest_ns| {
+        let mut runs = runs([0; CONTENDERS]);
+        for (_, rounds) in &mut runs.runs {
+            rounds[0].latest_ns = latest_ns;
+        }
+        let result = serde_json::to_value(SoftirqResult::of(&runs, SIZE, CORES)).unwrap();
+        // Without a gap, and every 2 us.
+        [0_usize, 1].map(|cell| result["cells"][cell].clone())
+    };
+    let [full_speed, late] = of(Some(1_000_000));
+    assert_eq!((&full_speed["late_rounds"], &late["late_rounds"]), (&0.into(), &3.into()));
+    assert_eq!((&late["rounds"], &late["compared_rounds"]), (&3.into(), &0.into()), "{late}");
+    assert!(late["late_rounds_reason"].is_null(), "{late}");
+    let [full_speed, unknown] = of(None);
+    assert_eq!(full_speed["late_rounds"], 0);
+    assert!(unknown["late_rounds"].is_null(), "{unknown}");
+    assert!(unknown["late_rounds_reason"].is_string(), "{unknown}");
+    assert_eq!(unknown["compared_rounds"], 3);
 }
 
 #[test]
