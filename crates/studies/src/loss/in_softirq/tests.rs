@@ -1,7 +1,7 @@
 use super::scale::SoftirqScale;
 use super::*;
 use crate::account as page;
-use crate::experiment::{RunId, Runs, Verdict};
+use crate::experiment::{Claim, RunId, Runs, Verdict};
 use crate::loss::account;
 use crate::loss::rounds::LossStudyScale;
 
@@ -76,6 +76,9 @@ fn claims_name_buffers_and_count_cells() {
     assert!(first.contains("not compared: <b>dumpcap with its default buffer of 2 MiB"), "{first}");
     let more = &found[2].sentence;
     assert!(more.contains("ours lose more in 4 of 4 comparisons"), "{more}");
+    let confidence =
+        "less than 1 point more in 0; of the 4 without this confidence, ours lose less in 0";
+    assert!(more.contains(confidence), "{more}");
     let first = "ring-kernel than <b>dumpcap with 64 bytes every 2.00\u{202f}µs by 10.00 points";
     assert!(more.contains(first), "{more}");
     let by_default = &found[3].sentence;
@@ -110,6 +113,39 @@ fn rounds_of_a_taken_core_do_not_decide() {
 }
 
 #[test]
+fn rounds_at_another_load_do_not_decide() {
+    let size = SoftirqScale { repetitions: 5, ..SIZE };
+    let found = |late: u32| {
+        let mut runs = runs_of(size, [0, 10, 20, 20, 50, 40, 3, 2, 2, 1]);
+        let cells = runs.design.cells();
+        for (turn, rounds) in &mut runs.runs {
+            let cell = &cells[turn.cell].0;
+            let is_meant = [Contender::RAW, Contender::RING].contains(&cell[0]) && cell[2] == 1;
+            if is_meant && turn.repetition < late {
+                let captured = rounds[0].captured.map(|_| 0);
+                rounds[0] = SoftirqRound {
+                    latest_ns: Some(1_000_000),
+                    queue_dropped: 20_000,
+                    captured,
+                    ..rounds[0]
+                };
+            }
+        }
+        claims(&runs, size)
+    };
+    let two = found(2);
+    for (claim, left_out) in [(1, "4 of 20"), (2, "8 of 20"), (3, "4 of 10")] {
+        let Claim { verdict, sentence, .. } = &two[claim];
+        assert_eq!(*verdict, Verdict::Confirmed, "{sentence}");
+        let left_out = format!("; {left_out} pairs of rounds are left out");
+        assert!(sentence.contains(&left_out), "{sentence}");
+    }
+    // Most repetitions lack a loss.
+    let three = found(3);
+    assert_eq!([three[2].verdict, three[3].verdict], [Verdict::Open; 2], "{:?}", three[2]);
+}
+
+#[test]
 fn late_rounds_are_counted_or_unknown_with_a_reason() {
     let of = |latest_ns| {
         let mut runs = runs([0; CONTENDERS]);
@@ -133,13 +169,24 @@ fn late_rounds_are_counted_or_unknown_with_a_reason() {
 
 #[test]
 fn report_shows_every_contender_and_escapes_names() {
-    let runs = runs([0, 1, 2, 3, 40, 30, 5, 6, 2, 1]);
+    let mut runs = runs([0, 1, 2, 3, 40, 30, 5, 6, 2, 1]);
+    let cells = runs.design.cells();
+    for (turn, rounds) in &mut runs.runs {
+        if cells[turn.cell].0 == [Contender::RING, 0, 1] {
+            rounds[0].latest_ns = Some(1_000_000);
+        }
+    }
     let design = page::MeasuredDesign::of(&runs);
     let result = (SoftirqResult::of(&runs, SIZE, CORES), claims(&runs, SIZE), design);
     let design = LossStudyScale::QUICK.design(["a", "b", "c"]);
     let empty: Runs<crate::loss::round::Round> =
         Runs { design, seed: 1, sittings: Vec::new(), interrupted: true, runs: Vec::new() };
-    let html = page::html(&account(&empty, LossStudyScale::QUICK, Ok(result)).unwrap());
+    let account = account(&empty, LossStudyScale::QUICK, Ok(result)).unwrap();
+    let compared = &account.table("Rounds that the claims compare").rows;
+    let with_ring = 3 + Contender::RING;
+    assert_eq!((compared.len(), compared[0][3].as_str()), (1, "3"), "{compared:?}");
+    assert_eq!(compared[0][with_ring], "0", "{compared:?}");
+    let html = page::html(&account);
     assert!(!html.contains("NaN") && !html.contains("<b>dumpcap"));
     assert!(html.contains("this machine has no third core"));
     assert!(NAMES.iter().filter(|name| !name.contains('<')).all(|name| html.contains(name)));

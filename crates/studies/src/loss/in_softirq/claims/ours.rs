@@ -2,7 +2,7 @@
 
 use wirestamp_report::format::{count, duration, real};
 
-use super::losses::{Losses, NO_MORE, typical};
+use super::losses::{Losses, NO_MORE, left_out, typical};
 use crate::experiment::{Claim, Estimate, Sign};
 use crate::loss::capture::{BUFFER_MIB, OUR_BUFFER_MIB};
 use crate::loss::in_softirq::contender::Contender;
@@ -42,14 +42,15 @@ const OTHERS: Ours = Ours {
     contenders: &[Contender::RAW_CAPTURE, Contender::XDP_PASS],
 };
 
-/// One of our captures and another one under a condition with a gap: losses by repetition, in percent.
+/// One of our captures and another one under a condition with a gap: losses by repetition, in percent; none of a round that
+/// was not at the load.
 #[derive(Clone, Copy)]
 struct Pair<'a> {
     contender: usize,
     generic: usize,
     condition: usize,
-    ours: &'a [f64],
-    other: &'a [f64],
+    ours: &'a [Option<f64>],
+    other: &'a [Option<f64>],
 }
 
 impl Losses<'_> {
@@ -57,16 +58,12 @@ impl Losses<'_> {
     fn no_more(&self, ours: &Ours) -> Claim {
         let generic = Contender::GENERIC.into_iter();
         let pairs: Vec<_> = generic.flat_map(|generic| self.pairs(ours, generic)).collect();
-        // How much less ours lose is not asked: where the other capture loses now 5 and now 40 %, the interval would be too
-        // wide to decide. This limit only makes the lead smaller.
-        let lead = |ours: &f64, other: &f64| (other - ours).min(NO_MORE) + NO_MORE;
-        let leads: Vec<_> = pairs.iter().map(|pair| pair.lead(lead)).collect();
-        let above = |pair: &Pair| Some(typical(pair.ours)? - typical(pair.other)?);
-        let mut more: Vec<_> =
-            pairs.iter().filter(|pair| above(pair).is_some_and(|points| points > 0.0)).collect();
-        more.sort_by(|a, b| above(b).unwrap_or(0.0).total_cmp(&above(a).unwrap_or(0.0)));
+        let leads: Vec<_> = pairs.iter().map(Pair::lead_of_no_more).collect();
+        let above = |pair: &Pair| pair.points_more().unwrap_or(0.0);
+        let mut more: Vec<_> = pairs.iter().filter(|pair| above(pair) > 0.0).collect();
+        more.sort_by(|a, b| above(b).total_cmp(&above(a)));
         let number = |pair: &&Pair| {
-            let points = above(pair)?;
+            let points = pair.points_more()?;
             let (bytes, gap) = self.conditions.get(pair.condition).copied().unwrap_or_default();
             let [ours, other] = [pair.contender, pair.generic].map(|it| self.name(it));
             let gap = duration(real(gap));
@@ -74,32 +71,33 @@ impl Losses<'_> {
                 "{ours} than {other} with {bytes} bytes every {gap} by {points:.2} points"
             ))
         };
-        let certain = leads.iter().flatten().filter(|lead| lead.sign() == Sign::Above).count();
-        let is_open = |lead: &Option<Estimate>| lead.is_none_or(|lead| lead.sign() == Sign::Open);
-        let open = || pairs.iter().zip(&leads).filter(|(_, lead)| is_open(lead));
-        let less = open().filter(|(pair, _)| above(pair).is_some_and(|points| points <= 0.0));
+        let is_uncertain = |lead: &Option<Estimate>| lead.is_none_or(|it| it.sign() != Sign::Above);
+        let uncertain = || pairs.iter().zip(&leads).filter(|(_, lead)| is_uncertain(lead));
+        let less = uncertain().filter(|(pair, _)| pair.points_more().is_some_and(|it| it <= 0.0));
+        let (uncertain, less) = (uncertain().count(), less.count());
         let mut numbers = format!(
             "ours lose more in {} of {} comparisons (by trimmed means), and with 95 % confidence less than {NO_MORE} point \
-             more in {certain}",
+             more in {}",
             more.len(),
-            pairs.len()
+            pairs.len(),
+            pairs.len() - uncertain
         );
-        if open().count() > 0 {
-            let (open, less) = (open().count(), less.count());
+        if uncertain > 0 {
             numbers +=
-                &format!("; of the {open} without this confidence, ours lose less in {less}");
+                &format!("; of the {uncertain} without this confidence, ours lose less in {less}");
         }
         let worst: Vec<_> = more.iter().filter_map(number).take(MOST_NAMED).collect();
         if !worst.is_empty() {
             numbers += &format!("; the largest: {}", worst.join(", "));
         }
+        numbers += &left_out(pairs.iter().map(|pair| (pair.ours, pair.other)));
         let claim = format!(
             "at the same load, {} no more than generic ktime capture, be its buffer {BUFFER_MIB} or {OUR_BUFFER_MIB} MiB \
              (ours: {OUR_BUFFER_MIB} MiB; here: by {NO_MORE} point or more)",
             ours.lose
         );
         Claim::goal(claim, leads, if pairs.is_empty() { "" } else { &numbers }).caused_by(|| {
-            let is_more = |pair: &Pair<'_>| above(pair).is_some_and(|points| points >= NO_MORE);
+            let is_more = |pair: &Pair<'_>| above(pair) >= NO_MORE;
             // A cell in which ours lose more than with both buffers counts once.
             let mut pairs: Vec<_> = pairs.iter().copied().filter(is_more).collect();
             pairs.sort_by_key(|pair| (pair.contender, pair.condition));
@@ -119,11 +117,12 @@ impl Losses<'_> {
             signs.filter(|it| *it == sign).count()
         };
         let numbers = format!(
-            "it holds in {} of {} such cells, fails in {}, and is not decided in {}; the table of lost packets has each",
+            "it holds in {} of {} such cells, fails in {}, and is not decided in {}; the table of lost packets has each{}",
             cells(Sign::Above),
             pairs.len(),
             cells(Sign::Below),
-            cells(Sign::Open)
+            cells(Sign::Open),
+            left_out(pairs.iter().map(|pair| (pair.ours, pair.other)))
         );
         let claim = format!(
             "at the same load, where {} loses {MUCH} % or more, {} at most a tenth of that",
@@ -131,10 +130,7 @@ impl Losses<'_> {
             ours.lose
         );
         Claim::goal(claim, leads, if pairs.is_empty() { "" } else { &numbers }).prevented_by(|| {
-            let is_more = |pair: &Pair<'_>| {
-                let losses = typical(pair.ours).zip(typical(pair.other));
-                losses.is_some_and(|(ours, other)| ours > other / 10.0)
-            };
+            let is_more = |pair: &Pair<'_>| lead(pair).is_some_and(|it| it.mean < 0.0);
             let pairs: Vec<_> = pairs.iter().copied().filter(is_more).collect();
             self.where_lost(&pairs, "more than a tenth")
         })
@@ -144,9 +140,11 @@ impl Losses<'_> {
     /// time there.
     fn where_lost(&self, pairs: &[Pair<'_>], lose: &str) -> Option<String> {
         let cells = self.conditions.len();
-        let rounds = pairs
-            .iter()
-            .flat_map(|it| self.runs.of_cell(it.contender * cells + it.condition).flatten());
+        let rounds = pairs.iter().flat_map(|it| {
+            let gap_ns = self.conditions.get(it.condition).map_or(0, |(_, gap_ns)| *gap_ns);
+            let rounds = self.runs.of_cell(it.contender * cells + it.condition).flatten();
+            rounds.filter(move |round| round.is_compared(gap_ns))
+        });
         let (queue, buffer) = rounds.fold((0, 0), |(queue, buffer), round| {
             (queue + round.queue_dropped, buffer + round.reader_dropped.unwrap_or(0))
         });
@@ -204,9 +202,59 @@ impl Losses<'_> {
 }
 
 impl Pair<'_> {
-    /// The lead within each repetition.
-    fn lead(&self, lead: impl Fn(&f64, &f64) -> f64) -> Option<Estimate> {
-        let leads = self.ours.iter().zip(self.other).map(|(ours, other)| lead(ours, other));
-        Estimate::trimmed(&leads.collect::<Vec<_>>())
+    /// The lead within each repetition; none if more than half of the repetitions lack one of both losses.
+    fn lead(&self, lead: impl Fn(f64, f64) -> f64) -> Option<Estimate> {
+        let losses = self.ours.iter().zip(self.other);
+        let leads: Vec<_> =
+            losses.filter_map(|(ours, other)| Some(lead((*ours)?, (*other)?))).collect();
+        (2 * leads.len() >= self.ours.len()).then(|| Estimate::trimmed(&leads)).flatten()
+    }
+
+    /// The lead that decides whether ours lose no more. How much less ours lose is not asked: where the other capture loses now
+    /// 5 and now 40 %, the interval would be too wide to confirm. So the lead of each repetition is limited first. That makes it
+    /// smaller, so that it can only confirm. If it does not, the lead without the limit decides.
+    fn lead_of_no_more(&self) -> Option<Estimate> {
+        let limited = self.lead(|ours, other| (other - ours).min(NO_MORE) + NO_MORE);
+        let confirms = limited.filter(|it| it.sign() == Sign::Above);
+        confirms.or_else(|| self.lead(|ours, other| other - ours + NO_MORE))
+    }
+
+    /// How many points more ours lose; negative if they lose less.
+    fn points_more(&self) -> Option<f64> {
+        self.lead(|ours, other| ours - other).map(|it| it.mean)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair<'a>(ours: &'a [Option<f64>], other: &'a [Option<f64>]) -> Pair<'a> {
+        Pair { contender: 0, generic: 0, condition: 0, ours, other }
+    }
+
+    #[test]
+    fn limited_lead_only_confirms() {
+        let ours = [Some(10.0); 20];
+        let sign = |often: f64, sometimes: f64| {
+            let other = [[Some(often); 14].as_slice(), &[Some(sometimes); 6]].concat();
+            pair(&ours, &other).lead_of_no_more().map(|it| it.sign())
+        };
+        // Without the limit the interval includes zero.
+        assert_eq!(sign(10.5, 100.0), Some(Sign::Above));
+        // With it, the interval is below zero.
+        assert_eq!(sign(0.0, 100.0), Some(Sign::Open));
+        assert_eq!(sign(0.0, 0.0), Some(Sign::Below));
+    }
+
+    #[test]
+    fn half_of_the_repetitions_need_both_losses() {
+        let other = [Some(10.0); 20];
+        let lead = |missing: usize| {
+            let mut ours = other;
+            ours[..missing].fill(None);
+            pair(&ours, &other).lead_of_no_more().map(|it| it.mean)
+        };
+        assert_eq!([lead(0), lead(10), lead(11)], [Some(NO_MORE), Some(NO_MORE), None]);
     }
 }

@@ -1,6 +1,6 @@
 //! Claims of the paper.
 
-use super::losses::{Losses, NO_MORE, typical};
+use super::losses::{Losses, NO_MORE, left_out, typical};
 use crate::experiment::{Claim, Estimate, mean};
 use crate::loss::capture::{BUFFER_MIB, OUR_BUFFER_MIB};
 use crate::loss::in_softirq::contender::Contender;
@@ -23,9 +23,10 @@ impl Losses<'_> {
             "fewer packets are lost with raw stamps that are converted elsewhere than with generic ktime capture (here: \
              both with a buffer of {OUR_BUFFER_MIB} MiB)"
         );
-        let of_default = mean(&self.by_repetition(by_default));
+        let of_default: Vec<_> =
+            self.by_repetition([by_default; 2]).into_iter().map(|(loss, _)| loss).collect();
         let has_another = self.name(by_default) != self.name(with_our_buffer);
-        let of_default = of_default.filter(|_| has_another).map(|loss| {
+        let of_default = mean(&of_default).filter(|_| has_another).map(|loss| {
             let name = self.name(by_default);
             format!("; not compared: {name} with its default buffer of {BUFFER_MIB} MiB loses {loss:.2} %")
         });
@@ -37,11 +38,14 @@ impl Losses<'_> {
     /// The paper's claim that the first of two loses fewer packets, by the mean over all conditions, without the repetitions
     /// with the least and the most difference. `more` follows the numbers.
     fn fewer(&self, claim: &str, [first, second]: [usize; 2], more: String) -> Claim {
-        let [of_first, of_second] = [first, second].map(|it| self.by_repetition(it));
-        let lead: Vec<_> = of_first.iter().zip(&of_second).map(|(a, b)| b - a).collect();
+        let losses = self.by_repetition([first, second]);
+        let lead: Vec<_> = losses.iter().map(|(a, b)| b - a).collect();
+        let (of_first, of_second): (Vec<_>, Vec<_>) = losses.into_iter().unzip();
+        let cells = self.of(first).iter().zip(self.of(second));
+        let missing = left_out(cells.map(|(first, second)| (first.as_slice(), second.as_slice())));
         let numbers = mean(&of_first).zip(mean(&of_second)).map(|(a, b)| {
             format!(
-                "{} {a:.2} % against {} {b:.2} % of all packets (mean of {} conditions){more}",
+                "{} {a:.2} % against {} {b:.2} % of all packets (mean of {} conditions){missing}{more}",
                 self.name(first),
                 self.name(second),
                 self.conditions.len()
