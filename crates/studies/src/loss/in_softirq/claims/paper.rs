@@ -77,7 +77,7 @@ impl Losses<'_> {
         Some(format!(
             "where one of both loses at least {NO_MORE} point, in {} of {} conditions, the softIRQ needs {:.0} ns a packet with \
              {}, {:.0} ns with {} and {:.0} ns without a capture. Both copy each packet. With a stamp and no \
-             capture it needs {:.0} ns if the stamp is raw, and {:.0} ns if it is of ktime: the BPF program reads the counter by bpf_perf_event_read",
+             capture it needs {:.0} ns for a raw stamp, which a BPF program reads by bpf_perf_event_read, and {:.0} ns for ktime",
             conditions.len(),
             self.conditions.len(),
             time(first)?,
