@@ -26,7 +26,8 @@ use rounds::{LossStudyScale, Rounds};
 
 pub(crate) use paper::PAPER;
 
-/// Measures until all is done or `stop` is requested.
+/// Measures until all is done or `stop` is requested. Without the bed of the softIRQ, the account has the reason, and the
+/// overload of the reader only.
 ///
 /// # Errors
 /// When privileges or a second core are missing, when a capture fails, or when the folder cannot be used
@@ -39,42 +40,52 @@ pub(crate) fn run(
     let size = if options.quick { LossStudyScale::QUICK } else { LossStudyScale::FULL };
     let softirq_size = if options.quick { SoftirqScale::QUICK } else { SoftirqScale::FULL };
     let folder = options.folder.as_deref();
-    let in_softirq = in_softirq(softirq_size, options, stop, progress);
+    let in_softirq = match RoundsInSoftirq::new(softirq_size) {
+        Ok(mut rounds) => {
+            let runs = experiment::run(&mut rounds, folder, options.seed, stop, progress)?;
+            Ok(InSoftirq {
+                result: SoftirqResult::of(&runs, softirq_size, rounds.cores),
+                claims: in_softirq::claims(&runs, softirq_size),
+                interrupted: runs.interrupted,
+                design: MeasuredDesign::of(&runs),
+            })
+        }
+        Err(reason) => Err(reason),
+    };
     let mut rounds = Rounds::new(size)?;
     let runs = experiment::run(&mut rounds, folder, options.seed, stop, progress)?;
     account(&runs, size, in_softirq)
 }
 
-/// Results and claims of the softIRQ, and when its runs were made.
-type InSoftirq = (SoftirqResult, Vec<Claim>, MeasuredDesign);
-
-fn in_softirq(
-    size: SoftirqScale,
-    options: &Options,
-    stop: &Stop,
-    progress: &mut dyn FnMut(&Progress),
-) -> anyhow::Result<InSoftirq> {
-    let mut rounds = RoundsInSoftirq::new(size)?;
-    let folder = options.folder.as_deref();
-    let runs = experiment::run(&mut rounds, folder, options.seed, stop, progress)?;
-    let claims = in_softirq::claims(&runs, size);
-    Ok((SoftirqResult::of(&runs, size, rounds.cores), claims, MeasuredDesign::of(&runs)))
+/// Results and claims of the softIRQ.
+struct InSoftirq {
+    result: SoftirqResult,
+    claims: Vec<Claim>,
+    /// Whether it was stopped before all runs were done.
+    interrupted: bool,
+    /// When the runs were made.
+    design: MeasuredDesign,
 }
 
-/// Account of the runs and their results.
+/// Account of the runs and their results. An error of `in_softirq` is the reason why that was not measured.
 fn account(
     runs: &Runs<Round>,
     size: LossStudyScale,
     in_softirq: anyhow::Result<InSoftirq>,
 ) -> anyhow::Result<Account> {
-    let (in_softirq, claims, design) = match in_softirq {
-        Ok((result, claims, design)) => (Ok(result), claims, Some(design)),
-        Err(error) => (Err(error), Vec::new(), None),
+    let mut making = Making::of(runs);
+    let (in_softirq, claims) = match in_softirq {
+        Ok(InSoftirq { result, claims, interrupted, design }) => {
+            making = making.with(Some(design));
+            making.interrupted |= interrupted;
+            (Ok(result), claims)
+        }
+        Err(reason) => (Err(reason), Vec::new()),
     };
     let findings = LossStudyResult::of(runs, in_softirq, size);
     let claims = [claims, claims::claims(runs, size)].concat();
     let texts = Texts::new(include_str!("report.md"), include_str!("deviations.md"), PAPER);
-    texts.account(Making::of(runs).with(design), claims, &findings, &|_, _| None)
+    texts.account(making, claims, &findings, &|_, _| None)
 }
 
 #[cfg(test)]

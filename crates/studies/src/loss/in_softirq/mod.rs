@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde::Serialize;
-use wirestamp_capture::softirq_cost::PacketStamping;
+use wirestamp_capture::softirq_cost::{PacketStamping, SoftirqStamp};
 use wirestamp_capture::{Cores, Stop};
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_traffic::live::LiveReport;
@@ -73,7 +73,7 @@ pub(super) struct RoundsInSoftirq {
 
 impl RoundsInSoftirq {
     /// # Errors
-    /// When privileges or a second core are missing.
+    /// When privileges or a second core are missing, or this kernel cannot run the thread or the programs that stamp.
     pub(super) fn new(size: SoftirqScale) -> anyhow::Result<Self> {
         wirestamp_lab::check_privilege()?;
         let clock =
@@ -81,6 +81,10 @@ impl RoundsInSoftirq {
         let cores = RoundCores::of_this_machine();
         let bed = Bed::build()?;
         let softirq = SoftirqThread::receive_on(&bed, cores.softirq)?;
+        // A kernel that cannot run these programs is found before the first round.
+        for stamp in [SoftirqStamp::Counter, SoftirqStamp::Kernel] {
+            bed.receiver().run(|| PacketStamping::by_program(INTERFACE, stamp))??;
+        }
         Ok(Self { size, bed, softirq, clock, capturing: Capturing::new()?, cores })
     }
 

@@ -2,8 +2,8 @@ use super::scale::SoftirqScale;
 use super::*;
 use crate::account as page;
 use crate::experiment::{Claim, RunId, Runs, Verdict};
-use crate::loss::account;
 use crate::loss::rounds::LossStudyScale;
+use crate::loss::{InSoftirq, account};
 
 const SIZE: SoftirqScale =
     SoftirqScale { repetitions: 3, frame_bytes: &[64, 1518], gaps_ns: &[0, 2_000], attempts: 2 };
@@ -176,8 +176,12 @@ fn report_shows_every_contender_and_escapes_names() {
             rounds[0].latest_ns = Some(1_000_000);
         }
     }
-    let design = page::MeasuredDesign::of(&runs);
-    let result = (SoftirqResult::of(&runs, SIZE, CORES), claims(&runs, SIZE), design);
+    let result = InSoftirq {
+        result: SoftirqResult::of(&runs, SIZE, CORES),
+        claims: claims(&runs, SIZE),
+        interrupted: false,
+        design: page::MeasuredDesign::of(&runs),
+    };
     let design = LossStudyScale::QUICK.design(["a", "b", "c"]);
     let empty: Runs<crate::loss::round::Round> =
         Runs { design, seed: 1, sittings: Vec::new(), interrupted: true, runs: Vec::new() };
@@ -192,6 +196,20 @@ fn report_shows_every_contender_and_escapes_names() {
     assert!(NAMES.iter().filter(|name| !name.contains('<')).all(|name| html.contains(name)));
     // 500 ns for each of the packets that were received.
     assert!(html.contains("500"), "{html}");
+}
+
+#[test]
+fn interruption_in_the_softirq_marks_the_account() {
+    let design = LossStudyScale::QUICK.design(["a", "b", "c"]);
+    let complete: Runs<crate::loss::round::Round> =
+        Runs { design, seed: 1, sittings: Vec::new(), interrupted: false, runs: Vec::new() };
+    let is_interrupted = |interrupted| {
+        let runs = runs([0; CONTENDERS]);
+        let result = SoftirqResult::of(&runs, SIZE, CORES);
+        let in_softirq = InSoftirq { result, claims: Vec::new(), interrupted };
+        account(&complete, LossStudyScale::QUICK, Ok(in_softirq)).unwrap().making.interrupted
+    };
+    assert_eq!([false, true].map(is_interrupted), [false, true]);
 }
 
 #[test]
