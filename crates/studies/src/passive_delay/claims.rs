@@ -5,9 +5,9 @@ use super::measured::Measured;
 use super::measurements::{SHORTEST_FRAME, TASKS};
 use super::setting::Setting;
 use crate::experiment::{Claim, Estimate, Runs, mean};
-use wirestamp_report::format::{count, duration, plural, real};
+use wirestamp_report::format::{count, duration, length, plural, real};
 
-/// Max error that counts as small, and max influence that counts as none. The paper calls 27 us none (section 3.6).
+/// Max error that counts as small, and max influence that counts as none. The paper calls 27 µs none (section 3.6).
 const SMALL_NS: f64 = 1_000.0;
 /// Index in [`Measured::errors_ns`].
 const LEAST: usize = 0;
@@ -20,10 +20,15 @@ pub(super) fn claims(runs: &AllRuns, setting: impl Fn(usize) -> Setting) -> Vec<
         small(
             runs,
             MEAN,
-            "the error of the mean one-way delay is below 1 us",
-            "376 us, and 982 us at full load",
+            "the error of the mean one-way delay, averaged over the runs of an experiment, is below 1 µs",
+            "376 µs, and 982 µs at full load",
         ),
-        small(runs, LEAST, "the error of the min one-way delay is below 1 us", "387 us"),
+        small(
+            runs,
+            LEAST,
+            "the error of the min one-way delay, averaged over the runs of an experiment, is below 1 µs",
+            "387 µs",
+        ),
         never_negative(runs),
         exact_loss(runs),
         least_is_worse(runs),
@@ -47,12 +52,17 @@ fn small(runs: &AllRuns, which: usize, claim: &str, paper: &str) -> Claim {
     });
     let average = |lead: &Option<Estimate>| lead.map(|lead| duration(SMALL_NS - lead.mean));
     let averages: Vec<_> = lead.iter().filter_map(average).collect();
-    let most = all(runs).map(error).reduce(f64::max);
+    let errors: Vec<_> = all(runs).map(error).collect();
+    let most = errors.iter().copied().reduce(f64::max);
+    let above: Vec<_> = errors.iter().filter(|error| **error > SMALL_NS).collect();
     let numbers = most.map_or_else(String::new, |most| {
         format!(
-            "mean of the runs: {} in the three experiments, max {} (paper: up to {paper})",
+            "mean of the runs: {} in the three experiments, max of a single run {}; {} of {} above 1 µs (paper: up to \
+             {paper})",
             averages.join(", "),
-            duration(most)
+            duration(most),
+            count(length(&above)),
+            plural(length(&errors), "run", "runs")
         )
     });
     Claim::goal(claim, lead.into(), &numbers)
@@ -117,6 +127,11 @@ fn mean_errors(runs: &Runs<Measured>, of: impl Fn(usize) -> bool) -> Vec<f64> {
     (0..repetitions).filter_map(average).collect()
 }
 
+/// The confidence of the interval of an estimate in words, for parentheses; empty if it has none.
+const fn interval(of: Estimate) -> &'static str {
+    if of.ci95.is_some() { "95 % interval; " } else { "" }
+}
+
 /// Claims that the first errors are greater than the second ones.
 fn greater(claim: &str, [first, second]: [Vec<f64>; 2], paper: &str) -> Claim {
     let lead: Vec<_> = first
@@ -125,21 +140,27 @@ fn greater(claim: &str, [first, second]: [Vec<f64>; 2], paper: &str) -> Claim {
         .map(|(first, second)| first - second)
         .filter(|l| l.is_finite())
         .collect();
+    let lead = Estimate::of(&lead);
     let average = |errors: &[f64]| {
         let finite: Vec<_> = errors.iter().copied().filter(|error| error.is_finite()).collect();
         mean(&finite).map(duration)
     };
-    let numbers = average(&first).zip(average(&second));
-    let numbers =
-        numbers.map(|(first, second)| format!("{first} against {second} (paper: {paper})"));
-    let relevant = (SMALL_NS, "1 us");
+    let numbers = average(&first).zip(average(&second)).zip(lead);
+    let numbers = numbers.map(|((first, second), lead)| {
+        format!(
+            "{first} against {second}, a difference of {} ({}paper: {paper})",
+            lead.text(duration),
+            interval(lead)
+        )
+    });
+    let relevant = (SMALL_NS, "1 µs");
     let numbers = numbers.unwrap_or_else(|| "nothing was measured".to_owned());
-    Claim::difference(claim, vec![Estimate::of(&lead)], relevant, &numbers).caused_by(|| {
+    Claim::difference(claim, vec![lead], relevant, &numbers).caused_by(|| {
         let known = [first, second].concat().into_iter().filter(|error| error.is_finite());
         let most = known.reduce(f64::max).filter(|most| *most < SMALL_NS)?;
         Some(format!(
-            "the kernel stamps at both points, by one clock, and in each repetition both errors are {} or less, so that \
-             1 us of them cannot depend on the packets",
+            "the kernel stamps at both points with one clock; the mean of the errors of the compared cells is at most {} \
+             in each repetition, so that a difference of 1 µs is not possible here",
             duration(most)
         ))
     })
@@ -148,25 +169,24 @@ fn greater(claim: &str, [first, second]: [Vec<f64>; 2], paper: &str) -> Claim {
 fn more_load(runs: &Runs<Measured>, setting: &impl Fn(usize) -> Setting) -> Claim {
     let errors = [1000, 400].map(|load| mean_errors(runs, |cell| setting(cell).load == load));
     let claim = "the mean is less precise at 100 % load than at 40 %";
-    greater(claim, errors, "769 us against 87 us")
+    greater(claim, errors, "769 µs against 87 µs")
 }
 
 fn longer_frames(runs: &Runs<Measured>, setting: &impl Fn(usize) -> Setting) -> Claim {
     let errors =
         [SHORTEST_FRAME, 1500].map(|frame| mean_errors(runs, |cell| setting(cell).frame == frame));
     let claim = "the mean is more precise with the longest frames than with the shortest";
-    greater(claim, errors, "423 us against 546 us, though its text says so")
+    greater(claim, errors, "423 µs against 546 µs; the report's numbers contradict its text")
 }
 
 fn tasks(runs: &Runs<Measured>, setting: &impl Fn(usize) -> Setting) -> Claim {
     let [one, four] = TASKS.map(|tasks| mean_errors(runs, |cell| setting(cell).tasks == tasks));
     let differences: Vec<_> = one.iter().zip(&four).map(|(one, four)| four - one).collect();
-    let claim =
-        "four measurement tasks do not change the precision of the mean (here: by 1 us or more)";
+    let claim = "four measurement tasks do not change the precision of the mean (a change below 1 µs counts as none)";
     unchanged(
         claim,
         &differences,
-        "15.8 to 186 us with four, 40 to 128 us with one at another load",
+        "15.8 to 186 µs with four, 40 to 128 µs with one at another load",
     )
 }
 
@@ -177,17 +197,21 @@ fn durations(runs: &Runs<Measured>) -> Claim {
         [first, .., last] => first.iter().zip(last).map(|(first, last)| last - first).collect(),
         _ => Vec::new(),
     };
-    let claim = "the duration does not change the precision of the mean (here: by 1 us or more)";
-    unchanged(claim, &differences, "up to 38 us")
+    let claim = "the duration does not change the precision of the mean (a change below 1 µs counts as none)";
+    unchanged(claim, &differences, "up to 38 µs")
 }
 
-/// Claims that the absolute mean of these differences is less than 1 us.
+/// Claims that the absolute mean of these differences is less than 1 µs.
 fn unchanged(claim: &str, differences: &[f64], paper: &str) -> Claim {
     let finite: Vec<_> = differences.iter().copied().filter(|d| d.is_finite()).collect();
     let difference = Estimate::of(&finite);
     let lead = difference.map(|it| it.around(SMALL_NS - it.mean.abs()));
     let numbers = difference.map(|difference| {
-        format!("its error changes by {} (paper: {paper})", duration(difference.mean))
+        format!(
+            "its error changes by {} ({}paper: {paper})",
+            difference.text(duration),
+            interval(difference)
+        )
     });
     Claim::of(claim, vec![lead], &numbers.unwrap_or_default())
 }

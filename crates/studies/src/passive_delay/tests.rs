@@ -56,8 +56,21 @@ fn what_this_project_claims_is_confirmed_by_good_data_and_contradicted_by_bad() 
     let sentence = &claims_of(&bad)[0].sentence;
     assert!(
         sentence.starts_with("This project claims that the error of the mean")
-            && sentence.contains("376 us")
+            && sentence.contains("376 µs")
     );
+}
+
+#[test]
+fn claims_have_the_interval_of_a_difference_and_the_runs_above_the_limit() {
+    let runs = runs(|question, _, repetition| {
+        let is_off = question == Question::Precision && repetition == 1;
+        with_errors([-50.0, if is_off { 1_500.0 } else { 200.0 }, 900.0], repetition)
+    });
+    let sentence = |claim: usize| claims_of(&runs)[claim].sentence.clone();
+    let runs_above = "max of a single run 1.50\u{202f}µs; 1 of 22 runs above 1 µs";
+    assert!(sentence(0).contains(runs_above), "{}", sentence(0));
+    let interval = "a difference of 0\u{202f}ns ± 0\u{202f}ns (95 % interval; paper: 769 µs";
+    assert!(sentence(5).contains(interval), "{}", sentence(5));
 }
 
 #[test]
