@@ -47,7 +47,7 @@ fn means_agree(runs: &Runs<Measured>) -> Claim {
         format!("by max {} (paper: {})", duration(most), duration(MEAN_DIFFERENCE_MS * 1e6))
     });
     Claim::goal(
-        "the mean delays of active and passive measurement differ by less than 5 us",
+        "the mean delays of active and passive measurement differ by less than 5 µs",
         lead,
         &numbers,
     )
@@ -161,8 +161,8 @@ fn passive_sees_more(runs: &Runs<Measured>) -> Claim {
     let at_b: u64 = all(runs).map(|run| run.at_b).sum();
     let cause = || {
         Some(format!(
-            "the far end answered {} of the {} packets that the capture there counted, and each answer has the number of \
-             answers so far",
+            "the far end answered {} of the {} packets that the capture there counted, and each answer carries a counter of \
+             the answers",
             count(reflected),
             count(at_b)
         ))

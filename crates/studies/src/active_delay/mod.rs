@@ -70,7 +70,7 @@ pub(crate) fn run_over_mesh(
     let mut tests = TestsOfAPath::over_mesh(size, bring_up);
     let runs = experiment::run(&mut tests, folder.as_deref(), *seed, stop, progress)?;
     let account = account(&runs, &ActiveDelayResult::of(&runs))?;
-    let title = "What active one-way delay of a mesh is off by from passive";
+    let title = "Difference between active and passive one-way delay of the same packets, with probes of a mesh";
     Ok(Account {
         title: title.to_owned(),
         deviations: include_str!("deviations_of_mesh.md"),

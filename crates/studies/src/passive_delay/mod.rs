@@ -74,7 +74,7 @@ pub(crate) fn run_over_mesh(
     let mut kept = ReusedMesh::new(bring_up);
     let account = measure(size, Some(&mut kept), options, stop, progress)?;
     kept.end()?;
-    let title = "How precisely a mesh measures one-way delay and loss";
+    let title = "Error of passive one-way delay and loss, with probes of a mesh";
     Ok(Account {
         title: title.to_owned(),
         deviations: include_str!("deviations_of_mesh.md"),
