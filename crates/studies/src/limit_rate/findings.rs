@@ -201,7 +201,8 @@ fn of_cell(line: Level, point: Level, trials: &[Trial], cycles_per_ns: Option<f6
     }
 }
 
-fn saturated(searches: &Runs<Trial>, size: LimitRateScale) -> Vec<SaturationPoint> {
+/// The saturation points, in the order of the searches: the whole core with one task is first.
+pub(super) fn saturated(searches: &Runs<Trial>, size: LimitRateScale) -> Vec<SaturationPoint> {
     let cell = |(index, cell): (usize, Cell)| {
         let part_in_words = Level::Part(size.of_search(&cell).parts).words();
         let [part, tasks] = [0, 1].map(|factor| {

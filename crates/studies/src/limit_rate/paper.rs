@@ -10,6 +10,11 @@ pub(crate) const PAPER: &str =
 /// producing packet loss greater than 0,1%" (section 2.1.1): the definition of the maximum rate.
 pub(super) const TOLERATED_PERCENT: f64 = 0.1;
 
+/// Rates of the tests of durations (Figure 2-36), and the limit rate of their probe, a Pentium 4 (section 2.1.5), in
+/// packets a second.
+pub(super) const RATES_OF_DURATIONS: [f64; 2] = [54_087.0, 60_096.0];
+pub(super) const LIMIT_OF_DURATIONS: f64 = 70_000.0;
+
 /// Complexity of a filter (section 2.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) enum Filter {

@@ -68,9 +68,9 @@ fn verdicts(of: Of) -> Vec<Verdict> {
 
 #[test]
 fn probe_as_in_the_report_confirms_it_except_for_the_duration() {
-    use Verdict::{Confirmed, Contradicted, NotTheSameQuestion, Open};
+    use Verdict::{Confirmed, NotTheSameQuestion, Open};
     // Two of the three rates of the quick run lose nothing: too few for a line.
-    // The report's loss after 180 s is not part of this model.
+    // The durations are measured at two thirds of the limit rate.
     let expected = [
         Open,
         Open,
@@ -82,11 +82,44 @@ fn probe_as_in_the_report_confirms_it_except_for_the_duration() {
         Open,
         Confirmed,
         Confirmed,
-        Contradicted,
+        NotTheSameQuestion,
     ];
     let found = verdicts(as_in_the_report);
     assert_eq!(found[2..7], expected[2..7]);
     assert_eq!(found[8..], expected[8..]);
+}
+
+#[test]
+fn duration_is_asked_near_the_limit_rate_only() {
+    let claim = |of: Of| claims::claims(&measured(of)).pop().unwrap();
+    let far = claim(|_, _| (u64::MAX, 10));
+    assert_eq!(far.verdict, Verdict::NotTheSameQuestion);
+    for part in [
+        "at 77 and 86 % of",
+        "200\u{202f}000/s, at most 20 % of",
+        "(at least 1\u{202f}000\u{202f}000/s:",
+    ] {
+        assert!(far.sentence.contains(part), "{part}: {}", far.sentence);
+    }
+    assert!(claim(as_in_the_report).sentence.contains("200\u{202f}000/s, 67 % of"));
+    // 84 % of the limit, without loss.
+    assert_eq!(claim(|_, _| (240_000, 10)).verdict, Verdict::Contradicted);
+}
+
+#[test]
+fn memory_and_filter_are_compared_at_the_highest_rate() {
+    // Loses 2 % more with all filters, at the highest rate only.
+    let filtered: Of = |setting, _| {
+        let limit = if setting.filter as u8 > 1 { 480_000 } else { 500_000 };
+        (limit, 10)
+    };
+    let claims = claims::claims(&measured(filtered));
+    assert_eq!(
+        [&claims[2], &claims[4]].map(|it| it.verdict),
+        [Verdict::Confirmed, Verdict::Contradicted]
+    );
+    let numbers = "at the highest rate, 50.00 % against 52.00 %, a difference of \u{2212}2.00 ± 0.00 percentage points";
+    assert!(claims[4].sentence.contains(numbers), "{}", claims[4].sentence);
 }
 
 #[test]
