@@ -1,10 +1,12 @@
 //! Results computed from the trials.
 
+use std::iter;
+
 use serde::Serialize;
 
 use super::cost::{self, CostModel, Term};
 use super::links::{BitRate, RateWithoutLoss};
-use super::model::{Area, Model, area};
+use super::model::{Area, BIG_PERCENT, Model, area};
 use super::paper::TOLERATED_PERCENT;
 use super::saturation::{Saturation, cpu_ns_at_limit, saturation};
 use super::setting::Level;
@@ -27,6 +29,8 @@ pub(super) struct LimitRateRuns {
 pub(super) struct LimitRateResult {
     /// Max loss at which a rate counts as lossless.
     pub(super) tolerated_percent: f64,
+    /// Max loss that counts as sporadic.
+    pub(super) sporadic_percent: f64,
     /// The saturation point for each part of the core and each number of tasks.
     pub(super) saturation: Vec<SaturationPoint>,
     /// Highest rate measured without loss, for each frame size and number of tasks of the series on the whole core.
@@ -36,14 +40,16 @@ pub(super) struct LimitRateResult {
     /// CPU time of a packet by tasks, frame size and rate, on the whole core. None with the reason in `cost_model_reason`.
     pub(super) cost_model: Option<CostModel>,
     pub(super) cost_model_reason: Option<&'static str>,
-    /// Why cycles are unknown; none if they are known.
+    /// Why cycles are unknown for `without_cycles`; none if they are known everywhere.
     pub(super) cycles_reason: Option<&'static str>,
+    /// The series whose cycles are unknown, by name, and `saturation` for the searches.
+    pub(super) without_cycles: Vec<&'static str>,
     /// The series, in the report's order.
     pub(super) series: Vec<SeriesResult>,
 }
 
 /// Why the cycles of a packet are unknown.
-const NO_COUNTER_FREQUENCY: &str =
+pub(super) const NO_COUNTER_FREQUENCY: &str =
     "the version that measured did not record the frequency of the processor's counter";
 
 /// Where the probe is saturated. Rates are in frames of 84 bytes a second.
@@ -124,9 +130,17 @@ impl LimitRateResult {
                 Model::fit(&trials, part)
             }),
         };
+        let measurements = series.iter().map(|(sweep, runs)| (sweep.name, runs));
+        let without_cycles: Vec<_> = iter::once(("saturation", searches))
+            .chain(measurements)
+            .filter(|(_, runs)| runs.cycles_per_ns().is_none())
+            .map(|(name, _)| name)
+            .collect();
         Self {
             tolerated_percent: TOLERATED_PERCENT,
-            cycles_reason: searches.cycles_per_ns().is_none().then_some(NO_COUNTER_FREQUENCY),
+            sporadic_percent: BIG_PERCENT,
+            cycles_reason: (!without_cycles.is_empty()).then_some(NO_COUNTER_FREQUENCY),
+            without_cycles,
             saturation: saturated(searches, *size),
             without_loss: RateWithoutLoss::of(series),
             models: parts.iter().enumerate().map(modelled).collect(),

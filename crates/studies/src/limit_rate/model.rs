@@ -8,7 +8,7 @@ use super::trials::Trial;
 use crate::experiment::mean;
 
 /// Where "sporadic" loss ends and "big" loss begins, in percent; the report draws no line.
-const BIG_PERCENT: f64 = 1.0;
+pub(super) const BIG_PERCENT: f64 = 1.0;
 
 /// An area of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -5,6 +5,7 @@ use super::trials::Trial;
 use super::*;
 use crate::account;
 use crate::experiment::{Design, RunId, Runs, Verdict};
+use wirestamp_report::Circumstances;
 use wirestamp_report::format::real;
 
 /// Result of a setting with a sender of at most a million frames a second: frames a second that the probe
@@ -191,6 +192,20 @@ fn the_saturation_points_are_those_of_the_probe() {
         assert!((rate - real(limit)).abs() < 32_000.0, "{saturated:?}");
         assert_eq!((saturated.reached, saturated.not_reached), (2, 0));
     }
+}
+
+#[test]
+fn measurements_without_cycles_are_named() {
+    let mut measured = measured(as_in_the_report);
+    let sitting = Circumstances { counter_hz: Some(2e9), ..Circumstances::default() };
+    for (_, runs) in measured.series.iter_mut().filter(|(sweep, _)| sweep.name != "cpu") {
+        runs.sittings = vec![sitting.clone()];
+    }
+    assert_eq!(LimitRateResult::of(&measured).without_cycles, ["saturation", "cpu"]);
+    let page = account::html(&account(&measured).unwrap());
+    let unknown =
+        "They are unknown for the measurements of the saturation point, the CPU: the version";
+    assert!(page.contains(unknown));
 }
 
 #[test]

@@ -21,7 +21,7 @@ const MORE: [usize; 2] = [1, 2];
 pub(super) fn claims(runs: &Runs<Trial>) -> Vec<Claim> {
     let findings = MeshLimitRateResult::of(runs);
     let threads = "the threads of a probe on one core have";
-    let everything = "a probe has, on a core that takes the frames too,";
+    let everything = "a probe that shares its core with the reception of the frames has";
     vec![
         aim(runs, &findings, threads, [ONE_BESIDE, FOUR_BESIDE, FIVE_BESIDE]),
         aim(runs, &findings, everything, [ONE, MORE[0], MORE[1]]),

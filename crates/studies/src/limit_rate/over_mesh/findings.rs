@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::trials::{AIM, SETUPS, Setup};
 use crate::experiment::{Estimate, Runs};
 use crate::limit_rate::cost::{CostModel, PacketCost, Term};
+use crate::limit_rate::findings::NO_COUNTER_FREQUENCY;
 use crate::limit_rate::paper::TOLERATED_PERCENT;
 use crate::limit_rate::saturation::{Saturation, saturation};
 use crate::limit_rate::sweeps::FRAME_BYTES;
@@ -24,6 +25,8 @@ pub(super) struct MeshLimitRateResult {
     /// reason in `cost_model_reason`.
     pub(super) cost_model: Option<CostModel>,
     cost_model_reason: Option<&'static str>,
+    /// Why cycles are unknown; none if they are known.
+    cycles_reason: Option<&'static str>,
     /// Frames of all trials.
     sent: u64,
     interface_dropped: u64,
@@ -90,6 +93,7 @@ impl MeshLimitRateResult {
             levels: levels.map(|(index, _)| level(runs, index)).collect(),
             cost_model_reason: cost_model.as_ref().err().copied(),
             cost_model: cost_model.ok(),
+            cycles_reason: runs.cycles_per_ns().is_none().then_some(NO_COUNTER_FREQUENCY),
             sent: sum(|trial| trial.sent),
             interface_dropped: sum(|trial| trial.interface_dropped),
             probe_lost: sum(|trial| trial.kernel_dropped),

@@ -56,13 +56,18 @@ pub(super) const SETUPS: [Setup; 7] = [
     setup("1", "one task", 1, true),
     setup("4", "four tasks", 4, true),
     setup("5", "five tasks", 5, true),
-    setup("1-beside", "one task, frames taken beside", 1, false),
-    setup("4-beside", "four tasks, frames taken beside", 4, false),
+    setup("1-beside", "one task, frames received on the other core", 1, false),
+    setup("4-beside", "four tasks, frames received on the other core", 4, false),
     Setup {
         tasks: Tasks { count: 4, share: 1.0 },
-        ..setup("4-unsampled", "four tasks, every packet, frames taken beside", 4, false)
+        ..setup(
+            "4-unsampled",
+            "four tasks, every packet, frames received on the other core",
+            4,
+            false,
+        )
     },
-    setup("5-beside", "five tasks, frames taken beside", 5, false),
+    setup("5-beside", "five tasks, frames received on the other core", 5, false),
 ];
 
 /// The packets of the active task: where to, how many a second, and how long above IP.
