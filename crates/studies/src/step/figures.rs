@@ -34,7 +34,7 @@ pub(super) fn step(data: Data<'_>, size: (u32, u32), id: &str) -> Option<Figure>
     );
     let caption = format!(
         "Moving means over a fifteenth of the packets, of the medians of packets in a row, of all runs with \
-         a step of {STEP_NS} ns. The thin line is what the device was to do."
+         a step of {STEP_NS} ns. The thin line is the step that the sender made."
     );
     let title = format!("A delay that is raised by {STEP_NS} ns for a third of the packets");
     Some(Frame { id, size, title, caption }.draw(&x, &y, |chart| {

@@ -7,6 +7,7 @@ use super::detection::{Chance, DetectionCount, difference};
 use super::paper::{HARDWARE_ERROR_NS, SOFTWARE_INTERVAL_NS, STEP_NS};
 use crate::experiment::{Estimate, Runs, mean};
 use crate::replicas::Block;
+use wirestamp_report::format::real;
 
 /// Numeric results of the study.
 #[derive(Clone, Debug, Serialize)]
@@ -15,6 +16,8 @@ pub(super) struct StepResult {
     pub(super) packets: u32,
     /// Each technique.
     pub(super) techniques: Vec<OfTechnique>,
+    /// What the thresholds reach in other runs; none without runs.
+    pub(super) reached: Option<Reached>,
     /// Techniques that this machine cannot do.
     pub(super) missing: Option<String>,
     /// The paper's numbers, in nanoseconds.
@@ -29,6 +32,15 @@ pub(super) struct Published {
     hardware_error_ns: f64,
 }
 
+/// Shares of detections in runs that did not give the threshold: min and max of the techniques, 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(super) struct Reached {
+    /// Detected steps of the smallest size.
+    pub(super) detected: [f64; 2],
+    /// Detections without a step.
+    pub(super) false_alarms: [f64; 2],
+}
+
 /// A technique.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct OfTechnique {
@@ -36,6 +48,9 @@ pub(super) struct OfTechnique {
     pub(super) technique: String,
     /// The standard deviation of the error of a packet's delay, in nanoseconds: the mean over the blocks.
     pub(super) error_deviation_ns: Option<f64>,
+    /// The same for the blocks of each repetition.
+    #[serde(skip)]
+    pub(super) error_deviations_ns: Vec<f64>,
     /// The smallest step that is found 99 times in 100 in the packets of a run, in nanoseconds.
     pub(super) smallest_ns: Option<f64>,
     /// The same in a tenth of the packets.
@@ -75,6 +90,9 @@ pub(super) struct Step {
 
 /// The sizes of the steps that are added to the data, relative to the smallest detectable one.
 const CHECKED: [f64; 4] = [0.0, 0.5, 1.0, 2.0];
+/// The places of no step and of the smallest one in [`CHECKED`].
+const NO_STEP: usize = 0;
+const SMALLEST: usize = 2;
 
 impl StepResult {
     /// Computes the result of runs of `packets` packets each.
@@ -82,9 +100,11 @@ impl StepResult {
         let names = runs.design.factors.first().map(|factor| factor.levels.clone());
         let names = names.unwrap_or_default();
         let techniques = names.into_iter().map(|name| Data { runs, packets }.of_technique(name));
+        let techniques: Vec<_> = techniques.collect();
         Self {
             packets,
-            techniques: techniques.collect(),
+            reached: Reached::of(&techniques),
+            techniques,
             missing,
             published: Published {
                 step_ns: STEP_NS,
@@ -92,6 +112,19 @@ impl StepResult {
                 hardware_error_ns: HARDWARE_ERROR_NS,
             },
         }
+    }
+}
+
+impl Reached {
+    fn of(techniques: &[OfTechnique]) -> Option<Self> {
+        let ends = |place: usize| {
+            let found = techniques.iter().filter_map(|it| Some(it.checks.get(place)?.found));
+            let shares = found.filter(|it| it.of > 0).map(|it| real(it.found) / real(it.of));
+            let shares: Vec<f64> = shares.collect();
+            let min = shares.iter().copied().reduce(f64::min)?;
+            Some([min, shares.into_iter().reduce(f64::max)?])
+        };
+        Some(Self { detected: ends(SMALLEST)?, false_alarms: ends(NO_STEP)? })
     }
 }
 
@@ -126,8 +159,15 @@ impl<'a> Data<'a> {
         let lost = |of: fn(&Block) -> u64| all().filter_map(<[Block]>::first).map(of).sum();
         let blocks = || all().flatten();
         let deviations: Vec<_> = blocks().filter_map(|block| block.error_deviation_ns).collect();
+        let repetitions = steps.iter().map(|(_, runs)| runs.len()).max().unwrap_or(0);
+        let of_repetition = |repetition: usize| {
+            let runs = steps.iter().filter_map(|(_, runs)| runs.get(repetition).copied());
+            let deviations = runs.flatten().filter_map(|block| block.error_deviation_ns);
+            mean(&deviations.collect::<Vec<_>>())
+        };
         OfTechnique {
             error_deviation_ns: mean(&deviations),
+            error_deviations_ns: (0..repetitions).filter_map(of_repetition).collect(),
             smallest_ns: smallest(1),
             smallest_in_a_tenth_ns: smallest(10),
             checks: CHECKED.map(check).into(),

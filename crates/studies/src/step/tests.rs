@@ -2,7 +2,7 @@ use super::cells::BLOCKS;
 use super::paper::STEP_NS;
 use super::*;
 use crate::account;
-use crate::experiment::{RunId, Runs, Study, Verdict};
+use crate::experiment::{Claimant, RunId, Runs, Study, Verdict};
 use crate::replicas::Block;
 
 const SIZE: fn() -> StepScale =
@@ -57,10 +57,31 @@ fn found(runs: &Runs<Block>) -> StepResult {
 
 #[test]
 fn what_the_data_say_of_the_paper_is_computed() {
-    let verdict = |runs: &Runs<Block>| claims::claims(&found(runs))[0].verdict;
-    assert_eq!(verdict(&runs(noise(10_000.0))), Verdict::Confirmed);
-    assert_eq!(verdict(&runs(noise(100.0))), Verdict::Contradicted);
-    assert_eq!(verdict(&runs(|_, _| None)), Verdict::Open);
+    let verdict = |deviation_ns: Option<f64>| {
+        let mut runs = runs(noise(100.0));
+        let blocks = runs.runs.iter_mut().flat_map(|(_, blocks)| blocks);
+        blocks.for_each(|block| block.error_deviation_ns = deviation_ns);
+        claims::claims(&found(&runs))[0].verdict
+    };
+    let [masked, visible, unknown] = [Some(500.0), Some(20.0), None].map(verdict);
+    assert_eq!(masked, Verdict::Confirmed);
+    assert_eq!(visible, Verdict::Contradicted);
+    assert_eq!(unknown, Verdict::Open);
+}
+
+#[test]
+fn medians_detect_the_step_unless_they_fluctuate_more() {
+    let claim = |runs: &Runs<Block>| claims::claims(&found(runs)).swap_remove(1);
+    let detected = claim(&runs(noise(100.0)));
+    assert_eq!((detected.by, detected.verdict), (Claimant::Project, Verdict::Confirmed));
+    for numbers in [
+        "detected in 36 of 36 runs with kernel or XDP stamps",
+        "the delay of 500 of 1\u{202f}500 packets was raised by 88 ns",
+    ] {
+        assert!(detected.sentence.contains(numbers), "{}", detected.sentence);
+    }
+    assert_ne!(claim(&runs(noise(10_000.0))).verdict, Verdict::Confirmed);
+    assert_eq!(claim(&runs(|_, _| None)).verdict, Verdict::Open);
 }
 
 #[test]
@@ -83,6 +104,8 @@ fn a_step_that_was_made_is_found_with_its_size_and_tried_on_the_same_data() {
         "{shares:?}"
     );
     assert_eq!(ring.lost, [12, 0, 0]);
+    let reached = found.reached.unwrap();
+    assert!(reached.detected[0] > 0.85 && reached.false_alarms[1] < 0.1, "{reached:?}");
 }
 
 #[test]
