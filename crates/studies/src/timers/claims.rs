@@ -90,8 +90,30 @@ impl Comparison {
         if let Some(timer) = [self.lower, self.higher].into_iter().find(lacks) {
             return self.without(timer, findings);
         }
+        if let Some(reason) = self.deviations_of_steps(findings) {
+            let requirement = "a counter whose step is smaller than the deviation of a read";
+            return Claim::not_the_same_question(self.claim, &reason, requirement);
+        }
         let numbers = self.numbers(findings);
         Claim::of(self.claim, vec![self.lead(runs, findings)], &numbers)
+    }
+
+    /// Why deviations do not compare the costs: none is above a step of the counter, and rounding to steps alone deviates by up
+    /// to half a step. None if one is.
+    fn deviations_of_steps(&self, findings: &TimersResult) -> Option<String> {
+        let Figure::Deviation = self.of else { return None };
+        let [lower, higher] =
+            [findings.cost(self.lower)?, findings.cost(self.higher)?].map(|cost| cost.stddev);
+        let step = findings.timer(Timer::Tsc)?.step_ns?;
+        (lower.max(higher) <= step).then(|| {
+            format!(
+                "the counter of this machine advances in steps of {}; the deviations ({} and {}) are not above it, so that \
+                 they are those of the steps rather than of the cost",
+                duration(step),
+                duration(lower),
+                duration(higher)
+            )
+        })
     }
 
     /// The claim on a machine that has no such timer. An emulated one elsewhere has other costs than hardware.
@@ -200,6 +222,9 @@ impl Figure {
 fn peaks(runs: &Runs<CostCount>, findings: &TimersResult) -> Claim {
     let is_read = |way: &&Measured| way.is_available();
     let way = |timer| findings.timer(timer).filter(is_read);
+    let missing = Timer::ALL.into_iter().filter(|timer| way(*timer).is_none());
+    let missing = missing.map(|timer| format!("; the {} was not measured", timer.name()));
+    let missing: Vec<_> = missing.collect();
     let timers = Timer::ALL.into_iter().filter_map(|timer| Some((timer, way(timer)?)));
     let grown = |way: &Measured, of: fn(f64, f64) -> f64| {
         estimate(runs, |run| {
@@ -218,7 +243,11 @@ fn peaks(runs: &Runs<CostCount>, findings: &TimersResult) -> Claim {
         }
     }
     let claim = "rare peaks raise the mean, and the standard deviation even more, for every source";
-    Claim::of(claim, lead, &numbers.join(", "))
+    let mut numbers = numbers.join(", ");
+    if !numbers.is_empty() {
+        numbers += &format!(" (mean of the runs){}", missing.concat());
+    }
+    Claim::of(claim, lead, &numbers)
 }
 
 /// The mean of `of` over all runs with a finite value.

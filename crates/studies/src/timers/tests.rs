@@ -116,6 +116,20 @@ fn what_the_data_say_of_the_paper_is_computed() {
     assert_eq!(once, [open, open, other, other, other, other, open]);
     let sentence = &of(&runs(5, costs))[2].sentence;
     assert!(sentence.contains("because this machine has no HPET Timer"), "{sentence}");
+    let peaks = &of(&runs(5, costs))[6].sentence;
+    let end = "for the OS Timer (mean of the runs); the HPET Timer was not measured.";
+    assert!(peaks.ends_with(end), "{peaks}");
+}
+
+#[test]
+fn deviations_below_the_step_of_the_counter_do_not_compare_costs() {
+    // Each cost is one of two values, one step apart.
+    let costs = |way: usize, _| vec![([9, 20][way], [500, 4_000][way]), ([10, 21][way], 6_000)];
+    let claim = account_of(&runs(5, costs)).claims.swap_remove(1);
+    assert_eq!(claim.verdict, Verdict::NotTheSameQuestion);
+    let reason =
+        "advances in steps of 1.00\u{202f}ns; the deviations (0.266\u{202f}ns and 0.490\u{202f}ns)";
+    assert!(claim.sentence.contains(reason), "{}", claim.sentence);
 }
 
 #[test]
