@@ -14,7 +14,7 @@ use crate::presentation::Texts;
 use crate::{interarrival, overhead, timers};
 
 /// Computes the claims from those of a document and its values.
-type Judge = fn(Vec<Claim>, &Value) -> anyhow::Result<Vec<Claim>>;
+type Judge = fn(&[Claim], &Value) -> anyhow::Result<Vec<Claim>>;
 
 /// Members of a document that are not values of its study.
 const NO_VALUES: [&str; 18] = [
@@ -82,7 +82,7 @@ fn account_of(name: &str, document: &Value, earlier: &str) -> anyhow::Result<Acc
         ),
     };
     let making = Making::deserialize(document).context("cannot read how the runs were made")?;
-    let claims = judge(claims(document)?, document)?;
+    let claims = judge(&claims(document)?, document)?;
     let members = document.as_object().context("the document is no structure")?;
     let is_value = |(member, _): &(&String, &Value)| {
         member.as_str() == "published" || !NO_VALUES.contains(&member.as_str())

@@ -79,7 +79,7 @@ struct Documented {
 ///
 /// # Errors
 /// When the document lacks a value.
-pub(crate) fn claims_again(_: Vec<Claim>, document: &Value) -> anyhow::Result<Vec<Claim>> {
+pub(crate) fn claims_again(_: &[Claim], document: &Value) -> anyhow::Result<Vec<Claim>> {
     let Documented { correlation, captures, raw_after_ktime } =
         Documented::deserialize(document).context("cannot read the values of interarrival")?;
     Ok(claims::claims(&correlation, &captures, &raw_after_ktime))

@@ -15,7 +15,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     Method::ALL.into_iter().map(Method::name)
 }
 
-/// One packet in this many lies beyond the axis, so that outliers do not squeeze the others.
+/// At most one packet of a method in this many lies beyond the axis, so that outliers do not squeeze the others.
 const ONE_BEYOND_IN: usize = 200;
 
 /// The density points of the overheads with a pattern, as Figures 2 and 4; none if nothing was

@@ -37,6 +37,8 @@ pub(super) struct OverheadResult {
     pub(super) effects_on_deviation: Vec<Effect>,
     /// Cost of a stamp in the softIRQ.
     pub(super) softirq: Vec<Added>,
+    /// Repetitions of that.
+    pub(super) softirq_repetitions: u32,
     /// Reason if nothing was measured there.
     pub(super) softirq_reason: Option<String>,
     /// The kernel's own stamp and the clocks of its events, in the softIRQ.
@@ -100,9 +102,9 @@ impl OverheadResult {
         let effects_on = |of: fn(&[f64]) -> Option<f64>| {
             effects(&runs.design, &runs.responses(|run| of(&overheads(run))))
         };
-        let (softirq, softirq_reason) = match softirq {
-            Ok(runs) => (softirq::added(&runs), None),
-            Err(error) => (Vec::new(), Some(format!("{error:#}"))),
+        let (softirq, softirq_repetitions, softirq_reason) = match softirq {
+            Ok(runs) => (softirq::added(&runs), runs.complete(), None),
+            Err(error) => (Vec::new(), 0, Some(format!("{error:#}"))),
         };
         Self {
             step_ns,
@@ -117,6 +119,7 @@ impl OverheadResult {
             effects_on_mean: effects_on(mean),
             effects_on_deviation: effects_on(deviation),
             softirq,
+            softirq_repetitions,
             softirq_reason,
             kernel_stamps: kernel_stamp.as_ref().map(KernelStamps::of).unwrap_or_default(),
             kernel_stamps_reason: kernel_stamp.as_ref().err().map(|error| format!("{error:#}")),

@@ -13,6 +13,7 @@ mod figures;
 mod findings;
 mod in_softirq;
 mod kernel_stamp;
+mod measured;
 pub(crate) mod packets;
 pub(crate) mod paper;
 pub(crate) mod series;
@@ -25,16 +26,18 @@ use serde_json::Value;
 use wirestamp_capture::Stop;
 
 use crate::account::{Account, Making, MeasuredDesign, Part};
-use crate::experiment::{self, Claim, Claimant, Progress, Runs};
+use crate::experiment::{self, Claim, Progress, Runs};
 use crate::options::Options;
 use crate::presentation::Texts;
+use claims::Leads;
 use findings::{InSoftirq, OverheadResult};
 use in_softirq::PacketsInSoftirq;
 use kernel_stamp::KernelStamp;
+use measured::Measured;
 use packets::{OverheadScale, Packets, Stamped};
 use paper::Traffic;
 use softirq::Programs;
-use targets::{Measured, targets};
+use targets::targets;
 
 pub(crate) use paper::PAPER;
 
@@ -85,23 +88,28 @@ pub(crate) fn run(
 pub(crate) const TEXTS: Texts =
     Texts::new(include_str!("report.md"), include_str!("deviations.md"), PAPER);
 
-/// The claims of a document with the verdicts on the targets, from its values.
+/// The claims, from the values of a document and from the leads of its claims.
 ///
 /// # Errors
 /// When the document lacks a value.
-pub(crate) fn claims_again(mut claims: Vec<Claim>, document: &Value) -> anyhow::Result<Vec<Claim>> {
+pub(crate) fn claims_again(documented: &[Claim], document: &Value) -> anyhow::Result<Vec<Claim>> {
     let measured = Measured::deserialize(document).context("cannot read the values of overhead")?;
-    claims.retain(|claim| claim.by == Claimant::Paper);
-    claims.extend(targets(&measured));
-    Ok(claims)
+    let leads = claims::documented_leads(documented, measured.repetitions);
+    Ok(of_paper_and_project(leads, &measured))
+}
+
+fn of_paper_and_project(leads: Leads, measured: &Measured) -> Vec<Claim> {
+    let mut claims = claims::claims(leads, measured);
+    claims.extend(targets(measured));
+    claims
 }
 
 /// Account of the runs and their results. The claims are about the counter's own instruction: a program can execute it in
 /// user space only, and the kernel executes it to stamp events.
 fn account(runs: &Runs<Stamped>, findings: &OverheadResult) -> anyhow::Result<Account> {
     let making = Making::of(runs);
-    let mut claims = claims::claims(runs, findings.kernel_stamps.ktime(), &findings.cells);
-    claims.extend(targets(&Measured::of(findings, making.repetitions)));
+    let measured = Measured::of(findings, making.repetitions);
+    let claims = of_paper_and_project(claims::leads(runs), &measured);
     TEXTS.account(making, claims, findings, &|id, heading| {
         let (figure, pattern) = id.split_once('-')?;
         let pattern = Traffic::ALL.into_iter().find(|it| it.name() == pattern)?;

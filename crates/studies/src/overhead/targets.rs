@@ -1,10 +1,9 @@
 //! This project's targets for the overhead of a raw stamp, beside the paper's Tables I and II.
 
-use serde::Deserialize;
-
-use super::findings::{CellFindings, OverheadResult};
+use super::findings::CellFindings;
+use super::measured::{Measured, cell};
 use super::paper::{Method, Traffic};
-use crate::experiment::{Claim, Estimate};
+use crate::experiment::{Claim, Estimate, Sign};
 use wirestamp_report::format::duration;
 
 /// Max mean overhead of a raw stamp, in nanoseconds.
@@ -14,20 +13,6 @@ const MOST: f64 = 0.9;
 
 /// Max standard deviation of a run without the longest thousandth, in nanoseconds.
 const DEVIATION_NS: f64 = 4.0;
-
-/// What the targets are compared with.
-#[derive(Deserialize)]
-pub(super) struct Measured {
-    /// Of the runs in user space. The interval of an estimate is that of this number.
-    pub(super) repetitions: u32,
-    /// The step of the counter, in nanoseconds.
-    pub(super) step_ns: f64,
-    /// User space.
-    pub(super) cells: Vec<CellFindings>,
-    /// The first stamp of each packet in the softIRQ, and a second one just after it.
-    pub(super) cells_in_softirq: Vec<CellFindings>,
-    pub(super) cells_in_softirq_again: Vec<CellFindings>,
-}
 
 /// The targets with verdicts and, where they are missed, the cause.
 pub(super) fn targets(measured: &Measured) -> Vec<Claim> {
@@ -40,17 +25,6 @@ pub(super) fn targets(measured: &Measured) -> Vec<Claim> {
 }
 
 impl Measured {
-    /// From the results of this number of repetitions.
-    pub(super) fn of(found: &OverheadResult, repetitions: u32) -> Self {
-        Self {
-            repetitions,
-            step_ns: found.step_ns,
-            cells: found.cells.clone(),
-            cells_in_softirq: found.cells_in_softirq.clone(),
-            cells_in_softirq_again: found.cells_in_softirq_again.clone(),
-        }
-    }
-
     /// Two values that are a step apart deviate by half a step, if both are as frequent, and by less otherwise. None if a mean
     /// misses its limit, or values beside these two are frequent.
     fn step_of_the_counter(&self) -> Option<String> {
@@ -78,8 +52,7 @@ impl Measured {
     /// Time of the first and of the second stamp of a packet.
     fn call_and_caches(&self) -> Option<String> {
         let of = |cells: &[CellFindings], method, pattern| {
-            let cell = cells.iter().find(|it| (it.method, it.pattern) == (method, pattern))?;
-            Some(duration(cell.mean_ns?.mean))
+            Some(duration(cell(cells, method, pattern)?.mean_ns?.mean))
         };
         let first = |method, pattern| of(&self.cells_in_softirq, method, pattern);
         let again = |method, pattern| of(&self.cells_in_softirq_again, method, pattern);
@@ -107,16 +80,15 @@ fn target(place: &str, cells: &[CellFindings], repetitions: u32) -> Claim {
             let below_limit = raw.map(|raw| raw.around(figure.limit - raw.mean));
             let below_ktime = raw.zip(ktime).map(|(raw, ktime)| difference(ktime, raw));
             if let Some((raw, ktime)) = raw.zip(ktime) {
-                let is_met = |met: bool| if met { "met" } else { "missed" };
                 words.push(format!(
-                    "{} for the {}: {} (limit {}: {}; ktime {}: {})",
+                    "{} for the {}: {}; at most {}: {}; below ktime ({}): {}",
                     figure.name,
                     pattern.name(),
                     raw.text(duration),
                     duration(figure.limit),
-                    is_met(raw.mean <= figure.limit),
+                    verdict(below_limit),
                     ktime.text(duration),
-                    is_met(raw.mean < ktime.mean),
+                    verdict(below_ktime),
                 ));
             }
             leads.extend([below_limit, below_ktime]);
@@ -126,7 +98,16 @@ fn target(place: &str, cells: &[CellFindings], repetitions: u32) -> Claim {
         "{place}, a raw stamp of each packet meets the targets: an overhead of at most {MEAN_NS:.0} ns in the mean, a \
          deviation of at most {DEVIATION_NS:.0} ns in 99.9 % of the packets, both below those of ktime in the same run"
     );
-    Claim::goal(claim, leads, &words.join(", "))
+    Claim::goal(claim, leads, &words.join("; "))
+}
+
+/// Whether one figure is met, by the sign of how far it is below its limit.
+fn verdict(below: Option<Estimate>) -> &'static str {
+    match below.map(|it| it.sign()) {
+        Some(Sign::Above) => "met",
+        Some(Sign::Below) => "missed",
+        Some(Sign::Open) | None => "not decided",
+    }
 }
 
 /// A figure with a target.
@@ -149,7 +130,7 @@ impl Figure {
         pattern: Traffic,
         repetitions: u32,
     ) -> Option<Estimate> {
-        let cell = cells.iter().find(|it| (it.method, it.pattern) == (method, pattern))?;
+        let cell = cell(cells, method, pattern)?;
         // Documents have no degrees of freedom.
         let freedom = Some(f64::from(repetitions.saturating_sub(1)));
         (self.of)(cell).map(|found| Estimate { freedom, ..found })
@@ -164,12 +145,20 @@ fn difference(one: Estimate, other: Estimate) -> Estimate {
 
 #[cfg(test)]
 mod tests {
+    use super::super::measured::ClocksOfEvents;
     use super::*;
     use crate::experiment::Verdict;
 
     fn measured(cells: Vec<CellFindings>, cells_in_softirq: Vec<CellFindings>) -> Measured {
         let cells_in_softirq_again = cells_in_softirq.clone();
-        Measured { repetitions: 10, step_ns: 10.0, cells, cells_in_softirq, cells_in_softirq_again }
+        Measured {
+            repetitions: 10,
+            step_ns: 10.0,
+            cells,
+            cells_in_softirq,
+            cells_in_softirq_again,
+            kernel_stamps: ClocksOfEvents::default(),
+        }
     }
 
     fn cells(raw: [f64; 2], ktime: [f64; 2], ci95: Option<f64>) -> Vec<CellFindings> {
@@ -200,13 +189,23 @@ mod tests {
         assert_eq!(in_softirq.verdict, Verdict::Contradicted, "{in_softirq:?}");
         let mean = "mean for the call: 2.60\u{202f}µs";
         assert!(in_softirq.sentence.contains(mean), "{}", in_softirq.sentence);
-        assert!(in_softirq.sentence.contains("(limit 30.0\u{202f}ns: missed; ktime 900\u{202f}ns"));
+        let missed = "; at most 30.0\u{202f}ns: missed; below ktime (900\u{202f}ns ± 0.500\u{202f}ns): missed";
+        assert!(in_softirq.sentence.contains(missed), "{}", in_softirq.sentence);
         let cause = in_softirq.cause.unwrap();
         assert!(cause.contains("for a packet of the call it takes 2.60\u{202f}µs"), "{cause}");
         let once = measured(cells([20.0, 3.0], [40.0, 8.0], None), Vec::new());
         let [once, nothing] = targets(&Measured { repetitions: 1, ..once }).try_into().unwrap();
         assert_eq!([once.verdict, nothing.verdict], [Verdict::Open; 2]);
         assert!(nothing.sentence.ends_with("not decided here; nothing was measured."));
+    }
+
+    #[test]
+    fn figure_whose_interval_includes_its_limit_is_not_decided() {
+        let close = cells([20.0, 3.8], [40.0, 4.4], Some(0.5));
+        let sentence = targets(&measured(close, Vec::new())).swap_remove(0).sentence;
+        let deviation = "deviation for the video: 3.80\u{202f}ns ± 0.500\u{202f}ns; at most 4.00\u{202f}ns: not decided; below \
+                         ktime (4.40\u{202f}ns ± 0.500\u{202f}ns): not decided";
+        assert!(sentence.contains(deviation), "{sentence}");
     }
 
     #[test]

@@ -1,8 +1,9 @@
+use super::kernel_stamp::AddedByClock;
 use super::packets::Stamped;
 use super::paper::{Method, Traffic};
 use super::*;
 use crate::account;
-use crate::experiment::{RunId, Runs, Study, Verdict};
+use crate::experiment::{Estimate, RunId, Runs, Study, Verdict};
 
 /// One packet of a run is lost.
 const SIZE: OverheadScale = OverheadScale { repetitions: 1, packets: [201, 201] };
@@ -36,6 +37,10 @@ fn found(runs: &Runs<Stamped>) -> OverheadResult {
     OverheadResult::of(runs, in_softirq, SIZE, 10.0)
 }
 
+fn claims_of(runs: &Runs<Stamped>) -> Vec<Claim> {
+    account(runs, &found(runs)).unwrap().claims
+}
+
 fn page(runs: &Runs<Stamped>) -> String {
     account::html(&account(runs, &found(runs)).unwrap())
 }
@@ -43,13 +48,13 @@ fn page(runs: &Runs<Stamped>) -> String {
 #[test]
 fn what_the_data_say_of_the_paper_is_computed() {
     let verdicts = |runs: &Runs<Stamped>| {
-        let claims = claims::claims(runs, None, &[]);
+        let claims = claims_of(runs);
         [claims[0].verdict, claims[1].verdict]
     };
     // ktime: 100 and spread by 50; raw: 20 and spread by 5. And the other way round.
     let overhead = |method: usize, repetition: u32, packet: u32| {
         let (mean, spread) = if method == 0 { (100.0, 50.0) } else { (20.0, 5.0) };
-        mean + f64::from(repetition) + if packet.is_multiple_of(3) { spread } else { -spread / 2.0 }
+        mean + f64::from(repetition) + spread * (f64::from(packet % 7) - 3.0)
     };
     let as_in_the_paper =
         runs(3, |method, _, repetition, packet| overhead(method, repetition, packet));
@@ -63,6 +68,81 @@ fn what_the_data_say_of_the_paper_is_computed() {
     assert_eq!(verdicts(&noisy), [Verdict::Open; 2]);
     let once = runs(1, |method, _, repetition, packet| overhead(method, repetition, packet));
     assert_eq!(verdicts(&once), [Verdict::Open; 2]);
+}
+
+/// Overheads of one of two values, a step of the counter apart: the value changes after that many packets of each method.
+fn of_two_values(packets: [u32; 2]) -> Runs<Stamped> {
+    runs(3, |method, _, repetition, packet| {
+        let is_longer = ((packet + repetition) / packets[method]).is_multiple_of(2);
+        if is_longer { 30.0 } else { 20.0 }
+    })
+}
+
+#[test]
+fn step_of_the_counter_does_not_compare_deviations() {
+    let claims = claims_of(&of_two_values([2, 3]));
+    assert_eq!(claims[1].verdict, Verdict::NotTheSameQuestion);
+    let reason = "a step of the counter (10.0\u{202f}ns) apart, which dominates their deviation (5.01\u{202f}ns against";
+    assert!(claims[1].sentence.contains(reason), "{}", claims[1].sentence);
+    assert_eq!(claims[1].lead.len(), 2);
+}
+
+#[test]
+fn claims_are_those_of_the_document() {
+    let of_many_values = runs(3, |method, _, repetition, packet| {
+        [100.0, 20.0][method] + f64::from(repetition) + 30.0 * f64::from(packet % 7)
+    });
+    for runs in [of_two_values([5, 2]), of_many_values] {
+        let mut found = found(&runs);
+        found.cells_in_softirq.clone_from(&found.cells);
+        found.kernel_stamps.clocks = vec![AddedByClock {
+            clock: "mono".into(),
+            middle_mean_ns: Some(Estimate::new(23.0, Some(2.0))),
+            mean_ns: None,
+            log_deviation_ratio: Some(Estimate::new(0.1, Some(0.3))),
+            autocorrelation: Some(Estimate::new(-0.005, Some(0.015))),
+        }];
+        let live = of_paper_and_project(claims::leads(&runs), &Measured::of(&found, 3));
+        let mut document = serde_json::to_value(&found).unwrap();
+        document["repetitions"] = 3.into();
+        let again = claims_again(&live, &document).unwrap();
+        let sentences =
+            |claims: &[Claim]| claims.iter().map(|it| it.sentence.clone()).collect::<Vec<_>>();
+        assert_eq!(sentences(&again), sentences(&live));
+        let [overhead, _, memory] = sentences(&live[..3]).try_into().unwrap();
+        assert!(
+            overhead.contains("ktime takes 23.0\u{202f}ns ± 2.00\u{202f}ns longer"),
+            "{overhead}"
+        );
+        assert!(overhead.contains("the raw stamp of a BPF program"), "{overhead}");
+        assert!(
+            memory.contains("higher by 0.005 ± 0.015 with the counter than with ktime"),
+            "{memory}"
+        );
+    }
+    assert!(claims_again(&[], &serde_json::json!({})).is_err());
+}
+
+#[test]
+fn lower_auto_correlation_is_explained_by_the_step_where_raw_has_more_of_two_values() {
+    // Every tenth overhead of ktime has another value.
+    let memory = runs(3, |method, _, _, packet| {
+        let is_other = method == 0 && packet.is_multiple_of(10);
+        let is_longer = (packet / [5, 2][method]).is_multiple_of(2);
+        if is_other {
+            50.0
+        } else if is_longer {
+            30.0
+        } else {
+            20.0
+        }
+    });
+    let claim = claims_of(&memory).swap_remove(2);
+    assert_eq!(claim.verdict, Verdict::Contradicted, "{claim:?}");
+    let cause = claim.cause.unwrap();
+    assert!(cause.contains("100.0 % with raw and 90.0 % with ktime for the call"), "{cause}");
+    assert!(cause.ends_with("This explains the call and the video"), "{cause}");
+    assert!(claim.sentence.contains(" for the call (difference \u{2212}0."), "{}", claim.sentence);
 }
 
 #[test]

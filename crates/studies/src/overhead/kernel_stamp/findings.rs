@@ -1,6 +1,8 @@
 //! Results of the kernel's stamp.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 
 use super::{CLOCKS, IntervalKind, Intervals, of};
 use crate::experiment::{Estimate, Runs, mean};
@@ -12,11 +14,13 @@ use wirestamp_report::format::length;
 /// Numeric results.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(in crate::overhead) struct KernelStamps {
+    /// Repetitions that were done of every cell.
+    pub(in crate::overhead) repetitions: u32,
     /// Each clock with each place of the stamp.
     pub(in crate::overhead) cells: Vec<IntervalsOfCell>,
     /// What the kernel's stamp adds, by each clock.
     pub(in crate::overhead) added: Vec<AddedByStamp>,
-    /// What each clock of the events adds to an interval above the counter.
+    /// What each clock of the events adds to an interval above the counter, ktime (mono) first.
     pub(in crate::overhead) clocks: Vec<AddedByClock>,
 }
 
@@ -55,10 +59,10 @@ pub(in crate::overhead) struct AddedByStamp {
 }
 
 /// What a clock adds to an interval without the kernel's stamp, above the counter (x86-tsc), in runs of the same repetition.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::overhead) struct AddedByClock {
     /// The clock of the events.
-    pub(in crate::overhead) clock: &'static str,
+    pub(in crate::overhead) clock: Cow<'static, str>,
     /// Of the mean of the middle half, in nanoseconds: misses of caches, which occur in the rest, do not change it, and
     /// steps of the counter change it less than the median.
     pub(in crate::overhead) middle_mean_ns: Option<Estimate>,
@@ -93,19 +97,19 @@ impl KernelStamps {
         let clocks = CLOCKS.iter().enumerate().skip(1).map(|(index, clock)| {
             let above_counter = |value| difference(cell(index, 0), cell(0, 0), value);
             AddedByClock {
-                clock: clock.name(),
+                clock: clock.name().into(),
                 middle_mean_ns: above_counter(middle_mean),
                 mean_ns: above_counter(mean_of_999),
                 log_deviation_ratio: above_counter(log_deviation),
                 autocorrelation: above_counter(autocorrelation),
             }
         });
-        Self { cells: cells.collect(), added: added.collect(), clocks: clocks.collect() }
-    }
-
-    /// What the kernel's clock adds above the counter.
-    pub(in crate::overhead) fn ktime(&self) -> Option<&AddedByClock> {
-        self.clocks.first()
+        Self {
+            repetitions: runs.complete(),
+            cells: cells.collect(),
+            added: added.collect(),
+            clocks: clocks.collect(),
+        }
     }
 }
 
@@ -217,7 +221,7 @@ mod tests {
             assert!((added.before_queue_ns.unwrap().mean - 25.0).abs() < 0.1, "{added:?}");
             assert!((added.after_queue_ns.unwrap().mean - 40.0).abs() < 0.1, "{added:?}");
         }
-        let ktime = found.ktime().unwrap();
+        let ktime = found.clocks.first().unwrap();
         assert_eq!(ktime.clock, "mono");
         assert!((ktime.mean_ns.unwrap().mean - 10.0).abs() < 0.1, "{ktime:?}");
         assert!((ktime.middle_mean_ns.unwrap().mean - 10.0).abs() < 0.1, "{ktime:?}");
