@@ -13,11 +13,8 @@ use wirestamp_report::format::duration;
 /// of the ranks.
 const UNRELATED: f64 = 0.1;
 
-/// The paper's claims about the clock of the stamps. Here its two clocks are read at different places.
-const OF_THE_CLOCK: [&str; 2] = [
-    "the times between raw stamps deviate less than those between stamps of ktime",
-    "ktime has extreme times between arrivals that raw stamps do not have",
-];
+/// What it would take to compare the clocks of the stamps. Here they are read at two places.
+const REQUIREMENT: &str = "both clocks read at one place of the softIRQ, by a changed kernel";
 
 /// The paper's claims: the correlation from the stamps in user space. The captures cannot answer the others.
 pub(super) fn claims(
@@ -26,49 +23,54 @@ pub(super) fn claims(
     raw_after_ktime: &[RawAfterKtime],
 ) -> Vec<Claim> {
     let correlated = of_overhead(correlations).caused_by(|| constant_overhead(correlations));
-    let reason = other_place(captures, raw_after_ktime);
-    let requirement = "both clocks read at one place of the softIRQ, by a changed kernel";
-    let of_the_clock =
-        OF_THE_CLOCK.map(|claim| Claim::not_the_same_question(claim, &reason, requirement));
-    [correlated].into_iter().chain(of_the_clock).collect()
+    vec![correlated, of_deviations(captures, raw_after_ktime), of_extremes(captures)]
 }
 
-/// Why the captures do not compare the clocks, with what was measured of both.
-fn other_place(captures: &[Stamps], raw_after_ktime: &[RawAfterKtime]) -> String {
+/// Claim: raw stamps deviate less. Why the captures do not compare the clocks, with what was measured of both.
+fn of_deviations(captures: &[Stamps], raw_after_ktime: &[RawAfterKtime]) -> Claim {
+    let mut reason = "the raw stamp of a packet is taken further on in the softIRQ than that of ktime, so that the times \
+                      between stamps differ by the place and by the clock, and no measurement here separates the two"
+        .to_owned();
     let after = raw_after_ktime.iter().filter_map(|it| {
         let after = it.after_ns.as_ref()?;
         let (mean, deviation) = (duration(after.mean), duration(after.stddev));
         Some(format!("{mean} ± {deviation} (mean, deviation) for the {}", it.pattern.name()))
     });
     let after = after.collect::<Vec<_>>().join(" and ");
-    let [ktime, raw] = [KTIME, RAW].map(|source| SOURCES[source].to_string());
-    let of = |source: &str, pattern: Traffic| {
-        let stamps =
-            captures.iter().find(|it| (it.source.as_str(), it.pattern) == (source, pattern))?;
-        Some((stamps.error_deviation_ns?.mean, stamps.error_ns?.max))
-    };
-    let errors = Traffic::ALL.into_iter().filter_map(|pattern| {
-        let (ktime, raw) = (of(&ktime, pattern)?, of(&raw, pattern)?);
-        Some(format!(
-            "{} and {} against {} and {} for the {}",
-            duration(raw.0),
-            duration(raw.1),
-            duration(ktime.0),
-            duration(ktime.1),
-            pattern.name()
-        ))
-    });
-    let errors = errors.collect::<Vec<_>>().join(", ");
-    let mut reason = "the raw stamp of a packet is taken further on in the softIRQ than that of ktime, so that the times \
-                      between stamps differ by the place and by the clock, and no measurement here separates the two"
-        .to_owned();
     if !after.is_empty() {
         reason += &format!("; the raw stamp is later by {after}");
     }
-    if !errors.is_empty() {
-        reason += &format!("; deviation and max of the errors of {raw} against {ktime}: {errors}");
+    if let Some(errors) = errors(captures, |stamps| Some(stamps.error_deviation_ns?.mean)) {
+        reason += &format!("; deviation of the errors of {errors}");
     }
-    reason
+    let claim = "the times between raw stamps deviate less than those between stamps of ktime";
+    Claim::not_the_same_question(claim, &reason, REQUIREMENT)
+}
+
+/// Claim: only ktime has extreme values.
+fn of_extremes(captures: &[Stamps]) -> Claim {
+    let mut reason =
+        "the two stamps of a packet are taken at different places of the softIRQ".to_owned();
+    if let Some(errors) = errors(captures, |stamps| Some(stamps.error_ns?.max)) {
+        reason += &format!("; max of the errors of {errors}");
+    }
+    let claim = "ktime has extreme times between arrivals that raw stamps do not have";
+    Claim::not_the_same_question(claim, &reason, REQUIREMENT)
+}
+
+/// Text with a value of the errors of raw stamps and of those of ktime, with each pattern; none without values.
+fn errors(captures: &[Stamps], value: fn(&Stamps) -> Option<f64>) -> Option<String> {
+    let [ktime, raw] = [KTIME, RAW].map(|source| SOURCES[source].to_string());
+    let of = |source: &str, pattern: Traffic| {
+        let is_it = |it: &&Stamps| (it.source.as_str(), it.pattern) == (source, pattern);
+        Some(duration(value(captures.iter().find(is_it)?)?))
+    };
+    let compared = Traffic::ALL.into_iter().filter_map(|pattern| {
+        let (raw, ktime) = (of(&raw, pattern)?, of(&ktime, pattern)?);
+        Some(format!("{raw} against {ktime} for the {}", pattern.name()))
+    });
+    let compared = compared.collect::<Vec<_>>().join(", ");
+    (!compared.is_empty()).then(|| format!("{raw} against {ktime}: {compared}"))
 }
 
 /// Claim: a high overhead correlates with a long time between arrivals.
@@ -97,8 +99,8 @@ fn constant_overhead(correlations: &[Correlation]) -> Option<String> {
     let shares: Vec<_> = of_ktime.filter_map(share).collect();
     (!shares.is_empty()).then(|| {
         format!(
-            "most overheads of ktime have one of two values, a step of the counter apart ({}): they are constant, whatever the \
-             time between arrivals is",
+            "most overheads of ktime have one of two values, a step of the counter apart ({}): they do not differ by more \
+             than the step of the counter",
             shares.join(", ")
         )
     })

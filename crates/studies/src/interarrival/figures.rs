@@ -6,7 +6,7 @@ use crate::overhead::paper::Traffic;
 use wirestamp_report::figures::Figure;
 use wirestamp_report::figures::density::{Density, middle, spanning};
 
-/// One value in this many lies beyond each end of the axis, so that outliers do not squeeze the others.
+/// At most one value of a source in this many lies beyond each end of the axis, so that outliers do not squeeze the others.
 const ONE_BEYOND_IN: usize = 200;
 
 /// The place of a pattern's figure in the paper, and the pattern in words.

@@ -114,6 +114,9 @@ fn what_the_data_say_of_the_paper_is_computed() {
     let sentence = &claims[1].sentence;
     assert!(sentence.contains("is later by 500\u{202f}ns"), "{sentence}");
     assert!(sentence.contains("errors of trace-pass/raw against ring/kernel: 2.0"), "{sentence}");
+    let extremes = &claims[2].sentence;
+    assert!(extremes.contains("max of the errors of trace-pass/raw against"), "{extremes}");
+    assert!(!extremes.contains("no measurement here separates"), "not repeated: {extremes}");
 }
 
 #[test]
