@@ -205,8 +205,9 @@ fn interruption_in_the_softirq_marks_the_account() {
         Runs { design, seed: 1, sittings: Vec::new(), interrupted: false, runs: Vec::new() };
     let is_interrupted = |interrupted| {
         let runs = runs([0; CONTENDERS]);
-        let result = SoftirqResult::of(&runs, SIZE, CORES);
-        let in_softirq = InSoftirq { result, claims: Vec::new(), interrupted };
+        let (result, design) =
+            (SoftirqResult::of(&runs, SIZE, CORES), page::MeasuredDesign::of(&runs));
+        let in_softirq = InSoftirq { result, claims: Vec::new(), interrupted, design };
         account(&complete, LossStudyScale::QUICK, Ok(in_softirq)).unwrap().making.interrupted
     };
     assert_eq!([false, true].map(is_interrupted), [false, true]);
