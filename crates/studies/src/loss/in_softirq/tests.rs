@@ -82,13 +82,13 @@ fn claims_name_buffers_and_count_cells() {
     let first = "ring-kernel than <b>dumpcap with 64 bytes every 2.00\u{202f}µs by 10.00 points";
     assert!(more.contains(first), "{more}");
     let by_default = &found[3].sentence;
-    let cells = "it holds in 0 of 2 such cells, fails in 2, and is not decided in 0";
+    let cells = "0 of 2 conditions hold with 95 % confidence, 2 fail with it, 0 are not decided";
     assert!(by_default.contains("ring/kernel, our default, loses at most a tenth"), "{by_default}");
     assert!(by_default.contains(cells), "{by_default}");
     let by_xdp = &found[5].sentence;
-    assert!(by_xdp.contains("it holds in 2 of 2 such cells"), "{by_xdp}");
+    assert!(by_xdp.contains("2 of 2 conditions hold"), "{by_xdp}");
     let others = &found[7].sentence;
-    let cells = "it holds in 2 of 4 such cells, fails in 2, and is not decided in 0";
+    let cells = "2 of 4 conditions hold with 95 % confidence, 2 fail with it, 0 are not decided";
     assert!(others.contains(cells), "{others}");
     // 12,001 packets of each of six rounds, and 0, 1 or 2 more.
     let lost = "dropped 0 packets and their own buffers 72\u{202f}006";

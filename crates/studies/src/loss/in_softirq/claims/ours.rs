@@ -32,11 +32,11 @@ const BY_DEFAULT: Ours =
 
 /// The method that takes the packets before the kernel allocates them.
 const BY_XDP: Ours = Ours {
-    lose: "xdp/xdp, which takes packets from the host, loses",
+    lose: "xdp/xdp, which redirects the packets (XDP_REDIRECT), loses",
     contenders: &[Contender::XDP],
 };
 
-/// The methods that also leave the packets to the host.
+/// The other methods that leave the packets to the network stack.
 const OTHERS: Ours = Ours {
     lose: "trace-pass/raw and xdp-pass/xdp lose",
     contenders: &[Contender::RAW_CAPTURE, Contender::XDP_PASS],
@@ -68,7 +68,7 @@ impl Losses<'_> {
             let [ours, other] = [pair.contender, pair.generic].map(|it| self.name(it));
             let gap = duration(real(gap));
             Some(format!(
-                "{ours} than {other} with {bytes} bytes every {gap} by {points:.2} points"
+                "{ours} loses {points:.2} points more than {other}, with {bytes} bytes every {gap}"
             ))
         };
         let is_uncertain = |lead: &Option<Estimate>| lead.is_none_or(|it| it.sign() != Sign::Above);
@@ -92,8 +92,8 @@ impl Losses<'_> {
         }
         numbers += &left_out(pairs.iter().map(|pair| (pair.ours, pair.other)));
         let claim = format!(
-            "at the same load, {} no more than generic ktime capture, be its buffer {BUFFER_MIB} or {OUR_BUFFER_MIB} MiB \
-             (ours: {OUR_BUFFER_MIB} MiB; here: by {NO_MORE} point or more)",
+            "at the same load, {} at most {NO_MORE} percentage point more than generic ktime capture with a buffer of \
+             {BUFFER_MIB} MiB, and with one of {OUR_BUFFER_MIB} MiB (ours: {OUR_BUFFER_MIB} MiB)",
             ours.lose
         );
         Claim::goal(claim, leads, if pairs.is_empty() { "" } else { &numbers }).caused_by(|| {
@@ -102,7 +102,7 @@ impl Losses<'_> {
             let mut pairs: Vec<_> = pairs.iter().copied().filter(is_more).collect();
             pairs.sort_by_key(|pair| (pair.contender, pair.condition));
             pairs.dedup_by_key(|pair| (pair.contender, pair.condition));
-            self.where_lost(&pairs, "at least a point more")
+            self.where_lost(&pairs, "at least a point more by the trimmed mean")
         })
     }
 
@@ -117,7 +117,8 @@ impl Losses<'_> {
             signs.filter(|it| *it == sign).count()
         };
         let numbers = format!(
-            "it holds in {} of {} such cells, fails in {}, and is not decided in {}; the table of lost packets has each{}",
+            "{} of {} conditions hold with 95 % confidence, {} fail with it, {} are not decided; the table of the trimmed means \
+             has each{}",
             cells(Sign::Above),
             pairs.len(),
             cells(Sign::Below),
@@ -132,7 +133,7 @@ impl Losses<'_> {
         Claim::goal(claim, leads, if pairs.is_empty() { "" } else { &numbers }).prevented_by(|| {
             let is_more = |pair: &Pair<'_>| lead(pair).is_some_and(|it| it.mean < 0.0);
             let pairs: Vec<_> = pairs.iter().copied().filter(is_more).collect();
-            self.where_lost(&pairs, "more than a tenth")
+            self.where_lost(&pairs, "more than a tenth by the trimmed mean")
         })
     }
 
@@ -160,7 +161,7 @@ impl Losses<'_> {
         let named = if slow.is_empty() { String::new() } else { format!(": {}", slow.join(", ")) };
         (!pairs.is_empty()).then(|| {
             format!(
-                "ours lose {lose} in {} of these cells, where the queue of the softIRQ dropped {} packets and their own \
+                "ours lose {lose} in {} of these conditions, where the queue of the softIRQ dropped {} packets and their own \
                  buffers {}; in {} of these the softIRQ needs more CPU time for a packet than the gap is{named}",
                 pairs.len(),
                 count(queue),

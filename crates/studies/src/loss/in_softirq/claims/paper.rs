@@ -43,21 +43,23 @@ impl Losses<'_> {
         let (of_first, of_second): (Vec<_>, Vec<_>) = losses.into_iter().unzip();
         let cells = self.of(first).iter().zip(self.of(second));
         let missing = left_out(cells.map(|(first, second)| (first.as_slice(), second.as_slice())));
+        let lead = Estimate::trimmed(&lead);
+        let difference = lead.map_or_else(String::new, |it| {
+            let (more, interval) =
+                (-it.mean, it.ci95.map(|it| format!(" ± {it:.2}")).unwrap_or_default());
+            format!(
+                "; the difference is {more:.2}{interval} points (trimmed mean of the repetitions)"
+            )
+        });
         let numbers = mean(&of_first).zip(mean(&of_second)).map(|(a, b)| {
             format!(
-                "{} {a:.2} % against {} {b:.2} % of all packets (mean of {} conditions){missing}{more}",
+                "{} {a:.2} % against {} {b:.2} % of all packets (mean of {} conditions){difference}{missing}{more}",
                 self.name(first),
                 self.name(second),
                 self.conditions.len()
             )
         });
-        let relevant = (NO_MORE, "1 point");
-        Claim::difference(
-            claim,
-            vec![Estimate::trimmed(&lead)],
-            relevant,
-            &numbers.unwrap_or_default(),
-        )
+        Claim::difference(claim, vec![lead], (NO_MORE, "1 point"), &numbers.unwrap_or_default())
     }
 
     /// The CPU time of the softIRQ with each capture, under the conditions in which one of them loses packets.
@@ -75,7 +77,7 @@ impl Losses<'_> {
             mean(&times.collect::<Vec<_>>())
         };
         Some(format!(
-            "where one of both loses at least {NO_MORE} point, in {} of {} conditions, the softIRQ needs {:.0} ns a packet with \
+            "where one of the two loses at least {NO_MORE} point, in {} of {} conditions, the softIRQ needs {:.0} ns a packet with \
              {}, {:.0} ns with {} and {:.0} ns without a capture. Both copy each packet. With a stamp and no \
              capture it needs {:.0} ns for a raw stamp, which a BPF program reads by bpf_perf_event_read, and {:.0} ns for ktime",
             conditions.len(),
