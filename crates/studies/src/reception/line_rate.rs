@@ -69,8 +69,21 @@ pub(super) struct Arrived {
 impl Arrived {
     /// The share of the frames sent that the capture delivered, in percent; none without frames.
     pub(super) fn measured_percent(run: &[Self]) -> Option<f64> {
+        Self::percent(run, |run| run.captured)
+    }
+
+    fn ring_dropped_percent(run: &[Self]) -> Option<f64> {
+        Self::percent(run, |run| run.ring_dropped)
+    }
+
+    fn capture_lost_percent(run: &[Self]) -> Option<f64> {
+        Self::percent(run, |run| run.capture_lost)
+    }
+
+    /// `part` of the frames sent, in percent; none without frames.
+    fn percent(run: &[Self], part: fn(&Self) -> u64) -> Option<f64> {
         let run = run.first().filter(|run| run.sent > 0)?;
-        Some(100.0 * real(run.captured) / real(run.sent))
+        Some(100.0 * real(part(run)) / real(run.sent))
     }
 
     fn packets_per_second(run: &[Self]) -> Option<f64> {
@@ -135,7 +148,7 @@ pub(super) fn link() -> anyhow::Result<(Bed, ClockService)> {
 /// # Errors
 /// When the rate is out of range.
 pub(super) fn load(frame_bytes: u16, speed: Speed, time_ms: u32) -> anyhow::Result<Load> {
-    let pace = Pace::rate(1_000_000_000 / speed.interval_ns(frame_bytes))?;
+    let pace = Pace::rate(speed.frames_per_second(frame_bytes))?;
     Ok(Load {
         frame_bytes,
         pace: pace.with_burst(pace.burst().min(MAX_BURST_FRAMES))?,
@@ -224,12 +237,20 @@ pub(super) struct LineRateCell {
     #[serde(flatten)]
     pub(super) conditions: Conditions,
     pub(super) runs: usize,
+    /// Duration of a run.
+    pub(super) elapsed_ns: Option<Estimate>,
+    /// Frames a second at the line rate, which the sender tries to reach.
+    pub(super) requested_per_second: Option<u64>,
     /// Frames of all runs.
     pub(super) sent: u64,
     /// Frames a second that were sent.
     pub(super) packets_per_second: Option<Estimate>,
-    /// The share of the frames that the capture delivered, in percent.
+    /// The share of the frames of a run that the capture delivered, in percent.
     pub(super) measured_percent: Option<Estimate>,
+    /// The share for which the ring of the receiving interface had no room, in percent.
+    pub(super) ring_dropped_percent: Option<Estimate>,
+    /// The share that the capture lost, by its ledger, in percent.
+    pub(super) capture_lost_percent: Option<Estimate>,
     /// For which the ring of the receiving interface had no room.
     pub(super) ring_dropped: u64,
     /// Lost by the capture, by its ledger.
@@ -246,12 +267,18 @@ pub(super) fn cells(runs: &Runs<Arrived>) -> Vec<LineRateCell> {
             Estimate::of(&runs.of_cell(index).filter_map(of).collect::<Vec<_>>())
         };
         let sum = |of: fn(&Arrived) -> u64| runs.of_cell(index).flatten().map(of).sum();
+        let conditions = Conditions::of(&runs.design, cell)?;
+        let speed = LINE_RATES.into_iter().find(|speed| speed.name == conditions.speed);
         Some(LineRateCell {
-            conditions: Conditions::of(&runs.design, cell)?,
+            requested_per_second: speed.map(|it| it.frames_per_second(conditions.frame_bytes)),
+            conditions,
             runs: runs.of_cell(index).count(),
+            elapsed_ns: estimate(|run| Some(approximate(run.first()?.elapsed_ns))),
             sent: sum(|run| run.sent),
             packets_per_second: estimate(Arrived::packets_per_second),
             measured_percent: estimate(Arrived::measured_percent),
+            ring_dropped_percent: estimate(Arrived::ring_dropped_percent),
+            capture_lost_percent: estimate(Arrived::capture_lost_percent),
             ring_dropped: sum(|run| run.ring_dropped),
             capture_lost: sum(|run| run.capture_lost),
             captured: sum(|run| run.captured),
@@ -280,6 +307,28 @@ mod tests {
         assert_eq!(twice.ns_per_received_frame(), Some(2_000_000.0 / 1_800.0));
         assert_eq!(Arrived::default().ns_per_received_frame(), None);
         assert_eq!(Arrived::measured_percent(&[Arrived::default()]), None);
+    }
+
+    #[test]
+    fn shares_of_a_cell_add_up_to_all_frames_sent() {
+        let design = LineRate::new(LineRateScale::QUICK).design();
+        let turns: Vec<_> = design.order(1).into_iter().filter(|turn| turn.cell == 0).collect();
+        let arrived = |(sent, ring_dropped): (u64, u64)| {
+            let captured = sent - ring_dropped - 25;
+            Arrived { sent, elapsed_ns: 1_000, ring_dropped, capture_lost: 25, captured }
+        };
+        // Runs of different lengths: the sums of both have other shares.
+        let samples = [(100, 50), (900, 0)].map(|run| vec![arrived(run)]);
+        let runs = turns.into_iter().zip(samples).collect();
+        let runs = Runs { design, seed: 1, sittings: Vec::new(), interrupted: false, runs };
+        let cell = cells(&runs).swap_remove(0);
+        assert_eq!((cell.runs, cell.requested_per_second), (2, Some(1_488_095)));
+        let mean = |of: Option<Estimate>| of.unwrap().mean;
+        let dropped = mean(cell.ring_dropped_percent);
+        assert!((dropped - 25.0).abs() < 1e-9, "{dropped}");
+        let all = dropped + mean(cell.capture_lost_percent) + mean(cell.measured_percent);
+        assert!((all - 100.0).abs() < 1e-9, "{all}");
+        assert!((mean(cell.elapsed_ns) - 1_000.0).abs() < 1e-9);
     }
 
     #[test]

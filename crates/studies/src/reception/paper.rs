@@ -41,6 +41,11 @@ impl Speed {
         let bits = bytes_on_the_link(frame_bytes) * 8;
         bits * 1_000_000_000 / self.bits_per_second
     }
+
+    /// Frames a second at full line rate.
+    pub(super) fn frames_per_second(self, frame_bytes: u16) -> u64 {
+        1_000_000_000 / self.interval_ns(frame_bytes)
+    }
 }
 
 /// Table I: load of the measuring CPU.

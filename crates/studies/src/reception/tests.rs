@@ -217,6 +217,20 @@ fn any_blocks_make_a_page_beside_the_papers_numbers() {
 }
 
 #[test]
+fn page_shows_the_line_rate_as_means_of_the_runs() {
+    let parts = OtherParts { line_rate: Ok(line_rate(2, |_, _| (60, 1.0))), ..no_parts() };
+    let runs = runs(2, as_in_the_paper);
+    let findings = ReceptionResult::of(&runs, &parts, None);
+    let account = account(&runs, &parts, &findings).unwrap();
+    let table = account.table("Packets measured, of those that were sent");
+    assert_eq!(table.rows[0][3..6], ["60.00 ± 0.00", "60.00 ± 0.00", "0.00"]);
+    let page = account::html(&account);
+    for text in ["1\u{202f}488\u{202f}095 frames a second for 64 bytes at 1G", "values of 2 runs"] {
+        assert!(page.contains(text), "{text}");
+    }
+}
+
+#[test]
 fn a_stopped_run_measures_nothing_and_says_so() {
     let stop = Stop::new().unwrap();
     stop.request();
