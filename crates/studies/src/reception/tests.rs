@@ -119,6 +119,11 @@ fn stress_on_another_core_decides_nothing() {
     for claim in &claims[..2] {
         assert_eq!(claim.verdict, Verdict::NotTheSameQuestion, "{claim:?}");
         assert!(claim.sentence.contains("nothing here loads the core that stamps"), "{claim:?}");
+        assert!(claim.sentence.contains("ring:kernel, 64 bytes at 1G: "), "{claim:?}");
+        assert!(
+            claim.sentence.contains("geometric mean of all sizes and speeds: 1.00"),
+            "{claim:?}"
+        );
         assert!(claim.sentence.contains("1.00 with ring:kernel"), "{claim:?}");
         assert_eq!(claim.cause, None);
     }
@@ -139,7 +144,11 @@ fn cause_of_mmaps_missing_frames_is_where_they_were_lost() {
         cause.starts_with("of the 294 frames") && cause.contains("240 found no room"),
         "{cause}"
     );
-    assert!(cause.contains("a frame each 16.7"), "{cause}");
+    assert!(cause.contains("idle and stressed together: 16.7"), "{cause}");
+    let sentence = &claims[3].sentence;
+    let difference =
+        "ring:kernel minus xdp:xdp \u{2212}9.0 ± 0.0 points idle, \u{2212}9.0 ± 0.0 stressed";
+    assert!(sentence.contains(difference), "{sentence}");
 }
 
 #[test]
