@@ -155,8 +155,12 @@ fn mean_deviation(
 }
 
 /// Legend of the bars of a comparison, in the order of their colours.
-pub(super) const BARS: [&str; 4] =
-    ["stamped by the kernel, idle", "stress", "by the counter (raw), idle", "raw, stress"];
+pub(super) const BARS: [&str; 4] = [
+    "stamped by the kernel, idle",
+    "stamped by the kernel, stress",
+    "stamped by the counter (raw), idle",
+    "stamped by the counter (raw), stress",
+];
 
 /// The deviation of all techniques, idle and stressed, as Figure 5; none if nothing was measured.
 pub(super) fn deviations(findings: &ReceptionResult, size: (u32, u32), id: &str) -> Option<Figure> {

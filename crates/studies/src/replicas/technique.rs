@@ -49,7 +49,7 @@ impl Technique {
         let missing: Vec<_> = Self::all().filter(|it| !it.works_here()).map(Self::name).collect();
         (!missing.is_empty()).then(|| {
             format!(
-                "Left out, because this machine cannot do it: {}. A BPF program reads the counter only \
+                "Left out, because this machine cannot do it: {}. An XDP program reads the counter only \
                  with the kernel module wirestamp (kmod/README.md).",
                 missing.join(", ")
             )

@@ -11,6 +11,8 @@ use wirestamp_report::format::approximate;
 
 /// Max difference of the burstiness from that of an ideal bucket, in frames, that our claim allows.
 const TOLERANCE_FRAMES: f64 = 1.0;
+/// Burstiness, in frames, that is written as more than the min of 1.00.
+const ABOVE_MIN_FRAMES: f64 = 1.005;
 
 /// A value at both taps, and as it would be after an ideal bucket.
 #[derive(Clone, Debug, Serialize)]
@@ -158,9 +160,36 @@ pub(in crate::reception) fn claim(runs: Option<&Runs<TrainPacket>>) -> Claim {
     let numbers: Vec<_> = found.iter().filter_map(number).collect();
     let numbers = match numbers[..] {
         [] => String::new(),
-        _ => format!("difference in frames: {}", numbers.join(", ")),
+        _ => format!(
+            "difference in frames: {}{}",
+            numbers.join(", "),
+            runs.and_then(one_sided).unwrap_or_default()
+        ),
     };
     Claim::goal(claim, found.iter().map(lead).collect(), &numbers)
+}
+
+/// Under which conditions the burstiness after the device can also be too small, if not under all: elsewhere it has its min
+/// after an ideal bucket.
+fn one_sided(runs: &Runs<TrainPacket>) -> Option<String> {
+    let cells = cells(runs);
+    let is_above = |cell: &&TrainCell| {
+        cell.burstiness_frames.ideal.is_some_and(|ideal| ideal.mean >= ABOVE_MIN_FRAMES)
+    };
+    let above: Vec<_> = cells.iter().filter(is_above).collect();
+    if above.len() == cells.len() {
+        return None;
+    }
+    let name = |cell: &&TrainCell| format!("{} with a depth of {}", cell.speed, cell.depth_frames);
+    let names = above.iter().map(name).collect::<Vec<_>>().join(" and ");
+    Some(match above[..] {
+        [] => {
+            "; the ideal burstiness is the min, 1 frame: only a larger one could differ".to_owned()
+        }
+        _ => format!(
+            "; only {names} can differ in both directions: elsewhere the ideal burstiness is the min, 1 frame"
+        ),
+    })
 }
 
 /// The response of our claim for each device.

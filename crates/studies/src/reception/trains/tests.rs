@@ -60,6 +60,10 @@ fn ideal_device_has_the_burstiness_of_its_depth() {
 fn claim_holds_for_an_ideal_device_and_not_without_one() {
     let verdict = |runs: &Runs<TrainPacket>| claim(Some(runs)).verdict;
     assert_eq!(verdict(&runs(3, ideal)), Verdict::Confirmed);
+    let sentence = claim(Some(&runs(3, ideal))).sentence;
+    let two_sided =
+        "; only 100M with a depth of 8 and 1G with a depth of 8 can differ in both directions";
+    assert!(sentence.contains(two_sided), "{sentence}");
     assert_eq!(verdict(&runs(1, ideal)), Verdict::Open);
     let without = |_: Device, times: &[f64]| {
         (0..).zip(times).map(|(at, _)| 2_000.0 * f64::from(at)).collect()
