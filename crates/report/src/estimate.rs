@@ -175,10 +175,11 @@ pub fn t(freedom: f64) -> f64 {
 
 /// An estimate with its 95 % confidence interval, rounded to `decimals` decimals.
 pub fn decimal(Estimate { mean, ci95, .. }: Estimate, decimals: usize) -> String {
+    let text = |value: f64| signed(&format!("{value:.decimals$}"));
     match ci95 {
         _ if !mean.is_finite() => NOTHING.to_owned(),
-        Some(ci95) => signed(&format!("{mean:.decimals$}")) + &format!(" ± {ci95:.decimals$}"),
-        None => signed(&format!("{mean:.decimals$}")),
+        Some(ci95) => format!("{} ± {}", text(mean), text(ci95)),
+        None => text(mean),
     }
 }
 
@@ -260,6 +261,14 @@ mod tests {
         assert_eq!(sign(&[1.0, 1.1, 0.9]), Sign::Above);
         assert_eq!(sign(&[-1.0, -1.1, -0.9]), Sign::Below);
         assert_eq!(sign(&[1.0, -1.1, 0.9]), Sign::Open);
+    }
+
+    #[test]
+    fn digits_of_mean_and_interval_are_in_groups_of_three() {
+        let thin = |text: &str| text.replace(' ', "\u{202f}").replace("\u{202f}±\u{202f}", " ± ");
+        let rate = Estimate::new(-1_208_781.4, Some(237_348.0));
+        assert_eq!(decimal(rate, 0), thin("\u{2212}1 208 781 ± 237 348"));
+        assert_eq!(decimal(Estimate::new(4_061.13, None), 1), thin("4 061.1"));
     }
 
     #[test]

@@ -46,6 +46,11 @@ pub fn count(value: u64) -> String {
     grouped(&value.to_string())
 }
 
+/// A number with as many decimals as it has.
+pub fn number(value: f64) -> String {
+    if value.is_finite() { signed(&value.to_string()) } else { NOTHING.to_owned() }
+}
+
 /// `part` of `whole` in percent, with three significant digits. Only a share of zero is written as 0 %, and only the
 /// whole as 100 %. [`NOTHING`] if `whole` is zero.
 pub fn percent(part: u64, whole: u64) -> String {
@@ -163,6 +168,13 @@ mod tests {
             assert_eq!(plain(&count(value)), text);
         }
         assert_eq!(plain(&count(u64::MAX)), "18 446 744 073 709 551 615");
+    }
+
+    #[test]
+    fn numbers_keep_their_decimals() {
+        for (value, text) in [(61_934.0, "61 934"), (-0.25, "-0.25"), (f64::NAN, "\u{2013}")] {
+            assert_eq!(plain(&number(value)), text);
+        }
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub(super) fn add(environment: &mut Environment<'_>) {
         with(value, |it| Ok(format!("{:.decimals$}", it.mean)))
     });
     // With as many decimals as it has.
-    environment.add_filter("plain", |value: &Value| with(value, |it| Ok(it.mean.to_string())));
+    environment.add_filter("plain", |value: &Value| with(value, |it| Ok(format::number(it.mean))));
     environment.add_filter("member", |value: &Value, name: &str| {
         optional(value, |value| value.get_attr(name))
     });

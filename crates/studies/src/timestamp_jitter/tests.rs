@@ -106,7 +106,7 @@ fn any_times_make_a_page_beside_the_reports_numbers() {
         let runs = runs(|_, _, _| (error, error, error.abs()));
         let page = account::html(&account(&runs, &found(&runs)).unwrap());
         assert!(!page.contains("NaN") && !page.contains("<b>program"));
-        for number in ["61934", "62.72", "169.56", "left out: no &lt;b&gt;program"] {
+        for number in ["61\u{202f}934", "62.72", "169.56", "left out: no &lt;b&gt;program"] {
             assert!(page.contains(number), "{number}");
         }
         assert!(page.len() < 600_000, "{} bytes", page.len());

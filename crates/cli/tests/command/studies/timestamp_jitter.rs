@@ -42,7 +42,7 @@ fn stamp_jitter_is_compared_with_the_paper() {
     let page = fs::read_to_string(found["report"].as_str().unwrap()).unwrap();
     for text in [
         "Figures 3-12 and 3-13, measured here",
-        "61934",
+        "61\u{202f}934",
         "Late packets by",
         "Departures from the paper",
     ] {
