@@ -121,7 +121,7 @@ pub fn pairs(id: &str, heading: &str, pairs: &[(String, String)]) -> Markup {
     html! { @if !pairs.is_empty() { (section(id, heading, list(pairs))) } }
 }
 
-/// A table; the first cell of each row is its header. The roles are explicit because the style sheet turns rows into
+/// A table in a box that scrolls if the table is wider; the first cell of each row is its header. The roles are explicit because the style sheet turns rows into
 /// blocks on narrow screens, where a screen reader would otherwise not detect the table.
 pub fn table(
     class: &str,
@@ -130,21 +130,23 @@ pub fn table(
     rows: &[Vec<impl Render>],
 ) -> Markup {
     html! {
-        table class={ (class) " stacks" } role="table" {
-            caption { (caption) }
-            thead role="rowgroup" {
-                tr role="row" {
-                    @for head in heads { th scope="col" role="columnheader" { (head.as_ref()) } }
-                }
-            }
-            tbody role="rowgroup" {
-                @for row in rows {
+        div.scrolls {
+            table class={ (class) " stacks" } role="table" {
+                caption { (caption) }
+                thead role="rowgroup" {
                     tr role="row" {
-                        @for (index, (head, cell)) in heads.iter().zip(row).enumerate() {
-                            @if index == 0 {
-                                th scope="row" role="rowheader" { (cell) }
-                            } @else {
-                                td role="cell" data-head=(head.as_ref()) { (cell) }
+                        @for head in heads { th scope="col" role="columnheader" { (head.as_ref()) } }
+                    }
+                }
+                tbody role="rowgroup" {
+                    @for row in rows {
+                        tr role="row" {
+                            @for (index, (head, cell)) in heads.iter().zip(row).enumerate() {
+                                @if index == 0 {
+                                    th scope="row" role="rowheader" { (cell) }
+                                } @else {
+                                    td role="cell" data-head=(head.as_ref()) { (cell) }
+                                }
                             }
                         }
                     }
