@@ -4,32 +4,45 @@ use std::ops::Range;
 
 use plotters::prelude::*;
 
-use super::findings::{CellFindings, ReceptionResult};
+use super::findings::{CellFindings, ReceptionResult, error, range_of_errors};
 use super::paper::{FIGURE_2, FIGURES_5_AND_6, LOADS};
 use crate::experiment::{Estimate, Runs, mean};
 use crate::replicas::Block;
 use wirestamp_report::axis::Axis;
 use wirestamp_report::figures::{Chart, Drawn, FIRST_SERIES, Figure, Frame, SERIES, ticks};
-use wirestamp_report::format::real;
+use wirestamp_report::format::{count, duration, real};
 
 /// The techniques of the time series: what the paper draws, and stamps of the softIRQ.
 pub(super) const SERIES_OF: [&str; 2] = ["ring:kernel", "xdp-pass:xdp"];
 /// The sources of the technique whose main effects the paper draws.
 pub(super) const RING: [&str; 2] = ["ring:kernel", "ring:raw"];
 
-/// The errors of some runs, one after the other, as Figure 2; none if nothing was measured.
+/// Max strokes of a series: as many as a narrow screen shows.
+const STROKES: usize = 150;
+/// Of this number of strokes, one may be longer than the axis at each end: the axis is not that of a single interruption.
+const LONGER: usize = 50;
+
+/// The errors of the runs that decide the claim on the fluctuation, one after the other, as Figure 2; none if nothing was
+/// measured.
 pub(super) fn over_time(runs: &Runs<Block>, size: (u32, u32), id: &str) -> Option<Figure> {
     let series = SERIES_OF.map(|technique| strokes(runs, technique));
-    let all = || series.iter().flatten();
-    let range = all().map(|it| it.errors.clone()).reduce(union)?;
-    let packets = all().map(|it| it.packets.end).reduce(f64::max)?;
-    let x = Axis::of_numbers("packets", 0.0..packets, ticks(size));
-    let y = Axis::of_durations("measured delay less the true one", range, 5.0);
+    let all: Vec<_> = series.iter().flatten().collect();
+    let range = all.iter().map(|it| it.errors.clone()).reduce(union)?;
+    let packets = all.iter().map(|it| it.packets.end).reduce(f64::max)?;
+    let cells = SERIES_OF.iter().filter_map(|technique| cell_of(runs, technique));
     let caption = format!(
-        "All runs with {} bytes at {}, idle, one after the other. Each stroke spans the errors of some \
-         packets in a row; the mark in it is their mean.",
-        FIGURE_2.0, FIGURE_2.1
+        "All {} runs with {} bytes at {}, idle, that decide the claim on the fluctuation, one after the other. Each stroke \
+         spans the errors of up to {} packets of a run in a row; the mark in it is their mean. Strokes are cut off at the \
+         ends of the axis: the errors range from {} to {}.",
+        cells.map(|cell| runs.of_cell(cell).count()).max()?,
+        FIGURE_2.0,
+        FIGURE_2.1,
+        count(all.iter().map(|it| it.sent).max()?),
+        duration(range.start),
+        duration(range.end),
     );
+    let x = Axis::of_numbers("packets (millions)", 0.0..packets, ticks(size));
+    let y = Axis::of_durations("measured delay less the true one", usual_range(&all)?, 5.0);
     let title = "Error of the measured delay over time".to_owned();
     Some(Frame { id, size, title, caption }.draw(&x, &y, |chart| {
         for (strokes, colour) in series.iter().zip(SERIES.iter().skip(FIRST_SERIES)) {
@@ -41,30 +54,44 @@ pub(super) fn over_time(runs: &Runs<Block>, size: (u32, u32), id: &str) -> Optio
 
 /// Some packets in a row.
 struct Stroke {
+    sent: u64,
+    /// Their place among the packets of all runs, in millions.
     packets: Range<f64>,
     errors: Range<f64>,
     mean: f64,
 }
 
-/// The blocks of all runs of a technique under the conditions of Figure 2.
-fn strokes(runs: &Runs<Block>, technique: &str) -> Vec<Stroke> {
+/// The range of most strokes.
+fn usual_range(strokes: &[&Stroke]) -> Option<Range<f64>> {
+    let (mut starts, mut ends): (Vec<_>, Vec<_>) =
+        strokes.iter().map(|it| (it.errors.start, it.errors.end)).unzip();
+    starts.sort_by(f64::total_cmp);
+    ends.sort_by(|one, other| other.total_cmp(one));
+    let longer = strokes.len() / LONGER;
+    Some(*starts.get(longer)?..*ends.get(longer)?)
+}
+
+/// The cell of a technique under the conditions of Figure 2.
+fn cell_of(runs: &Runs<Block>, technique: &str) -> Option<usize> {
     let (frame_bytes, speed) = (FIGURE_2.0.to_string(), FIGURE_2.1);
     let wanted = [technique, &frame_bytes, speed, LOADS[0]];
-    let design = &runs.design;
-    let cell = design.cells().iter().position(|cell| design.levels(cell) == wanted);
-    let blocks = cell.into_iter().flat_map(|cell| runs.of_cell(cell).flatten());
-    let stroke = |begin: &mut f64, block: &Block| {
-        let packets = *begin..*begin + real(block.sent);
+    runs.design.cells().iter().position(|cell| runs.design.levels(cell) == wanted)
+}
+
+/// The blocks of all runs of a technique under the conditions of Figure 2. Where there are many, a stroke has several of a run.
+fn strokes(runs: &Runs<Block>, technique: &str) -> Vec<Stroke> {
+    let Some(cell) = cell_of(runs, technique) else { return Vec::new() };
+    let blocks: usize = runs.of_cell(cell).map(<[Block]>::len).sum();
+    let blocks_of_a_stroke = blocks.div_ceil(STROKES).max(1);
+    let parts = runs.of_cell(cell).flat_map(|run| run.chunks(blocks_of_a_stroke));
+    let stroke = |begin: &mut f64, blocks: &[Block]| {
+        let sent = blocks.iter().map(|block| block.sent).sum();
+        let packets = *begin..*begin + real(sent) / 1e6;
         *begin = packets.end;
-        Some(
-            block
-                .error_ns
-                .zip(block.error_least_ns)
-                .zip(block.error_most_ns)
-                .map(|((mean, least), most)| Stroke { packets, errors: least..most, mean }),
-        )
+        let errors = range_of_errors(blocks).zip(error(blocks));
+        Some(errors.map(|(errors, mean)| Stroke { sent, packets, errors, mean }))
     };
-    blocks.scan(0.0, stroke).flatten().collect()
+    parts.scan(0.0, stroke).flatten().collect()
 }
 
 fn draw_strokes(
@@ -75,14 +102,15 @@ fn draw_strokes(
 ) -> Drawn {
     let pale = colour.mix(0.45).stroke_width(2);
     let middle = |stroke: &Stroke| f64::midpoint(stroke.packets.start, stroke.packets.end);
+    let on_axis = |error: f64| y.at(error).clamp(y.range.start, y.range.end);
     chart.draw_series(strokes.iter().map(|stroke| {
         let ends = [stroke.errors.start, stroke.errors.end];
-        PathElement::new(ends.map(|end| (middle(stroke), y.at(end))).to_vec(), pale)
+        PathElement::new(ends.map(|end| (middle(stroke), on_axis(end))).to_vec(), pale)
     }))?;
     chart.draw_series(
         strokes
             .iter()
-            .map(|stroke| Circle::new((middle(stroke), y.at(stroke.mean)), 2, colour.filled())),
+            .map(|stroke| Circle::new((middle(stroke), on_axis(stroke.mean)), 2, colour.filled())),
     )?;
     Ok(())
 }

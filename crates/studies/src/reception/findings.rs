@@ -1,5 +1,7 @@
 //! Results computed from the raw data.
 
+use std::ops::Range;
+
 use serde::Serialize;
 
 use super::cells::Conditions;
@@ -71,6 +73,7 @@ pub(super) enum Unit {
 pub(super) struct CellFindings {
     #[serde(flatten)]
     pub(super) conditions: Conditions,
+    pub(super) runs: usize,
     /// Packets that were sent in all runs.
     pub(super) sent: u64,
     /// Packets a second that were sent.
@@ -163,8 +166,16 @@ pub(super) fn measured_percent(run: &[Block]) -> Option<f64> {
     (sent > 0.0).then(|| 100.0 * sum(|block| block.measured) / sent)
 }
 
-fn error(run: &[Block]) -> Option<f64> {
+/// The mean of the errors of some blocks.
+pub(super) fn error(run: &[Block]) -> Option<f64> {
     Some(errors(run)?.mean())
+}
+
+/// Min and max error of some blocks.
+pub(super) fn range_of_errors(run: &[Block]) -> Option<Range<f64>> {
+    let least = run.iter().filter_map(|block| block.error_least_ns).reduce(f64::min)?;
+    let most = run.iter().filter_map(|block| block.error_most_ns).reduce(f64::max)?;
+    Some(least..most)
 }
 
 /// The standard deviation of the errors of a run.
@@ -188,9 +199,8 @@ fn delays(run: &[Block]) -> Option<Moments> {
 }
 
 fn fluctuation(run: &[Block]) -> Option<f64> {
-    let least = run.iter().filter_map(|block| block.error_least_ns).reduce(f64::min)?;
-    let most = run.iter().filter_map(|block| block.error_most_ns).reduce(f64::max)?;
-    Some((most - least) / 2.0)
+    let errors = range_of_errors(run)?;
+    Some((errors.end - errors.start) / 2.0)
 }
 
 /// Half of the range of the errors of 99.8 % of the packets.
@@ -215,6 +225,7 @@ fn of_cell(runs: &Runs<Block>, index: usize, conditions: Conditions) -> CellFind
     };
     CellFindings {
         conditions,
+        runs: runs.of_cell(index).count(),
         sent: runs.of_cell(index).flatten().map(|block| block.sent).sum(),
         packets_per_second: estimate(|run| {
             let sent = real(run.iter().map(|block| block.sent).sum());

@@ -96,7 +96,7 @@ fn account(
             _ => &figures::BARS,
         };
         Some(Part::figure(heading, id, names.iter().copied(), |size, name| match id {
-            "time" => figures::over_time(runs, size, name),
+            "time" => figures::over_time(of_figure_2.unwrap_or(runs), size, name),
             "levels" => figures::main_effects(findings, size, name),
             "deviations" => figures::deviations(findings, size, name),
             _ => figures::throughput(findings, size, name),

@@ -169,6 +169,23 @@ fn more_runs_of_figure_2_decide_about_the_fluctuation() {
 }
 
 #[test]
+fn figure_2_has_few_strokes_and_cuts_off_single_interruptions() {
+    let mut runs = runs(100, |_, _| (100, 1.0));
+    for (turn, blocks) in &mut runs.runs {
+        if turn.repetition == 0 {
+            blocks[0].error_most_ns = Some(1e9);
+        }
+    }
+    let figure = figures::over_time(&runs, (1000, 310), "time").unwrap();
+    // Two techniques, with 200 blocks each.
+    assert_eq!(figure.svg.0.matches("<circle").count(), 200);
+    assert!(figure.svg.0.contains("(ns)"), "{}", figure.svg.0);
+    for text in ["All 100 runs with 256 bytes", "up to 200 packets", "to 1.00\u{202f}s"] {
+        assert!(figure.caption.contains(text), "{}", figure.caption);
+    }
+}
+
+#[test]
 fn conditions_of_figure_2_are_one_cell_of_each_technique() {
     let design = Cells::new(ReceptionScale::of_figure_2(false)).design();
     assert_eq!((&*design.name, design.repetitions), ("reception-fluctuation", 30));
