@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::cells::Conditions;
 use super::line_rate::{self, Arrived, LineRateCell};
 use super::trains::{self, TrainCell, TrainPacket};
-use crate::experiment::{Effect, Estimate, Runs, effects};
+use crate::experiment::{Effect, Estimate, Runs, effects, mean};
 use crate::replicas::{Block, Moments};
 use wirestamp_report::format::real;
 
@@ -21,6 +21,11 @@ pub(super) struct ReceptionResult {
     pub(super) cells: Vec<CellFindings>,
     /// Effects of levels and pairs of levels on the three responses of a run.
     pub(super) effects: Vec<Effects>,
+    /// The same on the natural logarithm of the standard deviation of the error: some techniques deviate much more than
+    /// others, and would hide all other effects.
+    pub(super) effects_on_log_deviation: Vec<Effect>,
+    /// The geometric mean of that deviation, of all runs.
+    pub(super) geometric_mean_deviation_ns: Option<f64>,
     /// Techniques that this machine cannot do.
     pub(super) missing: Option<String>,
     /// More runs under the conditions of Figure 2.
@@ -56,6 +61,10 @@ pub(super) struct Effects {
     pub(super) on: &'static str,
     /// Its unit.
     pub(super) unit: Unit,
+    /// The mean of all runs.
+    pub(super) mean: Option<f64>,
+    /// Whether it differs between runs.
+    pub(super) varies: bool,
     /// None where a cell has no response in one of its runs.
     pub(super) of_levels: Vec<Effect>,
 }
@@ -121,16 +130,20 @@ impl ReceptionResult {
         missing: Option<String>,
     ) -> Self {
         let of = |(on, unit, response): (&'static str, Unit, Response)| {
-            let responses = runs.responses(response);
-            let is_whole = responses.iter().flatten().all(|response| response.is_finite());
-            let of_levels = if is_whole { effects(&runs.design, &responses) } else { Vec::new() };
-            Effects { on, unit, of_levels }
+            let (of_levels, of_runs) = effects_on(runs, response);
+            let differ = |pair: &[f64]| pair[0].total_cmp(&pair[1]).is_ne();
+            let varies = of_runs.windows(2).any(differ);
+            Effects { on, unit, mean: mean_of(&of_runs), varies, of_levels }
         };
+        let (effects_on_log_deviation, logs) =
+            effects_on(runs, |run| error_deviation(run).map(f64::ln));
         let techniques = runs.design.factors.first().map(|factor| factor.levels.clone());
         Self {
             techniques: techniques.unwrap_or_default(),
             cells: cells(runs),
             effects: RESPONSES.map(of).into(),
+            effects_on_log_deviation,
+            geometric_mean_deviation_ns: mean_of(&logs).map(f64::exp),
             missing,
             of_figure_2: of_figure_2.as_ref().map(cells).unwrap_or_default(),
             of_figure_2_reason: reason(of_figure_2),
@@ -152,6 +165,23 @@ impl ReceptionResult {
     ) -> Option<&CellFindings> {
         self.cells.iter().find(|cell| cell.conditions.is(technique, (frame_bytes, speed), stressed))
     }
+}
+
+/// Effects of the levels on a response, none if a run has no response; and the responses of all runs.
+fn effects_on(
+    runs: &Runs<Block>,
+    response: impl Fn(&[Block]) -> Option<f64>,
+) -> (Vec<Effect>, Vec<f64>) {
+    let responses = runs.responses(response);
+    let of_runs = responses.concat();
+    let is_whole = of_runs.iter().all(|response| response.is_finite());
+    let effects = if is_whole { effects(&runs.design, &responses) } else { Vec::new() };
+    (effects, of_runs)
+}
+
+/// The mean; none if one of the values is none.
+fn mean_of(values: &[f64]) -> Option<f64> {
+    mean(values).filter(|mean| mean.is_finite())
 }
 
 /// Why a part was not measured.

@@ -209,6 +209,32 @@ fn findings_are_those_of_the_blocks() {
     };
     assert!(effect("stress").mean > 0.0 && effect("xdp:xdp").mean < 0.0);
     assert!(effect("64").mean.abs() < 1e-6);
+    let on_log = |level: &str| {
+        let mut of_levels = found.effects_on_log_deviation.iter();
+        of_levels.find(|it| it.levels.len() == 1 && it.levels[0].1 == level).unwrap().effect
+    };
+    // Stress multiplies the deviation of most techniques by 40.
+    assert!(on_log("stress").mean > 1.0 && on_log("xdp:xdp").mean < -1.0);
+    assert!(on_log("64").mean.abs() < 1e-9);
+    let mean = found.geometric_mean_deviation_ns.unwrap();
+    assert!((1_000.0..40_000.0).contains(&mean), "{mean}");
+}
+
+#[test]
+fn a_response_that_is_the_same_in_all_runs_has_no_column_of_effects() {
+    let runs = runs(2, |_, repetition| (100, 1_000.0 + repetition));
+    let parts = no_parts();
+    let findings = ReceptionResult::of(&runs, &parts, None);
+    assert_eq!(
+        findings.effects.iter().map(|it| it.varies).collect::<Vec<_>>(),
+        [false, false, true]
+    );
+    let account = account(&runs, &parts, &findings).unwrap();
+    let table = account.table("Main effects");
+    assert_eq!(table.heads, ["", "standard deviation of the error"]);
+    assert_eq!(table.rows[0][0], "mean of all runs");
+    assert!(table.rows[1][1].starts_with("1.00 ("), "{:?}", table.rows[1]);
+    assert!(account::html(&account).contains("Not in the tables: packets measured (%)"));
 }
 
 /// Makes up the packets that a run measures, and the deviation of their error.
