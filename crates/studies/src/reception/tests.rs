@@ -277,7 +277,11 @@ fn page_shows_the_line_rate_as_means_of_the_runs() {
     let table = account.table("Packets measured, of those that were sent");
     assert_eq!(table.rows[0][3..6], ["60.00 ± 0.00", "60.00 ± 0.00", "0.00"]);
     let page = account::html(&account);
-    for text in ["1\u{202f}488\u{202f}095 frames a second for 64 bytes at 1G", "values of 2 runs"] {
+    for text in [
+        "1\u{202f}488\u{202f}095 frames a second for 64 bytes at 1G",
+        "values of 2 runs",
+        "<dt>Repetitions of the other parts</dt><dd>2 of the line rate</dd>",
+    ] {
         assert!(page.contains(text), "{text}");
     }
 }
