@@ -79,7 +79,8 @@ fn claims_name_buffers_and_count_cells() {
     let confidence =
         "less than 1 point more in 0; of the 4 without this confidence, ours lose less in 0";
     assert!(more.contains(confidence), "{more}");
-    let first = "ring-kernel than <b>dumpcap with 64 bytes every 2.00\u{202f}µs by 10.00 points";
+    let first =
+        "ring-kernel loses 10.00 points more than <b>dumpcap with 64 bytes every 2.00\u{202f}µs";
     assert!(more.contains(first), "{more}");
     let by_default = &found[3].sentence;
     let cells = "0 of 2 conditions hold with 95 % confidence, 2 fail with it, 0 are not decided";

@@ -68,7 +68,7 @@ impl Losses<'_> {
             let [ours, other] = [pair.contender, pair.generic].map(|it| self.name(it));
             let gap = duration(real(gap));
             Some(format!(
-                "{ours} loses {points:.2} points more than {other}, with {bytes} bytes every {gap}"
+                "{ours} loses {points:.2} points more than {other} with {bytes} bytes every {gap}"
             ))
         };
         let is_uncertain = |lead: &Option<Estimate>| lead.is_none_or(|it| it.sign() != Sign::Above);
