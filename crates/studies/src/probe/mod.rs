@@ -24,6 +24,7 @@ use wirestamp_lab::TAP_A;
 use wirestamp_lab::wire::Wire;
 use wirestamp_traffic::Pattern;
 
+use crate::tester::settle;
 pub(crate) use captures::Captures;
 pub(crate) use departures::{Departures, SendTimes};
 pub(crate) use events::PacketEvent;
@@ -63,6 +64,16 @@ impl Probe {
         let clock =
             ClockService::start(Counter::select()).context("cannot calibrate the counter")?;
         Ok(Self { clock, wire: Wire::new()?, refused: BTreeMap::new() })
+    }
+
+    /// The same, with packets that the receiving interface polls in a softIRQ (NAPI), as the driver of a network card does. By
+    /// default a veth hands packets over in the sender's call, and the kernel stamps them there.
+    ///
+    /// # Errors
+    /// When the interface cannot be set so.
+    pub(crate) fn with_polling(self) -> anyhow::Result<Self> {
+        settle(&self.wire.wire, &format!("ethtool -K {TAP_A} gro on"))?;
+        Ok(self)
     }
 
     /// Sends `packets` packets of a pattern, and captures them by all sources at once.

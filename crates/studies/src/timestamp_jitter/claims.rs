@@ -4,7 +4,7 @@ use super::causes::{LateOfCause, LateResult};
 use super::findings::{CellFindings, JitterResult, MAX_ERROR, MEAN_ERROR, Measure, of_source};
 use super::flows::{SOURCES, SourceJitter, flow};
 use super::paper::{Pause, deviation_of_pentium_4};
-use crate::experiment::{Cell, Claim, Estimate, Runs, Sign, mean, spearman};
+use crate::experiment::{Cell, Claim, Design, Estimate, Runs, Sign, mean, spearman};
 use wirestamp_report::estimate::coefficient;
 use wirestamp_report::format::duration;
 
@@ -28,17 +28,15 @@ pub(super) fn claims(runs: &Runs<SourceJitter>, findings: &JitterResult) -> Vec<
 /// Claims that the source with the least jitter is better than the report's Pentium 4 in every flow.
 fn is_below_pentium_4(runs: &Runs<SourceJitter>, findings: &JitterResult) -> Claim {
     let jitter: Measure = |row| row.driver_jitter.or(row.jitter);
-    let cells = runs.design.cells();
     let (mut leads, mut weaker, mut uncertain) = (Vec::new(), Vec::new(), Vec::new());
-    for (index, cell) in cells.iter().enumerate() {
-        let Some((frame_bytes, pause)) = flow(&runs.design, cell) else { continue };
+    for (frame_bytes, pause) in flows(&runs.design) {
         let Some(theirs) = deviation_of_pentium_4(frame_bytes, pause) else { continue };
-        let better = better_source(findings, (frame_bytes, pause)).map(|cell| &cell.source);
-        let lead = |run: &[SourceJitter]| {
-            let ours = run.iter().find(|row| Some(&row.source) == better).and_then(jitter)?;
-            Some((theirs / ours.max(1.0)).ln())
-        };
-        let lead = Estimate::of(&runs.of_cell(index).filter_map(lead).collect::<Vec<_>>());
+        let lead =
+            |run: &[SourceJitter]| Some((theirs / run.first().and_then(jitter)?.max(1.0)).ln());
+        let better = better_source(findings, (frame_bytes, pause));
+        let index = better.and_then(|better| index_of(&runs.design, better));
+        let found = index.map(|index| runs.of_cell(index).filter_map(lead).collect::<Vec<_>>());
+        let lead = Estimate::of(&found.unwrap_or_default());
         if lead.is_some_and(|lead| lead.mean <= 0.0) {
             weaker.push((frame_bytes, pause));
         }
@@ -67,6 +65,22 @@ fn is_below_pentium_4(runs: &Runs<SourceJitter>, findings: &JitterResult) -> Cla
     }
     Claim::goal(claim, leads, if findings.cells.is_empty() { "" } else { &numbers })
         .prevented_by(|| late_packets(findings, &uncertain))
+}
+
+/// The flows of a design, each once.
+fn flows(design: &Design) -> Vec<(u16, Pause)> {
+    let mut flows: Vec<_> = design.cells().iter().filter_map(|cell| flow(design, cell)).collect();
+    flows.dedup();
+    flows
+}
+
+/// Index of a source with a flow.
+fn index_of(design: &Design, found: &CellFindings) -> Option<usize> {
+    let is_it = |cell: &Cell| {
+        flow(design, cell) == Some((found.frame_bytes, found.pause))
+            && design.levels(cell).last() == Some(&found.source.as_str())
+    };
+    design.cells().iter().position(is_it)
 }
 
 /// The source with the least jitter in a flow, by the mean of the repetitions.
@@ -136,7 +150,8 @@ fn leads(
         let (frame_bytes, pause) = flow(&runs.design, &cells[index])?;
         let lead = |run| Some(lead(of(of_source(run, source)?)?, pause.period_ns(frame_bytes)));
         let leads: Vec<_> = runs.of_cell(index).filter_map(lead).collect();
-        takes_part(frame_bytes, pause).then(|| Estimate::of(&leads))
+        let is_of_source = runs.design.levels(&cells[index]).last() == Some(&source);
+        (is_of_source && takes_part(frame_bytes, pause)).then(|| Estimate::of(&leads))
     };
     let sources: Vec<_> = present(runs);
     let all =

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::causes::LateResult;
 use super::flows::{SOURCES, SourceJitter, flow};
 use super::paper::{self, Pause};
-use crate::experiment::{Cell, Design, Effect, Estimate, Factor, Runs, effects, mean};
+use crate::experiment::{Cell, Effect, Estimate, Runs, effects, mean};
 use crate::tester::load_percent;
 
 /// Numeric results of the study.
@@ -13,7 +13,7 @@ use crate::tester::load_percent;
 pub(super) struct JitterResult {
     /// Each source with each flow.
     pub(super) cells: Vec<CellFindings>,
-    /// Effects of source, frame size and pause on the natural logarithm of the jitter of a run.
+    /// Effects of frame size, pause and source on the natural logarithm of the jitter of a run.
     pub(super) effects_on_log_jitter: Vec<Effect>,
     /// Sources that this machine refused, with the reason.
     pub(super) refused: Vec<(String, String)>,
@@ -198,17 +198,9 @@ fn of_cell(
     })
 }
 
-/// Effects of source, frames and pauses on the jitter, for the available sources.
+/// Effects of frames, pause and source on the jitter; none if a run has no jitter.
 fn effects_on_jitter(runs: &Runs<SourceJitter>) -> Vec<Effect> {
-    let of_source = |source: &String| {
-        let log = |run: &[SourceJitter]| of_source(run, source)?.jitter.map(f64::ln);
-        let responses = runs.responses(log);
-        responses.iter().flatten().all(|log| log.is_finite()).then_some(responses)
-    };
-    let sources = SOURCES.iter().map(ToString::to_string);
-    let found = sources.filter_map(|source| of_source(&source).map(|found| (source, found)));
-    let (names, responses): (Vec<_>, Vec<_>) = found.unzip();
-    let sources = Factor::new("source", names.iter().map(String::as_str));
-    let factors = [vec![sources], runs.design.factors.clone()].concat();
-    effects(&Design { factors, ..runs.design.clone() }, &responses.concat())
+    let responses = runs.responses(|run| run.first()?.jitter.map(f64::ln));
+    let is_complete = responses.iter().flatten().all(|log| log.is_finite());
+    if is_complete { effects(&runs.design, &responses) } else { Vec::new() }
 }

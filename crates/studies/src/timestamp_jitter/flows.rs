@@ -15,7 +15,7 @@ use crate::experiment::{Cell, Design, Factor, Study, deviation, mean};
 use crate::probe::{Captures, Departures, Gap, Passage, Probe, SendTimes, Source, gaps};
 use wirestamp_report::format::{approximate, length};
 
-/// Sources that stamp the packets at the same time.
+/// Sources. Each stamps flows of its own: the program and the reader of one would delay the stamp of the other.
 pub(super) const SOURCES: [Source; 2] = [
     Source { method: Method::Ring, stamp: StampSource::Kernel },
     Source { method: Method::XdpPass, stamp: StampSource::Xdp },
@@ -28,7 +28,7 @@ const CHECK_SEQUENCE: u16 = 4;
 const SHORTEST_WITH_DRIVER: Span = Span::from_micros(100);
 
 /// Longest time for the control of the machine before a flow.
-const MAX_CONTROL: Duration = Duration::from_secs(4);
+const MAX_CONTROL: Duration = Duration::from_secs(1);
 
 /// How long it takes to set captures up and to wait for their last packets.
 pub(super) const AROUND: Duration = Duration::from_millis(300);
@@ -44,31 +44,34 @@ pub(super) struct JitterScale {
 }
 
 impl JitterScale {
-    /// All sizes of the report, in 70 minutes.
+    /// All sizes of the report, in 25 minutes.
     pub(super) const FULL: Self = Self {
-        repetitions: 5,
+        repetitions: 3,
         frames: &[84, 300, 600, 900, 1200, 1500],
-        flow: Duration::from_secs(20),
+        flow: Duration::from_secs(6),
     };
-    /// The smallest, the one that the report compares its probes by, and the largest, in 30 seconds.
+    /// The smallest, the one that the report compares its probes by, and the largest, in a minute.
     pub(super) const QUICK: Self =
-        Self { repetitions: 3, frames: &[84, 300, 1500], flow: Duration::from_millis(300) };
+        Self { repetitions: 3, frames: &[84, 300, 1500], flow: Duration::from_millis(200) };
 
-    /// Frames and pause of a cell.
-    pub(super) fn of(self, cell: &Cell) -> (u16, Pause) {
+    /// Frames, pause and source of a cell.
+    pub(super) fn of(self, cell: &Cell) -> (u16, Pause, Source) {
         let level = |factor: usize| cell.0.get(factor).copied().unwrap_or(0);
         let frame_bytes = self.frames.get(level(0)).copied().unwrap_or(0);
-        (frame_bytes, Pause::ALL[level(1) % Pause::ALL.len()])
+        let pause = Pause::ALL[level(1) % Pause::ALL.len()];
+        (frame_bytes, pause, SOURCES[level(2) % SOURCES.len()])
     }
 
     /// Factors of the study.
     pub(super) fn design(self) -> Design {
         let frames: Vec<_> = self.frames.iter().map(u16::to_string).collect();
+        let sources = SOURCES.map(|source| source.to_string());
         Design {
             name: "timestamp-jitter".to_owned(),
             factors: vec![
                 Factor::new("frame", frames.iter().map(String::as_str)),
                 Factor::new("pause", Pause::ALL.map(Pause::name)),
+                Factor::new("source", sources.iter().map(String::as_str)),
             ],
             repetitions: self.repetitions,
             constants: vec![("milliseconds".to_owned(), self.flow.as_millis().to_string())],
@@ -254,7 +257,7 @@ impl Flows {
         let source = survey.sources.iter().find(|source| source.name == Counter::select().name());
         let frequency_hz = source.and_then(|source| source.frequency_hz);
         let tick_ns = 1e9 / frequency_hz.context("the counter's frequency is not known")?;
-        Ok(Self { size, probe: Probe::new()?, tick_ns })
+        Ok(Self { size, probe: Probe::new()?.with_polling()?, tick_ns })
     }
 
     /// The sources that this machine refused, each with the reason.
@@ -275,7 +278,7 @@ impl Study for Flows {
     }
 
     fn run(&mut self, cell: &Cell, stop: &Stop) -> anyhow::Result<Vec<SourceJitter>> {
-        let (frame_bytes, pause) = self.size.of(cell);
+        let (frame_bytes, pause, source) = self.size.of(cell);
         let interval = Span::from_nanos(pause.period_ns(frame_bytes).into());
         let (pattern, packets) = constant(frame_bytes, pause, self.size.flow)?;
         let recorded = if interval < SHORTEST_WITH_DRIVER {
@@ -285,19 +288,15 @@ impl Study for Flows {
         };
         let interval_ns = f64::from(pause.period_ns(frame_bytes));
         let lasts = self.size.flow.min(MAX_CONTROL);
-        let core = Cores::choose(SOURCES.len()).first().and_then(|cores| cores.convert);
+        let core = Cores::choose(1).first().and_then(|cores| cores.convert);
         let packets_of_control = Control::packets_in(lasts, interval_ns);
         let control = Control::measure(core, self.tick_ns, interval_ns, packets_of_control)?;
-        let observed = self.probe.observe(&SOURCES, pattern, packets, recorded, stop)?;
-        let mut rows = Vec::new();
-        for (source, captures) in SOURCES.iter().zip(&observed.captures) {
-            let Some(captures) = captures else { continue };
-            ensure!(
-                captures.ledger.balances(),
-                "the ledger of {source} does not balance: its times are not to be trusted"
-            );
-            rows.push(SourceJitter::of(*source, &observed.departures, captures, &control));
-        }
-        Ok(rows)
+        let observed = self.probe.observe(&[source], pattern, packets, recorded, stop)?;
+        let Some(Some(captures)) = observed.captures.first() else { return Ok(Vec::new()) };
+        ensure!(
+            captures.ledger.balances(),
+            "the ledger of {source} does not balance: its times are not to be trusted"
+        );
+        Ok(vec![SourceJitter::of(source, &observed.departures, captures, &control)])
     }
 }

@@ -48,6 +48,8 @@ fn stamp_jitter_is_compared_with_the_paper() {
     ] {
         assert!(page.contains(text), "{text}");
     }
-    let raw = fs::read_to_string(folder.path().join("timestamp-jitter/001-84-full.csv")).unwrap();
+    let raw =
+        fs::read_to_string(folder.path().join("timestamp-jitter/001-84-full-ring-kernel.csv"))
+            .unwrap();
     assert!(raw.starts_with("source,sent,captured,lost,times,sent_min,"), "{raw}");
 }

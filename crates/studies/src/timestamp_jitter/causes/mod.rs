@@ -135,7 +135,7 @@ pub(super) struct LateFlows {
 
 impl LateFlows {
     pub(super) fn new(size: LateScale) -> anyhow::Result<Self> {
-        Ok(Self { size, probe: Probe::new()? })
+        Ok(Self { size, probe: Probe::new()?.with_polling()? })
     }
 
     /// Whether the kernel records its work.
@@ -167,7 +167,6 @@ impl Study for LateFlows {
         let level = |factor: usize| cell.0.get(factor).copied().unwrap_or(0);
         let frame_bytes = self.size.frames.get(level(0)).copied().unwrap_or(0);
         let pause = PAUSES[level(1) % PAUSES.len()];
-        // One source at a time: the reader of one is woken by an interrupt, which would delay the stamp of the other.
         let source = SOURCES[level(2) % SOURCES.len()];
         let (pattern, packets) = constant(frame_bytes, pause, self.size.flow)?;
         let (observed, work) =
