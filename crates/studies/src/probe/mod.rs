@@ -20,8 +20,8 @@ use anyhow::Context;
 use wirestamp_capture::softirq_cost::{MeasuredPackets, PacketMeasurement, SoftirqStamp};
 use wirestamp_capture::{Capture, Cores, Stop};
 use wirestamp_clock::{ClockService, Counter};
-use wirestamp_lab::TAP_A;
 use wirestamp_lab::wire::Wire;
+use wirestamp_lab::{SOURCE_INTERFACE, TAP_A};
 use wirestamp_traffic::Pattern;
 
 use crate::tester::settle;
@@ -66,14 +66,17 @@ impl Probe {
         Ok(Self { clock, wire: Wire::new()?, refused: BTreeMap::new() })
     }
 
-    /// The same, with packets that the receiving interface polls in a softIRQ (NAPI), as the driver of a network card does. By
-    /// default a veth hands packets over in the sender's call, and the kernel stamps them there.
+    /// Whether the receiving interface polls its packets in a softIRQ (NAPI), as the driver of a network card does. By default
+    /// it does so with an XDP program only; otherwise the veth hands each packet over in the sender's call.
     ///
     /// # Errors
     /// When the interface cannot be set so.
-    pub(crate) fn with_polling(self) -> anyhow::Result<Self> {
-        settle(&self.wire.wire, &format!("ethtool -K {TAP_A} gro on"))?;
-        Ok(self)
+    pub(crate) fn set_polling(&self, is_polled: bool) -> anyhow::Result<()> {
+        let gro = if is_polled { "on" } else { "off" };
+        // A veth does not poll packets of a sender that could send larger segments (`veth_skb_is_eligible_for_gro` of
+        // drivers/net/veth.c).
+        settle(&self.wire.source, &format!("ethtool -K {SOURCE_INTERFACE} tso off"))?;
+        settle(&self.wire.wire, &format!("ethtool -K {TAP_A} gro {gro}"))
     }
 
     /// Sends `packets` packets of a pattern, and captures them by all sources at once.

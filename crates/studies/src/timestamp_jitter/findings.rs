@@ -3,8 +3,9 @@
 use serde::Serialize;
 
 use super::causes::LateResult;
-use super::flows::{SOURCES, SourceJitter, flow};
+use super::flows::{SourceJitter, flow};
 use super::paper::{self, Pause};
+use super::source::names;
 use crate::experiment::{Cell, Effect, Estimate, Runs, effects, mean};
 use crate::tester::load_percent;
 
@@ -113,7 +114,7 @@ impl JitterResult {
             let of_cell = |(index, cell): (usize, &Cell)| of_cell(runs, index, cell, &source);
             cells.iter().enumerate().filter_map(of_cell).collect::<Vec<_>>()
         };
-        let cells: Vec<_> = SOURCES.iter().map(ToString::to_string).flat_map(of_source).collect();
+        let cells: Vec<_> = names(false).into_iter().flat_map(of_source).collect();
         Self {
             load_reason: cells.iter().any(|it| it.load_percent.is_none()).then_some(NO_CPU_TIME),
             load_recorded: load_recorded(runs),

@@ -4,22 +4,17 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
-use wirestamp_capture::{Cores, Method, StampSource, Stop};
+use wirestamp_capture::{Cores, Stop};
 use wirestamp_clock::{Counter, Span, Time, Utc, survey};
 use wirestamp_traffic::Pattern;
 
 use super::control::Control;
 use super::paper::Pause;
+use super::source::{JitterSource, SOURCES};
 use super::transit::Transits;
 use crate::experiment::{Cell, Design, Factor, Study, deviation, mean};
-use crate::probe::{Captures, Departures, Gap, Passage, Probe, SendTimes, Source, gaps};
+use crate::probe::{Captures, Departures, Gap, Passage, Probe, SendTimes, gaps};
 use wirestamp_report::format::{approximate, length};
-
-/// Sources. Each stamps flows of its own: the program and the reader of one would delay the stamp of the other.
-pub(super) const SOURCES: [Source; 2] = [
-    Source { method: Method::Ring, stamp: StampSource::Kernel },
-    Source { method: Method::XdpPass, stamp: StampSource::Xdp },
-];
 
 /// Ethernet's check sequence, which the report counts to a frame and this project does not.
 const CHECK_SEQUENCE: u16 = 4;
@@ -48,14 +43,14 @@ impl JitterScale {
     pub(super) const FULL: Self = Self {
         repetitions: 3,
         frames: &[84, 300, 600, 900, 1200, 1500],
-        flow: Duration::from_secs(6),
+        flow: Duration::from_secs(4),
     };
     /// The smallest, the one that the report compares its probes by, and the largest, in a minute.
     pub(super) const QUICK: Self =
         Self { repetitions: 3, frames: &[84, 300, 1500], flow: Duration::from_millis(200) };
 
     /// Frames, pause and source of a cell.
-    pub(super) fn of(self, cell: &Cell) -> (u16, Pause, Source) {
+    pub(super) fn of(self, cell: &Cell) -> (u16, Pause, JitterSource) {
         let level = |factor: usize| cell.0.get(factor).copied().unwrap_or(0);
         let frame_bytes = self.frames.get(level(0)).copied().unwrap_or(0);
         let pause = Pause::ALL[level(1) % Pause::ALL.len()];
@@ -165,7 +160,12 @@ pub(super) struct SourceJitter {
 
 impl SourceJitter {
     /// That of a capture.
-    fn of(source: Source, departures: &Departures, captures: &Captures, control: &Control) -> Self {
+    fn of(
+        source: JitterSource,
+        departures: &Departures,
+        captures: &Captures,
+        control: &Control,
+    ) -> Self {
         let (stamps, origin) = (&captures.stamps, departures.origin());
         let by_driver = times_between(stamps, |packet| departures.by_driver(packet), origin);
         let known = times_between(stamps, |packet| departures.of(packet), origin);
@@ -257,7 +257,7 @@ impl Flows {
         let source = survey.sources.iter().find(|source| source.name == Counter::select().name());
         let frequency_hz = source.and_then(|source| source.frequency_hz);
         let tick_ns = 1e9 / frequency_hz.context("the counter's frequency is not known")?;
-        Ok(Self { size, probe: Probe::new()?.with_polling()?, tick_ns })
+        Ok(Self { size, probe: Probe::new()?, tick_ns })
     }
 
     /// The sources that this machine refused, each with the reason.
@@ -291,7 +291,8 @@ impl Study for Flows {
         let core = Cores::choose(1).first().and_then(|cores| cores.convert);
         let packets_of_control = Control::packets_in(lasts, interval_ns);
         let control = Control::measure(core, self.tick_ns, interval_ns, packets_of_control)?;
-        let observed = self.probe.observe(&[source], pattern, packets, recorded, stop)?;
+        self.probe.set_polling(source.is_polled)?;
+        let observed = self.probe.observe(&[source.capture], pattern, packets, recorded, stop)?;
         let Some(Some(captures)) = observed.captures.first() else { return Ok(Vec::new()) };
         ensure!(
             captures.ledger.balances(),

@@ -13,6 +13,7 @@ mod control;
 mod findings;
 mod flows;
 mod paper;
+mod source;
 mod transit;
 
 use std::collections::BTreeMap;

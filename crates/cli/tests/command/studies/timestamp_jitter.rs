@@ -14,7 +14,7 @@ fn stamp_jitter_is_compared_with_the_paper() {
     let path = folder.path().to_str().unwrap();
     let found = json(&["study", "timestamp-jitter", "--quick", "--json", "-o", path]);
     assert_eq!((&found["interrupted"], &found["repetitions"]), (&false.into(), &3.into()));
-    assert_eq!(found["claims"].as_array().unwrap().len(), 5);
+    assert_eq!(found["claims"].as_array().unwrap().len(), 6);
     let cells = found["cells"].as_array().unwrap();
     let of_ring = || cells.iter().filter(|cell| cell["source"] == "ring/kernel");
     assert_eq!(of_ring().count(), 3 * 5);

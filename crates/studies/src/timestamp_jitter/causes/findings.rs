@@ -139,7 +139,7 @@ mod tests {
     use super::super::LateScale;
     use super::*;
     use crate::experiment::RunId;
-    use crate::timestamp_jitter::flows::SOURCES;
+    use crate::timestamp_jitter::source::SOURCES;
 
     /// Runs in which one packet is late for a long time; the recorder loses `events_lost` in the last ones.
     fn runs(events_lost: u64) -> Runs<LatePackets> {
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn causes_have_their_share_of_the_variance() {
         let found = LateResult::of(&runs(0));
-        assert_eq!((found.flows.len(), found.flows[0].packets), (6, 200));
+        assert_eq!((found.flows.len(), found.flows[0].packets), (9, 200));
         assert_eq!(found.flows[0].median_ns, Some(900.0));
         let long = found.flows[0].causes[5];
         assert_eq!((long.cause, long.late), (Cause::UnrecordedLong, 2));

@@ -15,12 +15,11 @@ use serde::{Deserialize, Serialize};
 use strum::VariantArray;
 use wirestamp_capture::Stop;
 
-use super::flows::{AROUND, SOURCES, constant, transits};
+use super::flows::{AROUND, constant, transits};
 use super::paper::Pause;
+use super::source::{JitterSource, SOURCES};
 use crate::experiment::{Cell, Design, Factor, Study};
-use crate::probe::{
-    CACHES_NS, Captures, CoreWork, Departures, KernelWork, Probe, Source, WorkTimes,
-};
+use crate::probe::{CACHES_NS, Captures, CoreWork, Departures, KernelWork, Probe, WorkTimes};
 
 pub(super) use findings::{LateOfCause, LateResult};
 
@@ -45,7 +44,7 @@ impl LateScale {
     pub(super) const FULL: Self = Self {
         repetitions: 3,
         frames: &[84, 300, 600, 900, 1200, 1500],
-        flow: Duration::from_secs(5),
+        flow: Duration::from_secs(3),
     };
     /// One size, in six seconds.
     pub(super) const QUICK: Self =
@@ -135,7 +134,7 @@ pub(super) struct LateFlows {
 
 impl LateFlows {
     pub(super) fn new(size: LateScale) -> anyhow::Result<Self> {
-        Ok(Self { size, probe: Probe::new()?.with_polling()? })
+        Ok(Self { size, probe: Probe::new()? })
     }
 
     /// Whether the kernel records its work.
@@ -168,9 +167,10 @@ impl Study for LateFlows {
         let frame_bytes = self.size.frames.get(level(0)).copied().unwrap_or(0);
         let pause = PAUSES[level(1) % PAUSES.len()];
         let source = SOURCES[level(2) % SOURCES.len()];
+        self.probe.set_polling(source.is_polled)?;
         let (pattern, packets) = constant(frame_bytes, pause, self.size.flow)?;
         let (observed, work) =
-            self.probe.observe_with_kernel_work(&[source], pattern, packets, stop)?;
+            self.probe.observe_with_kernel_work(&[source.capture], pattern, packets, stop)?;
         let Some(Some(captures)) = observed.captures.first() else { return Ok(Vec::new()) };
         ensure!(captures.ledger.balances(), "the ledger of {source} does not balance");
         Ok(late_packets(source, &observed.departures, captures, &work).unwrap_or_default())
@@ -179,7 +179,7 @@ impl Study for LateFlows {
 
 /// One row for each cause; none without packets.
 fn late_packets(
-    source: Source,
+    source: JitterSource,
     departures: &Departures,
     captures: &Captures,
     work: &CoreWork,
