@@ -4,7 +4,7 @@ use super::causes::{LateOfCause, LateResult};
 use super::findings::{CellFindings, JitterResult, MAX_ERROR, MEAN_ERROR, Measure, of_source};
 use super::flows::{SourceJitter, flow};
 use super::paper::{Pause, deviation_of_pentium_4};
-use super::source::{SOURCES, names};
+use super::source::names;
 use crate::experiment::{Cell, Claim, Design, Estimate, Runs, Sign, mean, spearman};
 use wirestamp_report::estimate::coefficient;
 use wirestamp_report::format::duration;
@@ -131,7 +131,9 @@ fn late_packets(
         cells.iter().filter(is_better).count(),
         flows.len(),
     );
-    Some(format!("{effect}; {}", causes(&findings.late, &SOURCES[1].to_string())))
+    let flows_of = |source: &&String| cells.iter().filter(|cell| cell.source == **source).count();
+    let source = sources.iter().max_by_key(flows_of)?;
+    Some(format!("{effect}; {}", causes(&findings.late, source)))
 }
 
 /// What made the packets of a source late, in the flows whose kernel work was recorded.

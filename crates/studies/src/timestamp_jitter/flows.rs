@@ -47,7 +47,7 @@ impl JitterScale {
     };
     /// The smallest, the one that the report compares its probes by, and the largest, in a minute.
     pub(super) const QUICK: Self =
-        Self { repetitions: 3, frames: &[84, 300, 1500], flow: Duration::from_millis(200) };
+        Self { repetitions: 3, frames: &[84, 300, 1500], flow: Duration::from_millis(100) };
 
     /// Frames, pause and source of a cell.
     pub(super) fn of(self, cell: &Cell) -> (u16, Pause, JitterSource) {
