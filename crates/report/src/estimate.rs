@@ -107,6 +107,17 @@ impl Estimate {
         Self { mean, ..self }
     }
 
+    /// The same estimate as the best of `count`: with an interval that has its confidence whichever of them is the best
+    /// (Bonferroni).
+    #[must_use]
+    pub fn of_best(self, count: f64) -> Self {
+        let freedom = self.freedom.unwrap_or(MANY);
+        let tail = (1.0 - CONFIDENCE) / 2.0 / count.max(1.0);
+        let wide = StudentsT::new(0.0, 1.0, freedom);
+        let wide = wide.map_or(f64::INFINITY, |it| it.inverse_cdf(1.0 - tail));
+        Self { ci95: self.ci95.map(|ci95| ci95 * wide / t(freedom)), ..self }
+    }
+
     /// The estimate in other units.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {

@@ -161,6 +161,7 @@ impl Probe {
     /// # Errors
     /// Why it does not.
     pub(crate) fn check_kernel_work(&self) -> anyhow::Result<()> {
+        sending_core(1)?;
         let (_, outcome) = self.recorder()?.finish(&mut |_: &TraceEvent<'_>| Ok(()));
         Ok(outcome?)
     }
@@ -177,9 +178,7 @@ impl Probe {
         packets: u64,
         stop: &Stop,
     ) -> anyhow::Result<(Observed, CoreWork)> {
-        let cores = Cores::choose(sources.len());
-        let core = cores.first().and_then(|cores| cores.convert);
-        let core = u32::try_from(core.context("the sender has no core of its own")?)?;
+        let core = sending_core(sources.len())?;
         let recorder = self.recorder()?;
         let observed = self.observe(sources, pattern, packets, SendTimes::CallAndDriver, stop)?;
         let mut changes = Vec::new();
@@ -212,6 +211,12 @@ impl Probe {
         };
         Ok(Recorder::start(&config)?)
     }
+}
+
+/// The core on which a flow to this number of captures is sent.
+fn sending_core(captures: usize) -> anyhow::Result<u32> {
+    let core = Cores::choose(captures).first().and_then(|cores| cores.convert);
+    Ok(u32::try_from(core.context("the sender has no core of its own")?)?)
 }
 
 /// Events of a core that were lost.

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use wirestamp_capture::softirq_cost::{MeasuredPackets, PacketMeasurement, SoftirqStamp};
 use wirestamp_capture::{Capture, Cores, Stop};
 use wirestamp_clock::{ClockService, Counter};
@@ -67,11 +67,18 @@ impl Probe {
     }
 
     /// Whether the receiving interface polls its packets in a softIRQ (NAPI), as the driver of a network card does. By default
-    /// it does so with an XDP program only; otherwise the veth hands each packet over in the sender's call.
+    /// it does so with an XDP program only; otherwise the kernel stamps each packet in the sender's call, and queues it for the
+    /// softIRQ.
     ///
     /// # Errors
-    /// When the interface cannot be set so.
+    /// When the interface cannot be set so, or the kernel stamps packets after the queue.
     pub(crate) fn set_polling(&self, is_polled: bool) -> anyhow::Result<()> {
+        // Only the first network namespace has the file.
+        let prequeue = std::fs::read_to_string("/proc/sys/net/core/netdev_tstamp_prequeue").ok();
+        ensure!(
+            is_polled || prequeue.is_none_or(|it| it.trim() != "0"),
+            "the kernel stamps packets after the queue of a core; set net.core.netdev_tstamp_prequeue to 1"
+        );
         let gro = if is_polled { "on" } else { "off" };
         // A veth does not poll packets of a sender that could send larger segments (`veth_skb_is_eligible_for_gro` of
         // drivers/net/veth.c).

@@ -14,7 +14,7 @@ use crate::tester::load_percent;
 pub(super) struct JitterResult {
     /// Each source with each flow.
     pub(super) cells: Vec<CellFindings>,
-    /// Effects of frame size, pause and source on the natural logarithm of the jitter of a run.
+    /// Effects of frame size, pause and source on the natural logarithm of the jitter of a run against the calls.
     pub(super) effects_on_log_jitter: Vec<Effect>,
     /// Sources that this machine refused, with the reason.
     pub(super) refused: Vec<(String, String)>,
@@ -32,7 +32,7 @@ const NO_CPU_TIME: &str = "the runs did not record the CPU time of the captures"
 /// A source with a flow. Times are in nanoseconds.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct CellFindings {
-    /// Method and stamp.
+    /// Name of the source (`source`).
     pub(super) source: String,
     /// Of a frame, with check sequence.
     pub(super) frame_bytes: u16,
@@ -68,7 +68,7 @@ pub(super) struct CellFindings {
     pub(super) transit_p50: Option<Estimate>,
     pub(super) transit_p99: Option<Estimate>,
     pub(super) transit_p999: Option<Estimate>,
-    /// Share of the packets that were interrupted during their transit, and the jitter without them.
+    /// Share of the packets that were late, and the jitter without them.
     pub(super) interrupted: Option<Estimate>,
     pub(super) uninterrupted_jitter: Option<Estimate>,
     /// Jitter of the same memory accesses on the sender's core, without packets: what the machine adds.

@@ -98,7 +98,7 @@ pub(super) fn constant(
 /// none if there are too few.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct SourceJitter {
-    /// Method and stamp.
+    /// Name of the source (`source`).
     pub(super) source: String,
     /// Packets that were sent.
     pub(super) sent: u64,
@@ -135,7 +135,7 @@ pub(super) struct SourceJitter {
     pub(super) transit_p99: Option<f64>,
     #[serde(default)]
     pub(super) transit_p999: Option<f64>,
-    /// Share of the packets that were interrupted during their transit, and the jitter without them ([`Transits`]).
+    /// Share of the packets that were late, and the jitter without them ([`Transits`]).
     #[serde(default)]
     pub(super) interrupted: Option<f64>,
     #[serde(default)]

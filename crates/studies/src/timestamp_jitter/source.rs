@@ -11,7 +11,7 @@ use crate::probe::Source;
 pub(super) struct JitterSource {
     pub(super) capture: Source,
     /// Whether the receiving interface polls the packets in a softIRQ (NAPI), as a network card's driver does. Otherwise the
-    /// veth hands each packet over in the sender's call, and the kernel stamps it there.
+    /// kernel stamps each packet in the sender's call, and queues it for the softIRQ.
     pub(super) is_polled: bool,
 }
 

@@ -1,10 +1,10 @@
 //! Transit of each packet: from its departure, the driver's transmit stamp where that is recorded, to the stamp of a
-//! capture. A packet with a much longer transit than the others was interrupted on the way.
+//! capture. A packet with a much longer transit than the others is late.
 
 use crate::experiment::deviation;
 use wirestamp_report::format::{length, real};
 
-/// A transit that is longer than the median by this was interrupted, in nanoseconds: the limit of the control, too.
+/// A packet is late if its transit is longer than the median by this, in nanoseconds: the limit of the control, too.
 pub(super) const INTERRUPTION_NS: f64 = 1_000.0;
 
 /// The transits of the packets of a flow.
@@ -30,15 +30,15 @@ impl Transits {
         self.sorted.get(last * per_mille.min(1000) / 1000).copied()
     }
 
-    /// Share of the packets that were interrupted; none without packets.
+    /// Share of the packets that were late; none without packets.
     pub(super) fn interrupted(&self) -> Option<f64> {
         let limit = self.limit()?;
         let interrupted = self.sorted.iter().filter(|transit| **transit > limit).count();
         Some(real(u64::try_from(interrupted).ok()?) / real(length(&self.sorted)))
     }
 
-    /// Standard deviation of the differences between consecutive packets of which none was interrupted: the jitter
-    /// without interruptions. None with fewer than two differences.
+    /// Standard deviation of the differences between consecutive packets of which none was late: the jitter without late
+    /// packets. None with fewer than two differences.
     pub(super) fn uninterrupted_jitter(&self) -> Option<f64> {
         let limit = self.limit()?;
         let difference = |pair: &[(u64, f64)]| match pair {
@@ -51,7 +51,7 @@ impl Transits {
         deviation(&self.packets.windows(2).filter_map(difference).collect::<Vec<_>>())
     }
 
-    /// The packets that were interrupted: number, and how much longer than the median their transit was.
+    /// The late packets: number, and how much longer than the median their transit was.
     pub(super) fn late(&self) -> impl Iterator<Item = (u64, f64)> {
         let median = self.quantile(500).unwrap_or(f64::INFINITY);
         let excess = self.packets.iter().map(move |(packet, transit)| (*packet, transit - median));
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn interrupted_packets_do_not_count_to_the_jitter_without_interruptions() {
+    fn late_packets_do_not_count_to_the_uninterrupted_jitter() {
         let ns = [700.0, 710.0, 700.0, 9_000.0, 690.0, 700.0];
         let transits = Transits::of((0..).zip(ns));
         assert_eq!(transits.quantile(500), Some(700.0));

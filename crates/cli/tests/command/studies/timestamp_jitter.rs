@@ -16,9 +16,10 @@ fn stamp_jitter_is_compared_with_the_paper() {
     assert_eq!((&found["interrupted"], &found["repetitions"]), (&false.into(), &3.into()));
     assert_eq!(found["claims"].as_array().unwrap().len(), 6);
     let cells = found["cells"].as_array().unwrap();
-    let of_ring = || cells.iter().filter(|cell| cell["source"] == "ring/kernel");
-    assert_eq!(of_ring().count(), 3 * 5);
-    for cell in of_ring() {
+    for source in ["ring/kernel", "ring/kernel-in-call"] {
+        assert_eq!(cells.iter().filter(|cell| cell["source"] == source).count(), 3 * 5, "{source}");
+    }
+    for cell in cells {
         let count = |name: &str| cell[name].as_u64().unwrap();
         // Missing packets were lost by the capture, or by the kernel before it.
         assert!(count("sent") >= count("captured") && count("sent") > 0, "{cell:#}");

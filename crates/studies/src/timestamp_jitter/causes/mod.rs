@@ -46,7 +46,7 @@ impl LateScale {
         frames: &[84, 300, 600, 900, 1200, 1500],
         flow: Duration::from_secs(3),
     };
-    /// One size, in six seconds.
+    /// One size, in eight seconds.
     pub(super) const QUICK: Self =
         Self { repetitions: 1, frames: &[300], flow: Duration::from_millis(300) };
 
@@ -86,10 +86,10 @@ pub(super) enum Cause {
     First,
     /// None of these took so long, and at most [`CACHES_NS`] late: as long as misses of caches and of the address
     /// translation.
-    #[strum(to_string = "nothing recorded, at most 2 µs")]
+    #[strum(to_string = "no such work and at most 2 µs late")]
     UnrecordedShort,
     /// None of these took so long, and later.
-    #[strum(to_string = "nothing recorded, longer")]
+    #[strum(to_string = "no such work and later")]
     UnrecordedLong,
 }
 

@@ -45,8 +45,8 @@ impl Losses<'_> {
         let missing = left_out(cells.map(|(first, second)| (first.as_slice(), second.as_slice())));
         let lead = Estimate::trimmed(&lead);
         let difference = lead.map_or_else(String::new, |it| {
-            let (more, interval) =
-                (-it.mean, it.ci95.map(|it| format!(" ± {it:.2}")).unwrap_or_default());
+            let more = format!("{:.2}", -it.mean).replace('-', "−");
+            let interval = it.ci95.map(|it| format!(" ± {it:.2}")).unwrap_or_default();
             format!(
                 "; the difference is {more:.2}{interval} points (trimmed mean of the repetitions)"
             )
