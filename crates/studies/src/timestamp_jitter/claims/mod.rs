@@ -7,7 +7,7 @@ use super::findings::{CellFindings, JitterResult, MAX_ERROR, MEAN_ERROR, Measure
 use super::flows::{SourceJitter, flow};
 use super::paper::Pause;
 use super::source::names;
-use crate::experiment::{Cell, Claim, Estimate, Runs, Sign, spearman};
+use crate::experiment::{Claim, Estimate, Runs, Sign, spearman};
 use wirestamp_report::estimate::coefficient;
 use wirestamp_report::format::duration;
 
