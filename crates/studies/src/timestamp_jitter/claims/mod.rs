@@ -27,7 +27,7 @@ pub(super) fn claims(runs: &Runs<SourceJitter>, findings: &JitterResult) -> Vec<
         is_below_pentium_4(
             runs,
             findings,
-            "the jitter of at least one source, also of ring/kernel-in-call, which stamps before the softIRQ,",
+            "the jitter of the best of the three sources, of which ring/kernel-in-call stamps before the softIRQ,",
             &names(false),
         ),
         is_below_pentium_4(
