@@ -47,9 +47,7 @@ impl Losses<'_> {
         let difference = lead.map_or_else(String::new, |it| {
             let more = format!("{:.2}", -it.mean).replace('-', "−");
             let interval = it.ci95.map(|it| format!(" ± {it:.2}")).unwrap_or_default();
-            format!(
-                "; the difference is {more:.2}{interval} points (trimmed mean of the repetitions)"
-            )
+            format!("; the difference is {more}{interval} points (trimmed mean of the repetitions)")
         });
         let numbers = mean(&of_first).zip(mean(&of_second)).map(|(a, b)| {
             format!(
