@@ -73,7 +73,7 @@ fn claims_name_buffers_and_count_cells() {
     let first = &found[0].sentence;
     assert!(first.contains("both with a buffer of 32 MiB"), "{first}");
     assert!(first.contains("trace-pass-raw 3.01 % against dumpcap-32MiB 40.00 %"), "{first}");
-    assert!(first.contains("the difference is −36.99 ± "), "{first}");
+    assert!(first.contains("the difference is −37.00 ± 0.00 points"), "{first}");
     assert!(first.contains("not compared: <b>dumpcap with its default buffer of 2 MiB"), "{first}");
     let more = &found[2].sentence;
     assert!(more.contains("ours lose more in 4 of 4 comparisons"), "{more}");
