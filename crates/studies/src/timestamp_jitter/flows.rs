@@ -197,7 +197,7 @@ impl SourceJitter {
             transit_p50: transits.quantile(500),
             transit_p99: transits.quantile(990),
             transit_p999: transits.quantile(999),
-            interrupted: transits.interrupted(),
+            interrupted: transits.late_share(),
             uninterrupted_jitter: transits.uninterrupted_jitter(),
             machine_jitter: control.jitter_ns,
             machine_interruptions: Some(control.interruptions_per_second),

@@ -31,10 +31,10 @@ impl Transits {
     }
 
     /// Share of the packets that were late; none without packets.
-    pub(super) fn interrupted(&self) -> Option<f64> {
+    pub(super) fn late_share(&self) -> Option<f64> {
         let limit = self.limit()?;
-        let interrupted = self.sorted.iter().filter(|transit| **transit > limit).count();
-        Some(real(u64::try_from(interrupted).ok()?) / real(length(&self.sorted)))
+        let late = self.sorted.iter().filter(|transit| **transit > limit).count();
+        Some(real(u64::try_from(late).ok()?) / real(length(&self.sorted)))
     }
 
     /// Standard deviation of the differences between consecutive packets of which none was late: the jitter without late
@@ -84,7 +84,7 @@ mod tests {
         let transits = Transits::of((0..).zip(ns));
         assert_eq!(transits.quantile(500), Some(700.0));
         assert_eq!(transits.quantile(1000), Some(9_000.0));
-        assert_eq!(transits.interrupted(), Some(1.0 / 6.0));
+        assert_eq!(transits.late_share(), Some(1.0 / 6.0));
         assert_eq!(transits.late().collect::<Vec<_>>(), [(3, 8_300.0)]);
         assert_eq!((transits.count(), transits.squares()), (6, Some(8_300.0 * 8_300.0 + 200.0)));
         // Of 10, -10 and 10.
@@ -96,7 +96,7 @@ mod tests {
         let transits = Transits::of([(0, 700.0), (1, 710.0), (3, 900.0)].into_iter());
         assert_eq!(transits.uninterrupted_jitter(), None);
         let none = Transits::of(std::iter::empty());
-        assert_eq!((none.quantile(500), none.interrupted()), (None, None));
+        assert_eq!((none.quantile(500), none.late_share()), (None, None));
         assert_eq!((none.late().count(), none.squares()), (0, None));
     }
 }
